@@ -1,0 +1,20 @@
+"""The only door to the wire messages: `import protos as pb`, then `pb.GraphDef`.
+
+The field numbers are TensorFlow's; the descriptors live in the package `runstep`, so TensorFlow
+itself can be imported in the same process. Serving messages are under `pb.serving` and
+`pb.server_config`.
+"""
+
+from protos import model_server_config_pb2 as server_config
+from protos import serving_pb2 as serving
+from protos.checkpoint_pb2 import *  # noqa: F403 - the generated module is the list of names
+from protos.config_pb2 import *  # noqa: F403
+from protos.error_codes_pb2 import *  # noqa: F403
+from protos.example_pb2 import *  # noqa: F403
+from protos.graph_pb2 import *  # noqa: F403
+from protos.master_pb2 import *  # noqa: F403
+from protos.saved_model_pb2 import *  # noqa: F403
+from protos.step_stats_pb2 import *  # noqa: F403
+from protos.summary_pb2 import *  # noqa: F403
+from protos.tensor_pb2 import *  # noqa: F403
+from protos.unpack import unpack_any

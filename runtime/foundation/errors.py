@@ -1,0 +1,180 @@
+"""The canonical error codes and one exception class for each.
+
+    OpError
+    ├── CancelledError           1    ├── FailedPreconditionError  9
+    ├── UnknownError             2    ├── AbortedError            10
+    ├── InvalidArgumentError     3    ├── OutOfRangeError         11
+    ├── DeadlineExceededError    4    ├── UnimplementedError      12
+    ├── NotFoundError            5    ├── InternalError           13
+    ├── AlreadyExistsError       6    ├── UnavailableError        14
+    ├── PermissionDeniedError    7    ├── DataLossError           15
+    └── ResourceExhaustedError   8    └── UnauthenticatedError    16
+
+TF: tensorflow/python/framework/errors_impl.py (class names), absl status codes (numbers).
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Code(enum.IntEnum):
+    """Canonical status codes, as gRPC and TensorFlow number them."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+class OpError(Exception):
+    """A failure with a canonical code.
+
+    `node` names the graph node that failed; when it is set once, `with_node` leaves it alone, so
+    the innermost node is the one that is reported. The message then ends with TensorFlow's
+    `\\n\\t [[{{node NAME}}]]`.
+    """
+
+    code = Code.UNKNOWN
+
+    def __init__(self, message: str, node: str | None = None) -> None:
+        super().__init__(message)
+        self._text = message
+        self.node = node
+
+    @property
+    def message(self) -> str:
+        """The text, with the failing node appended when one is known."""
+        return self._text if self.node is None else f"{self._text}\n\t [[{{{{node {self.node}}}}}]]"
+
+    def __str__(self) -> str:
+        return self.message
+
+    def with_node(self, node: str) -> OpError:
+        """Note the failing node, unless an inner one was noted already."""
+        if self.node is None:
+            self.node = node
+        return self
+
+
+class CancelledError(OpError):
+    """The step or the session was cancelled or closed."""
+
+    code = Code.CANCELLED
+
+
+class UnknownError(OpError):
+    """An exception with no better code."""
+
+    code = Code.UNKNOWN
+
+
+class InvalidArgumentError(OpError):
+    """The request is wrong whatever the state of the system."""
+
+    code = Code.INVALID_ARGUMENT
+
+
+class DeadlineExceededError(OpError):
+    """The step did not finish in its time."""
+
+    code = Code.DEADLINE_EXCEEDED
+
+
+class NotFoundError(OpError):
+    """A named thing does not exist."""
+
+    code = Code.NOT_FOUND
+
+
+class AlreadyExistsError(OpError):
+    """A thing that may exist once exists already."""
+
+    code = Code.ALREADY_EXISTS
+
+
+class PermissionDeniedError(OpError):
+    """The caller may not do this."""
+
+    code = Code.PERMISSION_DENIED
+
+
+class ResourceExhaustedError(OpError):
+    """A limit was reached: memory, sessions, queue length, body size."""
+
+    code = Code.RESOURCE_EXHAUSTED
+
+
+class FailedPreconditionError(OpError):
+    """The state does not allow it: an uninitialised variable, a finalized session."""
+
+    code = Code.FAILED_PRECONDITION
+
+
+class AbortedError(OpError):
+    """A concurrent change got in the way; try again with fresh state."""
+
+    code = Code.ABORTED
+
+
+class OutOfRangeError(OpError):
+    """The end of a sequence was reached, or an index lies beyond it."""
+
+    code = Code.OUT_OF_RANGE
+
+
+class UnimplementedError(OpError):
+    """The operation is known but not supported."""
+
+    code = Code.UNIMPLEMENTED
+
+
+class InternalError(OpError):
+    """An invariant of the system is broken."""
+
+    code = Code.INTERNAL
+
+
+class UnavailableError(OpError):
+    """Not now: loading, draining, or unreachable. Trying again may help."""
+
+    code = Code.UNAVAILABLE
+
+
+class DataLossError(OpError):
+    """Stored data is corrupt."""
+
+    code = Code.DATA_LOSS
+
+
+class UnauthenticatedError(OpError):
+    """The caller has no valid credentials."""
+
+    code = Code.UNAUTHENTICATED
+
+
+_CLASSES: tuple[type[OpError], ...] = (
+    CancelledError, UnknownError, InvalidArgumentError, DeadlineExceededError, NotFoundError,
+    AlreadyExistsError, PermissionDeniedError, ResourceExhaustedError, FailedPreconditionError,
+    AbortedError, OutOfRangeError, UnimplementedError, InternalError, UnavailableError,
+    DataLossError, UnauthenticatedError,
+)  # fmt: skip
+_CLASS_BY_CODE: dict[int, type[OpError]] = {int(cls.code): cls for cls in _CLASSES}
+
+
+def error_for_code(code: int, message: str, node: str | None = None) -> OpError:
+    """Make the exception for a canonical code; an unassigned code gives `UnknownError`."""
+    return _CLASS_BY_CODE.get(int(code), UnknownError)(message, node)

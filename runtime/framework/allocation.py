@@ -1,0 +1,44 @@
+"""The allocation guard: a huge result is refused before numpy asks the system for it.
+
+Kernels whose output can be far larger than their inputs (Fill, BroadcastTo, Tile, Range, OneHot,
+…) call `check_allocation` first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+
+_limit = [1 << 34]  # bytes; one process-wide number, written once at start
+
+
+def set_tensor_limit(max_bytes: int) -> None:
+    """Set the most bytes that a single tensor may take (process-wide)."""
+    _limit[0] = max_bytes
+
+
+def tensor_limit() -> int:
+    """The most bytes that a single tensor may take."""
+    return _limit[0]
+
+
+def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
+    """Raise unless a tensor of this shape and dtype may be made.
+
+    Raises InvalidArgumentError for a negative dimension, ResourceExhaustedError with TensorFlow's
+    words (`OOM when allocating tensor with shape[…]`) above the limit.
+    """
+    sizes = [int(size) for size in shape]
+    if any(size < 0 for size in sizes):
+        raise InvalidArgumentError(f"Dimensions must be non-negative, got shape {sizes}")
+    needed = math.prod(sizes) * np.dtype(dtype).itemsize
+    if needed > _limit[0]:
+        shown = ",".join(map(str, sizes))
+        raise ResourceExhaustedError(
+            f"OOM when allocating tensor with shape[{shown}] and type {np.dtype(dtype).name}: "
+            f"{needed} bytes needed, the limit is {_limit[0]}"
+        )

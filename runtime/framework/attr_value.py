@@ -1,0 +1,151 @@
+"""AttrValue protos to plain Python values and back.
+
+| attr type        | Python value                                                            |
+| ---              | ---                                                                     |
+| string           | str, UTF-8 with surrogateescape: `value.encode("utf-8", "surrogateescape")` gives the bytes |
+| int, float, bool | int, float, bool                                                        |
+| type             | DataType (a reference type loses its mark)                              |
+| shape            | tuple of int, −1 for an unknown dimension; None for an unknown rank      |
+| tensor           | numpy array                                                             |
+| func             | NameAttrList                                                            |
+| list(x)          | tuple of the above                                                      |
+| placeholder      | AttrPlaceholder: only inside functions, before instantiation            |
+
+TF: tensorflow/core/framework/attr_value.proto
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_number
+from runtime.framework.tensor_codec import (
+    shape_from_proto,
+    shape_to_proto,
+    tensor_from_proto,
+    tensor_to_proto,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NameAttrList:
+    """A function to call, with the attributes to instantiate it by (TF: NameAttrList)."""
+
+    name: str
+    attrs: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AttrPlaceholder:
+    """An attribute that takes the value of the enclosing function's attribute `name`."""
+
+    name: str
+
+
+def text(raw: bytes) -> str:
+    """Bytes of a string attribute as str, without loss."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def raw_bytes(value: str) -> bytes:
+    """The bytes of a string attribute."""
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _function(proto: pb.NameAttrList) -> NameAttrList:
+    return NameAttrList(proto.name, {key: from_proto(value) for key, value in proto.attr.items()})
+
+
+_SCALAR_READERS: dict[str, Callable[[pb.AttrValue], Any]] = {
+    "s": lambda attr: text(attr.s),
+    "i": lambda attr: attr.i,
+    "f": lambda attr: attr.f,
+    "b": lambda attr: attr.b,
+    "type": lambda attr: from_number(attr.type)[0],
+    "shape": lambda attr: shape_from_proto(attr.shape),
+    "tensor": lambda attr: tensor_from_proto(attr.tensor),
+    "func": lambda attr: _function(attr.func),
+    "placeholder": lambda attr: AttrPlaceholder(attr.placeholder),
+}
+_LIST_READERS: dict[str, Callable[[Any], Any]] = {
+    "s": text,
+    "i": int,
+    "f": float,
+    "b": bool,
+    "type": lambda number: from_number(number)[0],
+    "shape": shape_from_proto,
+    "tensor": tensor_from_proto,
+    "func": _function,
+}
+
+
+def from_proto(proto: pb.AttrValue) -> Any:
+    """The Python value of an attribute; an empty list or unset value gives ()."""
+    kind = proto.WhichOneof("value")
+    if kind is not None and kind != "list":
+        return _SCALAR_READERS[kind](proto)
+    for field, read in _LIST_READERS.items():
+        values = getattr(proto.list, field)
+        if values:
+            return tuple(read(value) for value in values)
+    return ()
+
+
+def to_proto(value: Any) -> pb.AttrValue:
+    """The AttrValue of a Python value, as the module's table reads backwards.
+
+    A tuple of ints is written as a list of ints: pass shapes as TensorShapeProto.
+    """
+    if isinstance(value, pb.AttrValue):
+        return value
+    if isinstance(value, bool):
+        return pb.AttrValue(b=value)
+    if isinstance(value, DataType):
+        return pb.AttrValue(type=int(value))  # type: ignore[arg-type] # same numbers
+    if isinstance(value, int):
+        return pb.AttrValue(i=value)
+    if isinstance(value, float):
+        return pb.AttrValue(f=value)
+    if isinstance(value, str):
+        return pb.AttrValue(s=raw_bytes(value))
+    if isinstance(value, bytes):
+        return pb.AttrValue(s=value)
+    if isinstance(value, pb.TensorShapeProto):
+        return pb.AttrValue(shape=value)
+    if isinstance(value, pb.TensorProto):
+        return pb.AttrValue(tensor=value)
+    if isinstance(value, np.ndarray | np.generic):
+        return pb.AttrValue(tensor=tensor_to_proto(np.asarray(value)))
+    if isinstance(value, NameAttrList):
+        return pb.AttrValue(func=_function_to_proto(value))
+    if isinstance(value, AttrPlaceholder):
+        return pb.AttrValue(placeholder=value.name)
+    if isinstance(value, list | tuple):
+        return _list_to_proto(value)
+    raise InvalidArgumentError(f"No attribute type for a Python {type(value).__name__}")
+
+
+def shape_attr(shape: tuple[int, ...] | None) -> pb.AttrValue:
+    """The AttrValue of a shape."""
+    return pb.AttrValue(shape=shape_to_proto(shape))
+
+
+def _function_to_proto(value: NameAttrList) -> pb.NameAttrList:
+    return pb.NameAttrList(
+        name=value.name, attr={key: to_proto(attr) for key, attr in value.attrs.items()}
+    )
+
+
+def _list_to_proto(values: list[Any] | tuple[Any, ...]) -> pb.AttrValue:
+    result = pb.AttrValue(list=pb.AttrValue.ListValue())
+    for value in values:
+        single = to_proto(value)
+        field = single.WhichOneof("value") or "i"
+        getattr(result.list, field).append(getattr(single, field))
+    return result

@@ -1,0 +1,93 @@
+"""Cancellation of steps: a flag that is cheap to look at, and callbacks for those who wait.
+
+Guarantees: thread-safe; the first cancel wins and its error is what everyone sees; callbacks run
+once, in the thread that cancels, outside the lock; a callback registered too late is refused, so
+nobody waits for a cancel that has already happened.
+
+TF: tensorflow/core/framework/cancellation.h (CancellationManager)
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from runtime.foundation.errors import OpError
+
+_log = logging.getLogger(__name__)
+
+
+class CancellationManager:
+    """Carries one cancellation from a parent (a session) to what depends on it (its steps)."""
+
+    __slots__ = ("_callbacks", "_lock", "_next_token", "_parent", "_parent_token", "error")
+
+    def __init__(self, parent: CancellationManager | None = None) -> None:
+        self._lock = threading.Lock()  # guards _callbacks and _next_token and the append to error
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._next_token = 0
+        self.error: list[OpError] = []  # empty until cancelled: `if manager.error:` is the check
+        self._parent = parent
+        self._parent_token: int | None = None
+        if parent is not None:
+            self._parent_token = parent.add_callback(self._cancel_from_parent)
+            if self._parent_token is None:
+                self.cancel(parent.error[0])
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether cancel was called, here or on a parent."""
+        return bool(self.error)
+
+    def check(self) -> None:
+        """Raise the error of the cancellation, if there was one."""
+        if self.error:
+            raise self.copy_of_error()
+
+    def copy_of_error(self) -> OpError:
+        """A fresh exception of the cancellation's class: several threads may raise it."""
+        first = self.error[0]
+        return type(first)(first._text)
+
+    def add_callback(self, callback: Callable[[], None]) -> int | None:
+        """Register `callback`; None when already cancelled (the callback will not run)."""
+        with self._lock:
+            if self.error:
+                return None
+            token = self._next_token
+            self._next_token += 1
+            self._callbacks[token] = callback
+            return token
+
+    def remove_callback(self, token: int | None) -> bool:
+        """Forget a callback; False when it has run, or is about to."""
+        if token is None:
+            return False
+        with self._lock:
+            return self._callbacks.pop(token, None) is not None
+
+    def cancel(self, error: OpError) -> bool:
+        """Cancel with `error`; False when that had happened before."""
+        with self._lock:
+            if self.error:
+                return False
+            self.error.append(error)
+            callbacks = list(self._callbacks.values())
+            self._callbacks.clear()
+        for callback in callbacks:
+            try:
+                callback()
+            except Exception:
+                _log.exception("A cancellation callback failed")
+        return True
+
+    def detach(self) -> None:
+        """Let go of the parent, at the end of the step."""
+        if self._parent is not None:
+            self._parent.remove_callback(self._parent_token)
+            self._parent = None
+
+    def _cancel_from_parent(self) -> None:
+        if self._parent is not None:
+            self.cancel(self._parent.error[0])

@@ -1,0 +1,189 @@
+"""Element types: TensorFlow's DataType numbers, their names and their numpy dtypes.
+
+Quantised types share the numpy dtype of their storage (`qint8` is held as int8); what a tensor
+means is known from the graph's attributes, not from the array.
+
+TF: tensorflow/core/framework/types.proto
+"""
+
+from __future__ import annotations
+
+import enum
+
+import ml_dtypes
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+
+REF_OFFSET = 100  # DT_FLOAT_REF = DT_FLOAT + 100
+
+
+class DataType(enum.IntEnum):
+    """Element types by TensorFlow's numbers; `.tf_name` is the text of error messages."""
+
+    INVALID = 0
+    FLOAT = 1
+    DOUBLE = 2
+    INT32 = 3
+    UINT8 = 4
+    INT16 = 5
+    INT8 = 6
+    STRING = 7
+    COMPLEX64 = 8
+    INT64 = 9
+    BOOL = 10
+    QINT8 = 11
+    QUINT8 = 12
+    QINT32 = 13
+    BFLOAT16 = 14
+    QINT16 = 15
+    QUINT16 = 16
+    UINT16 = 17
+    COMPLEX128 = 18
+    HALF = 19
+    RESOURCE = 20
+    VARIANT = 21
+    UINT32 = 22
+    UINT64 = 23
+    FLOAT8_E5M2 = 24
+    FLOAT8_E4M3FN = 25
+    FLOAT8_E4M3FNUZ = 26
+    FLOAT8_E4M3B11FNUZ = 27
+    FLOAT8_E5M2FNUZ = 28
+    INT4 = 29
+    UINT4 = 30
+    INT2 = 31
+    UINT2 = 32
+    FLOAT4_E2M1FN = 33
+
+    @property
+    def tf_name(self) -> str:
+        """TensorFlow's lower-case name: `float`, `int32`, `bfloat16`, `string`."""
+        return self.name.lower()
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The numpy dtype that holds it; strings, resources and variants are `object`."""
+        return _NUMPY[self]
+
+    @property
+    def name_on_wire(self) -> str:
+        """numpy's name plus `string`, `resource`, `variant`: what REST bodies say."""
+        return _WIRE_NAME.get(self, self.tf_name)
+
+    @property
+    def is_floating(self) -> bool:
+        """True for real floating-point types, 8-bit ones included."""
+        return self in FLOATING
+
+    @property
+    def is_integer(self) -> bool:
+        """True for plain (not quantised) integers."""
+        return self in INTEGER
+
+
+_NUMPY: dict[DataType, np.dtype] = {
+    DataType.FLOAT: np.dtype(np.float32),
+    DataType.DOUBLE: np.dtype(np.float64),
+    DataType.INT32: np.dtype(np.int32),
+    DataType.UINT8: np.dtype(np.uint8),
+    DataType.INT16: np.dtype(np.int16),
+    DataType.INT8: np.dtype(np.int8),
+    DataType.STRING: np.dtype(object),
+    DataType.COMPLEX64: np.dtype(np.complex64),
+    DataType.INT64: np.dtype(np.int64),
+    DataType.BOOL: np.dtype(np.bool_),
+    DataType.QINT8: np.dtype(np.int8),
+    DataType.QUINT8: np.dtype(np.uint8),
+    DataType.QINT32: np.dtype(np.int32),
+    DataType.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+    DataType.QINT16: np.dtype(np.int16),
+    DataType.QUINT16: np.dtype(np.uint16),
+    DataType.UINT16: np.dtype(np.uint16),
+    DataType.COMPLEX128: np.dtype(np.complex128),
+    DataType.HALF: np.dtype(np.float16),
+    DataType.RESOURCE: np.dtype(object),
+    DataType.VARIANT: np.dtype(object),
+    DataType.UINT32: np.dtype(np.uint32),
+    DataType.UINT64: np.dtype(np.uint64),
+    DataType.FLOAT8_E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    DataType.FLOAT8_E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
+    DataType.FLOAT8_E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    DataType.FLOAT8_E4M3B11FNUZ: np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+    DataType.FLOAT8_E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
+    DataType.INT4: np.dtype(ml_dtypes.int4),
+    DataType.UINT4: np.dtype(ml_dtypes.uint4),
+    DataType.INT2: np.dtype(ml_dtypes.int2),
+    DataType.UINT2: np.dtype(ml_dtypes.uint2),
+    DataType.FLOAT4_E2M1FN: np.dtype(ml_dtypes.float4_e2m1fn),
+}
+
+_WIRE_NAME = {
+    DataType.FLOAT: "float32",
+    DataType.DOUBLE: "float64",
+    DataType.HALF: "float16",
+}
+
+FLOATING = (
+    DataType.HALF, DataType.BFLOAT16, DataType.FLOAT, DataType.DOUBLE,
+    DataType.FLOAT8_E5M2, DataType.FLOAT8_E4M3FN, DataType.FLOAT8_E4M3FNUZ,
+    DataType.FLOAT8_E4M3B11FNUZ, DataType.FLOAT8_E5M2FNUZ, DataType.FLOAT4_E2M1FN,
+)  # fmt: skip
+INTEGER = (
+    DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64,
+    DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64,
+    DataType.INT2, DataType.UINT2, DataType.INT4, DataType.UINT4,
+)  # fmt: skip
+COMPLEX = (DataType.COMPLEX64, DataType.COMPLEX128)
+QUANTIZED = (
+    DataType.QINT8, DataType.QUINT8, DataType.QINT16, DataType.QUINT16, DataType.QINT32,
+)  # fmt: skip
+# One DataType for each numpy dtype: the first in the enumeration, so int8 is INT8, not QINT8.
+_FROM_NUMPY: dict[np.dtype, DataType] = {}
+for _data_type, _numpy in _NUMPY.items():
+    _FROM_NUMPY.setdefault(_numpy, _data_type)
+
+_FROM_NAME: dict[str, DataType] = {}
+for _data_type in DataType:
+    for _name in (_data_type.tf_name, _data_type.name_on_wire, f"DT_{_data_type.name}"):
+        _FROM_NAME[_name] = _data_type
+
+
+def from_numpy(dtype: np.dtype) -> DataType:
+    """DataType of a numpy dtype; object, bytes and str arrays are STRING.
+
+    Raises InvalidArgumentError for a dtype that no tensor can have.
+    """
+    found = _FROM_NUMPY.get(dtype)
+    if found is None:
+        if dtype.kind in "SU":
+            return DataType.STRING
+        native = dtype.newbyteorder("=")
+        found = _FROM_NUMPY.get(native)
+    if found is None:
+        raise InvalidArgumentError(f"No tensor element type corresponds to numpy dtype {dtype}")
+    return found
+
+
+def from_name(name: str) -> DataType:
+    """DataType of `float32`, `float`, or `DT_FLOAT`.
+
+    Raises InvalidArgumentError with the known names when there is none.
+    """
+    try:
+        return _FROM_NAME[name]
+    except KeyError:
+        known = ", ".join(sorted(t.name_on_wire for t in DataType if t))
+        raise InvalidArgumentError(f"Unknown dtype {name!r}; known are {known}") from None
+
+
+def from_number(number: int) -> tuple[DataType, bool]:
+    """DataType of a wire number, and whether it was the `_REF` form.
+
+    Raises InvalidArgumentError for a number that is not assigned.
+    """
+    is_ref = number > REF_OFFSET
+    try:
+        return DataType(number - REF_OFFSET if is_ref else number), is_ref
+    except ValueError:
+        raise InvalidArgumentError(f"Unknown DataType number {number}") from None

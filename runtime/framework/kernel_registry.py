@@ -1,0 +1,112 @@
+"""Which kernel runs a node: the table of KernelDefs and the search in it.
+
+The tables stand at the end of each `runtime/kernels/*.py` as `KERNELS`; the explicit tuple of
+those modules is `runtime.kernels.KERNEL_MODULES`. Registering the same op, device and types
+twice raises.
+
+TF: tensorflow/core/framework/op_kernel.cc (KernelRegistry, FindKernelDef)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from runtime.foundation.errors import AlreadyExistsError, InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, NodeView
+
+
+class KernelRegistry:
+    """KernelDefs by op. Filled before the first session, then only read (no lock)."""
+
+    def __init__(self, kernels: Iterable[KernelDef] = ()) -> None:
+        self._by_op: dict[str, list[KernelDef]] = {}
+        for kernel in kernels:
+            self.register(kernel)
+
+    def register(self, kernel: KernelDef) -> None:
+        """Add a kernel; AlreadyExistsError when one serves the same op, device and types."""
+        same_op = self._by_op.setdefault(kernel.op, [])
+        for other in same_op:
+            if other.device_type == kernel.device_type and _overlap(other, kernel):
+                raise AlreadyExistsError(
+                    f"Op {kernel.op} on {kernel.device_type} has two kernels for the same types: "
+                    f"{_describe(other)} and {_describe(kernel)}"
+                )
+        same_op.append(kernel)
+
+    def has(self, op: str) -> bool:
+        """Whether any kernel serves `op`."""
+        return op in self._by_op
+
+    @property
+    def ops(self) -> list[str]:
+        """Names of the ops with a kernel, sorted."""
+        return sorted(self._by_op)
+
+    def kernels_of(self, op: str) -> list[KernelDef]:
+        """The rows of one op."""
+        return list(self._by_op.get(op, ()))
+
+    def find(self, node: NodeView, device_type: str = "CPU") -> KernelDef:
+        """The kernel for a node; InvalidArgumentError with TensorFlow's text when none fits."""
+        for kernel in self._by_op.get(node.op, ()):
+            if kernel.device_type == device_type and _fits(kernel, node):
+                return kernel
+        raise InvalidArgumentError(self._no_kernel_message(node))
+
+    def _no_kernel_message(self, node: NodeView) -> str:
+        rows = self._by_op.get(node.op, ())
+        listed = "".join(f"\n  {_describe(kernel)}" for kernel in rows)
+        return (
+            f"No OpKernel was registered to support Op '{node.op}' used by "
+            f"{{{{node {node.name}}}}} with these attrs: [{_attrs_of(node)}]\n"
+            f"Registered devices: [CPU]\nRegistered kernels:"
+            f"{listed or chr(10) + '  <no registered kernels>'}\n"
+        )
+
+
+def bind(kernel: KernelDef, node: NodeView) -> Callable[..., Any]:
+    """The kernel's function with the node's attributes filled in."""
+    names = kernel.attr_names
+    if not names:
+        return kernel.function
+    attrs: Mapping[str, Any] = {name: node.attr(name) for name in names}
+    return functools.partial(kernel.function, **attrs)
+
+
+def _fits(kernel: KernelDef, node: NodeView) -> bool:
+    for attr, allowed in kernel.constraints.items():
+        value = node.attr(attr)
+        types = value if isinstance(value, tuple) else (value,)
+        if any(each not in allowed for each in types):
+            return False
+    return True
+
+
+def _overlap(one: KernelDef, other: KernelDef) -> bool:
+    for attr in one.constraints.keys() & other.constraints.keys():
+        if not set(one.constraints[attr]) & set(other.constraints[attr]):
+            return False
+    return True
+
+
+def _describe(kernel: KernelDef) -> str:
+    limits = "; ".join(
+        f"{attr} in [{', '.join('DT_' + t.name for t in types)}]"
+        for attr, types in kernel.constraints.items()
+    )
+    return f"device='{kernel.device_type}'" + (f"; {limits}" if limits else "")
+
+
+def _attrs_of(node: NodeView) -> str:
+    attrs = getattr(node, "attr_values", None)
+    if attrs is None:
+        return ""
+    return ", ".join(f"{key}={_show(value)}" for key, value in sorted(attrs().items()))
+
+
+def _show(value: Any) -> str:
+    return f"DT_{value.name}" if isinstance(value, DataType) else str(value)

@@ -1,0 +1,222 @@
+"""Kernels: functions from arrays to arrays, and the context that a few of them need.
+
+A kernel is a plain function:
+
+    def concat_v2(*inputs):                                # inputs positional, lists flattened
+    def conv2d(x, filter, *, strides, padding, data_format, dilations, explicit_paddings):
+    def assign_variable(context, handle, value):           # first parameter `context`: stateful
+
+* Positional parameters are the op's inputs in the order of its OpDef; an input that is a list
+  (`number_attr`, `type_list_attr`) contributes its elements one by one.
+* Keyword-only parameters are attributes by their names, as `attr_value` reads them, with the
+  OpDef's defaults filled in. `kernel_registry` looks at the signature once.
+* An op with exactly one output that is not a list returns the array; every other op returns a
+  tuple or list with one element an output (list outputs flattened); an op without outputs
+  returns None.
+* A kernel never writes into its inputs. It may return an input (or a view of it) as its output.
+* Values are numpy arrays or numpy scalars (rank 0); strings are object arrays of bytes; resources
+  and variants are Python objects (`ResourceHandle`, `TensorList`, …). A reference input of a
+  stateful op (`is_ref` in its OpDef) arrives as the `Variable`.
+* Errors are `runtime.foundation.errors`; the executor adds the node's name.
+
+TF: tensorflow/core/framework/op_kernel.h (OpKernel, OpKernelContext)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from runtime.foundation.errors import OpError
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.dtypes import DataType
+from runtime.framework.resource_manager import ResourceManager
+
+Kernel = Callable[..., Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KernelDef:
+    """One row of a kernel table.
+
+    `constraints` lists the element types that a type attribute may have for this kernel; an
+    attribute that is not named may have any type that the OpDef allows. `asynchronous` kernels
+    may return a `Deferred`. `expensive` ones are worth a thread of their own.
+    """
+
+    op: str
+    function: Kernel
+    constraints: Mapping[str, tuple[DataType, ...]] = dataclasses.field(default_factory=dict)
+    device_type: str = "CPU"
+    asynchronous: bool = False
+    expensive: bool = False
+
+    @property
+    def needs_context(self) -> bool:
+        """Whether the first positional parameter is the OpKernelContext."""
+        return _signature(self.function)[0]
+
+    @property
+    def attr_names(self) -> tuple[str, ...]:
+        """The attributes that the function takes."""
+        return _signature(self.function)[1]
+
+
+_signatures: dict[Kernel, tuple[bool, tuple[str, ...]]] = {}
+
+
+def _signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
+    """(needs the context, names of keyword-only parameters), computed once a function."""
+    known = _signatures.get(function)
+    if known is None:
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):  # a numpy ufunc has no signature: inputs only
+            parameters = []
+        needs_context = bool(parameters) and parameters[0].name == "context"
+        names = tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+        known = _signatures[function] = (needs_context, names)
+    return known
+
+
+class NodeView(Protocol):
+    """What a kernel may know of its node."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+
+    @property
+    def op(self) -> str:
+        """The op's name."""
+
+    def attr(self, name: str) -> Any:
+        """An attribute's Python value, defaults included; NotFoundError when there is none."""
+
+
+class FileGate(Protocol):
+    """Decides which files a step may touch."""
+
+    def check_read(self, path: str) -> None:
+        """Raise PermissionDeniedError unless `path` may be read."""
+
+    def check_write(self, path: str) -> None:
+        """Raise PermissionDeniedError unless `path` may be written."""
+
+
+class SessionState(Protocol):
+    """What outlives a step: the session's resources and the state of its kernels."""
+
+    resources: ResourceManager
+    kernel_state: dict[str, Any]
+    kernel_state_lock: threading.RLock
+    session_handle: str
+
+
+class StepState(Protocol):
+    """What belongs to one step."""
+
+    step_id: int
+    session: SessionState
+    cancellation: CancellationManager
+    resources: ResourceManager  # the step's own: TensorArrays, stacks
+    files: FileGate
+
+    def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
+        """Run a function of the graph's library in this step, in this thread."""
+
+
+class OpKernelContext:
+    """The node that runs and the step that it runs in."""
+
+    __slots__ = ("node", "step")
+
+    def __init__(self, node: NodeView, step: StepState) -> None:
+        self.node = node
+        self.step = step
+
+    @property
+    def resources(self) -> ResourceManager:
+        """The session's resources."""
+        return self.step.session.resources
+
+    @property
+    def cancellation(self) -> CancellationManager:
+        """The step's cancellation: `check()` it in every loop that may be long."""
+        return self.step.cancellation
+
+    def attr(self, name: str) -> Any:
+        """An attribute of the node."""
+        return self.node.attr(name)
+
+    def call_function(self, function: NameAttrList, *arguments: Any) -> list[Any]:
+        """Run a function of the graph's library on `arguments`; its outputs in order."""
+        return self.step.call_function(function, arguments)
+
+    def kernel_state(self, create: Callable[[], Any]) -> Any:
+        """The state that the session keeps for this node, made by `create` at first use."""
+        session = self.step.session
+        state = session.kernel_state.get(self.node.name)
+        if state is None:
+            with session.kernel_state_lock:
+                state = session.kernel_state.get(self.node.name)
+                if state is None:
+                    state = session.kernel_state[self.node.name] = create()
+        return state
+
+
+class Deferred:
+    """The result of an asynchronous kernel that is not there yet.
+
+    Guarantees: thread-safe; completes once (a later `set_*` is ignored and returns False); the
+    callback runs exactly once, in the completing thread or at once when already complete.
+    """
+
+    __slots__ = ("_callback", "_done", "_lock", "error", "value")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards _done and _callback
+        self._callback: Callable[[Deferred], None] | None = None
+        self._done = False
+        self.value: Any = None
+        self.error: OpError | None = None
+
+    def set_value(self, value: Any) -> bool:
+        """Complete with the kernel's outputs."""
+        return self._complete(value, None)
+
+    def set_error(self, error: OpError) -> bool:
+        """Complete with a failure."""
+        return self._complete(None, error)
+
+    def _complete(self, value: Any, error: OpError | None) -> bool:
+        with self._lock:
+            if self._done:
+                return False
+            self._done = True
+            self.value, self.error = value, error
+            callback = self._callback
+        if callback is not None:
+            callback(self)
+        return True
+
+    def when_done(self, callback: Callable[[Deferred], None]) -> None:
+        """Call `callback(self)` at completion; at most one callback may be set."""
+        with self._lock:
+            if not self._done:
+                self._callback = callback
+                return
+        callback(self)
+
+    def wait(self) -> Any:
+        """Block this thread until complete; the value, or the error raised."""
+        event = threading.Event()
+        self.when_done(lambda _: event.set())
+        event.wait()
+        if self.error is not None:
+            raise self.error
+        return self.value

@@ -1,0 +1,183 @@
+"""TensorProto to numpy arrays and back.
+
+Arrays of strings are `object` arrays of `bytes`. A TensorProto either carries raw little-endian
+bytes in `tensor_content` or a typed `*_val` list whose last element repeats to fill the shape.
+
+Guarantees: sizes are checked before anything is allocated; decoded arrays are writable only when
+they own their memory (a view of `tensor_content` is read-only).
+
+TF: tensorflow/core/framework/tensor.proto, tensor.cc (Tensor::FromProto)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import (
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from runtime.framework.dtypes import DataType, from_number, from_numpy
+
+MAX_TENSOR_BYTES = 1 << 34  # 16 GiB: no single tensor of a proto may claim more
+
+# The *_val field that holds each element type when tensor_content is empty.
+_VALUE_FIELD: dict[DataType, str] = {
+    DataType.FLOAT: "float_val",
+    DataType.DOUBLE: "double_val",
+    DataType.INT32: "int_val",
+    DataType.INT16: "int_val",
+    DataType.INT8: "int_val",
+    DataType.UINT8: "int_val",
+    DataType.UINT16: "int_val",
+    DataType.QINT8: "int_val",
+    DataType.QUINT8: "int_val",
+    DataType.QINT16: "int_val",
+    DataType.QUINT16: "int_val",
+    DataType.QINT32: "int_val",
+    DataType.INT4: "int_val",
+    DataType.UINT4: "int_val",
+    DataType.INT2: "int_val",
+    DataType.UINT2: "int_val",
+    DataType.STRING: "string_val",
+    DataType.COMPLEX64: "scomplex_val",
+    DataType.INT64: "int64_val",
+    DataType.BOOL: "bool_val",
+    DataType.COMPLEX128: "dcomplex_val",
+    DataType.HALF: "half_val",
+    DataType.BFLOAT16: "half_val",
+    DataType.UINT32: "uint32_val",
+    DataType.UINT64: "uint64_val",
+    DataType.FLOAT8_E5M2: "float8_val",
+    DataType.FLOAT8_E4M3FN: "float8_val",
+    DataType.FLOAT8_E4M3FNUZ: "float8_val",
+    DataType.FLOAT8_E4M3B11FNUZ: "float8_val",
+    DataType.FLOAT8_E5M2FNUZ: "float8_val",
+    DataType.FLOAT4_E2M1FN: "float8_val",
+}
+
+
+def shape_from_proto(proto: pb.TensorShapeProto) -> tuple[int, ...] | None:
+    """A static shape: None when the rank is unknown, −1 for an unknown dimension."""
+    if proto.unknown_rank:
+        return None
+    return tuple(dim.size if dim.size >= 0 else -1 for dim in proto.dim)
+
+
+def shape_to_proto(shape: Sequence[int] | None) -> pb.TensorShapeProto:
+    """The proto of a static shape (None: unknown rank; −1: unknown dimension)."""
+    if shape is None:
+        return pb.TensorShapeProto(unknown_rank=True)
+    return pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=size) for size in shape])
+
+
+def tensor_from_proto(proto: pb.TensorProto, max_bytes: int = MAX_TENSOR_BYTES) -> np.ndarray:
+    """Decode a TensorProto to an array of its shape.
+
+    Raises InvalidArgumentError when the dtype is unknown, the shape is not fully known, or the
+    content does not fit the shape; ResourceExhaustedError when the shape claims over `max_bytes`;
+    UnimplementedError for resources and variants, which live in one process only.
+    """
+    data_type, _ = from_number(proto.dtype)
+    shape = tuple(dim.size for dim in proto.tensor_shape.dim)
+    if proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
+        raise InvalidArgumentError(f"A tensor value needs a fully defined shape, got {shape}")
+    count = math.prod(shape)
+    dtype = data_type.numpy
+    if count * dtype.itemsize > max_bytes:
+        raise ResourceExhaustedError(
+            f"Tensor of shape {list(shape)} and type {data_type.tf_name} needs "
+            f"{count * dtype.itemsize} bytes; the limit is {max_bytes}"
+        )
+    field = _VALUE_FIELD.get(data_type)
+    if field is None:
+        raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")
+    if data_type is DataType.STRING:
+        return _fill(list(proto.string_val), b"", count, dtype, shape)
+    if proto.tensor_content:
+        return _from_content(proto.tensor_content, dtype, count, shape)
+    return _from_values(getattr(proto, field), data_type, count, shape)
+
+
+def _from_content(
+    content: bytes, dtype: np.dtype, count: int, shape: tuple[int, ...]
+) -> np.ndarray:
+    if len(content) != count * dtype.itemsize:
+        raise InvalidArgumentError(
+            f"tensor_content has {len(content)} bytes, but shape {list(shape)} of {dtype} "
+            f"needs {count * dtype.itemsize}"
+        )
+    return np.frombuffer(content, dtype, count).reshape(shape)
+
+
+def _from_values(
+    values: Sequence[object] | bytes, data_type: DataType, count: int, shape: tuple[int, ...]
+) -> np.ndarray:
+    dtype = data_type.numpy
+    if data_type in (DataType.HALF, DataType.BFLOAT16):
+        flat = np.array(values, np.uint32).astype(np.uint16).view(dtype)
+    elif isinstance(values, bytes):  # float8_val: one byte an element
+        flat = np.frombuffer(values, dtype)
+    elif data_type in (DataType.COMPLEX64, DataType.COMPLEX128):
+        part = np.float32 if data_type is DataType.COMPLEX64 else np.float64
+        flat = np.array(values, part)
+        if flat.size % 2:
+            raise InvalidArgumentError("A complex tensor has an odd number of parts")
+        flat = flat.view(dtype)
+    else:
+        # Through int64 where the field is int32, so that uint8 255 and int8 -1 both fit.
+        flat = np.array(values).astype(dtype) if len(values) else np.empty(0, dtype)
+    return _fill(flat, dtype.type(0), count, dtype, shape)
+
+
+def _fill(
+    values: Sequence[object] | np.ndarray,
+    empty: object,
+    count: int,
+    dtype: np.dtype,
+    shape: tuple[int, ...],
+) -> np.ndarray:
+    """`values` in order; the last one repeats up to `count` elements."""
+    if len(values) > count:
+        raise InvalidArgumentError(
+            f"A tensor of shape {list(shape)} has {count} elements, got {len(values)} values"
+        )
+    array = np.empty(count, dtype)
+    array[: len(values)] = values
+    array[len(values) :] = values[-1] if len(values) else empty
+    return array.reshape(shape)
+
+
+def tensor_to_proto(value: np.ndarray, data_type: DataType | None = None) -> pb.TensorProto:
+    """Encode an array; numbers as `tensor_content`, strings as `string_val`.
+
+    `data_type` overrides what the array's dtype says (int8 data that means QINT8). Raises
+    UnimplementedError for resources and variants.
+    """
+    if not isinstance(value, np.ndarray | np.generic):
+        raise UnimplementedError(f"A {type(value).__name__} has no value on the wire")
+    array = np.asarray(value)
+    if data_type is None:
+        data_type = from_numpy(array.dtype)
+    if data_type not in _VALUE_FIELD:
+        raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")
+    proto = pb.TensorProto(dtype=int(data_type), tensor_shape=shape_to_proto(array.shape))  # type: ignore[arg-type] # an IntEnum of the same numbers
+    if data_type is DataType.STRING:
+        proto.string_val.extend(as_bytes(item) for item in array.ravel().tolist())
+    else:
+        proto.tensor_content = np.ascontiguousarray(array).tobytes()
+    return proto
+
+
+def as_bytes(item: object) -> bytes:
+    """One string element as bytes; text becomes UTF-8."""
+    if isinstance(item, bytes):
+        return item
+    if isinstance(item, str):
+        return item.encode()
+    raise InvalidArgumentError(f"A string element must be bytes or str, got {type(item).__name__}")

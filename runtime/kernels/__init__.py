@@ -1,0 +1,22 @@
+"""Kernels, one file an op family; `KERNEL_MODULES` is the list of them.
+
+Each module ends with a table `KERNELS` of `KernelDef` rows. To add a family: a module here, its
+name below, a case table under tests/conformance/cases/.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+from runtime.framework.op_kernel import KernelDef
+
+KERNEL_MODULES: tuple[str, ...] = (
+    # kept in alphabetical order
+)
+
+
+def kernel_defs() -> Iterator[KernelDef]:
+    """Every row of every table, in order."""
+    for name in KERNEL_MODULES:
+        yield from importlib.import_module(f"runtime.kernels.{name}").KERNELS
