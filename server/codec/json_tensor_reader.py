@@ -1,0 +1,301 @@
+"""Read the tensors of session requests from JSON values.
+
+A tensor is a nested list (element type and shape from the graph) or an object
+`{"dtype": "float32", "shape": [2, 3], "data": [...]}` whose data is nested or flat, or the same
+with `"b64"`: little-endian bytes, for strings a u32 little-endian length before each element.
+
+Rules: integers are JSON integers in range, floats take both kinds of numbers and the strings
+"NaN", "Infinity", "-Infinity"; booleans are only true and false; a string element is text or
+`{"b64": "…"}`; complex numbers are `[re, im]` innermost.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.framework.allocation import tensor_limit
+from runtime.framework.dtypes import COMPLEX, INTEGER, QUANTIZED, DataType, from_name
+from server.codec.json_body import type_name
+
+MAX_RANK = 254  # TF: tensor_shape.h (TensorShape::MaxDimensions)
+_TYPED_KEYS = frozenset({"dtype", "shape", "data", "b64"})
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_NUMBERS = frozenset({int, float})
+_NO_VALUE = (DataType.RESOURCE, DataType.VARIANT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Elements:
+    """The innermost values of a nested list, in order, and the list's shape."""
+
+    flat: list[Any]
+    shape: tuple[int, ...]
+
+
+def read_tensor(value: Any, name: str, data_type: DataType) -> np.ndarray:
+    """The array of a JSON value; `data_type` is the graph's, used when the value names none.
+
+    Raises InvalidArgumentError that names the tensor and says what is wrong, and
+    ResourceExhaustedError when the shape claims more than the tensor limit.
+    """
+    try:
+        if _is_typed(value):
+            return _read_typed(value, data_type)
+        return _read_list(value, data_type, None)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"Tensor {name}: {error.message}") from None
+
+
+def _is_typed(value: Any) -> bool:
+    """`{"b64": …}` alone is a string element; with a shape or dtype it is a tensor."""
+    return isinstance(value, dict) and value.keys() != {"b64"}
+
+
+def _read_typed(value: dict[str, Any], graph_type: DataType) -> np.ndarray:
+    if not value.keys() <= _TYPED_KEYS:
+        unknown = ", ".join(sorted(value.keys() - _TYPED_KEYS))
+        raise InvalidArgumentError(
+            f"Unknown keys: {unknown}; known keys are dtype, shape, data, b64"
+        )
+    if ("data" in value) == ("b64" in value):
+        raise InvalidArgumentError("Expected either data or b64, got " + _both_or_none(value))
+    data_type = _read_dtype(value["dtype"]) if "dtype" in value else graph_type
+    shape = _read_shape(value["shape"], data_type) if "shape" in value else None
+    if "data" in value:
+        return _read_list(value["data"], data_type, shape)
+    if shape is None:
+        raise InvalidArgumentError("A tensor given as b64 needs a shape")
+    return _read_bytes(decode_base64(value["b64"]), data_type, shape)
+
+
+def _both_or_none(value: dict[str, Any]) -> str:
+    return "both" if "data" in value else "neither"
+
+
+def _read_dtype(name: Any) -> DataType:
+    if not isinstance(name, str):
+        raise InvalidArgumentError(f"dtype must be a string, got {type_name(name)}")
+    data_type = from_name(name)
+    if data_type in _NO_VALUE or data_type is DataType.INVALID:
+        raise InvalidArgumentError(f"A tensor of dtype {name} has no value on the wire")
+    return data_type
+
+
+def _read_shape(sizes: Any, data_type: DataType) -> tuple[int, ...]:
+    if not isinstance(sizes, list) or any(type(size) is not int or size < 0 for size in sizes):
+        raise InvalidArgumentError(
+            f"shape must be a list of non-negative integers, got {sizes!r:.80}"
+        )
+    if len(sizes) > MAX_RANK:
+        raise InvalidArgumentError(
+            f"shape has {len(sizes)} dimensions, at most {MAX_RANK} are allowed"
+        )
+    needed = math.prod(sizes) * data_type.numpy.itemsize
+    if needed > tensor_limit():
+        raise ResourceExhaustedError(
+            f"A tensor of shape {sizes} and type {data_type.tf_name} needs {needed} bytes; "
+            f"the limit is {tensor_limit()}"
+        )
+    return tuple(sizes)
+
+
+def decode_base64(text: Any) -> bytes:
+    """Bytes of a base64 string, standard alphabet with padding."""
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"b64 must be a string, got {type_name(text)}")
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidArgumentError(f"b64 is not valid base64: {error}") from None
+
+
+# --- nested lists -------------------------------------------------------------------------------
+
+
+def _read_list(value: Any, data_type: DataType, declared: tuple[int, ...] | None) -> np.ndarray:
+    elements = _flatten(value)
+    if data_type in COMPLEX:
+        return _place(_read_complex(elements, data_type), declared)
+    flat = _read_elements(elements.flat, data_type)
+    return _place((flat, elements.shape), declared)
+
+
+def _place(
+    elements: tuple[np.ndarray, tuple[int, ...]], declared: tuple[int, ...] | None
+) -> np.ndarray:
+    """Give the flat array its shape: the declared one fits nested data and flat data."""
+    flat, shape = elements
+    if declared is None or shape == declared:
+        return flat.reshape(shape)
+    if flat.size == 0 and shape == declared[: len(shape)] and 0 in declared:
+        return flat.reshape(declared)  # nesting ends at the first dimension of size 0
+    if len(shape) > 1 or flat.size != math.prod(declared):
+        raise InvalidArgumentError(
+            f"Expected {math.prod(declared)} elements for shape {list(declared)}, "
+            f"got data of shape {list(shape)}"
+        )
+    return flat.reshape(declared)
+
+
+def _flatten(value: Any) -> _Elements:
+    """Open nested lists level by level; raises for ragged ones."""
+    level: list[Any] = [value]
+    shape: list[int] = []
+    while level and type(level[0]) is list:
+        sizes = set(map(len, level)) if set(map(type, level)) == {list} else None
+        if sizes is None or len(sizes) != 1:
+            raise InvalidArgumentError(
+                f"Expected lists of equal length at depth {len(shape) + 1}, got "
+                + ("lists beside values" if sizes is None else f"lengths {sorted(sizes)[:5]}")
+            )
+        shape.append(sizes.pop())
+        if len(shape) > MAX_RANK:
+            raise InvalidArgumentError(f"Lists are nested over {MAX_RANK} deep")
+        level = list(itertools.chain.from_iterable(level))
+    if list in set(map(type, level)):
+        raise InvalidArgumentError(
+            f"Expected lists of equal length at depth {len(shape) + 1}, got lists beside values"
+        )
+    return _Elements(level, tuple(shape))
+
+
+def _read_complex(elements: _Elements, data_type: DataType) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Pairs `[re, im]` innermost; the pair's dimension goes away."""
+    if 0 in elements.shape:
+        return np.empty(0, data_type.numpy), elements.shape
+    if not elements.shape or elements.shape[-1] != 2:
+        raise InvalidArgumentError(
+            f"A complex tensor needs [re, im] innermost, got data of shape {list(elements.shape)}"
+        )
+    part = DataType.FLOAT if data_type is DataType.COMPLEX64 else DataType.DOUBLE
+    return _read_elements(elements.flat, part).view(data_type.numpy), elements.shape[:-1]
+
+
+def _read_elements(flat: list[Any], data_type: DataType) -> np.ndarray:
+    if data_type is DataType.STRING:
+        return _read_strings(flat)
+    kinds = set(map(type, flat))
+    if data_type is DataType.BOOL:
+        _check_kinds(flat, kinds, frozenset({bool}), "true or false")
+        return np.array(flat, np.bool_)
+    if data_type in INTEGER or data_type in QUANTIZED:
+        _check_kinds(flat, kinds, frozenset({int}), "an integer")
+        return _read_integers(flat, data_type)
+    if str in kinds:
+        flat = [_NON_FINITE.get(item, item) if type(item) is str else item for item in flat]
+        kinds = set(map(type, flat))
+    _check_kinds(flat, kinds, _NUMBERS, "a number")
+    return _read_floats(flat, data_type.numpy)
+
+
+def _check_kinds(flat: list[Any], kinds: set[type], allowed: frozenset[type], wanted: str) -> None:
+    if kinds <= allowed:
+        return
+    index, wrong = next((i, item) for i, item in enumerate(flat) if type(item) not in allowed)
+    raise InvalidArgumentError(
+        f"Expected {wanted} at element {index}, got {type_name(wrong)} {wrong!r:.80}"
+    )
+
+
+def _read_integers(flat: list[int], data_type: DataType) -> np.ndarray:
+    """Integers, refused when out of the type's range."""
+    low, high = _range(data_type)
+    if flat and (min(flat) < low or max(flat) > high):
+        wrong = next(item for item in flat if not low <= item <= high)
+        raise InvalidArgumentError(
+            f"{wrong} is out of range for {data_type.name_on_wire}: {low} to {high}"
+        )
+    return np.array(flat, np.uint64 if low == 0 else np.int64).astype(data_type.numpy)
+
+
+def _range(data_type: DataType) -> tuple[int, int]:
+    info = ml_dtypes.iinfo(data_type.numpy)  # type: ignore[no-untyped-call]
+    return int(info.min), int(info.max)
+
+
+def _read_floats(flat: list[float], dtype: np.dtype) -> np.ndarray:
+    """Floats; beyond the type's range they become infinite, as in TensorFlow Serving."""
+    with np.errstate(over="ignore"):
+        try:
+            return np.array(flat, np.float64).astype(dtype)
+        except OverflowError:  # an integer beyond float64
+            return np.array([_to_float(item) for item in flat]).astype(dtype)
+
+
+def _to_float(item: float) -> float:
+    try:
+        return float(item)
+    except OverflowError:
+        return math.inf if item > 0 else -math.inf
+
+
+def _read_strings(flat: list[Any]) -> np.ndarray:
+    array = np.empty(len(flat), object)
+    array[:] = [_read_string(item, index) for index, item in enumerate(flat)]
+    return array
+
+
+def _read_string(item: Any, index: int) -> bytes:
+    if type(item) is str:
+        try:
+            return item.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"Element {index} is not valid Unicode: {error}") from None
+    if type(item) is dict and item.keys() == {"b64"}:
+        return decode_base64(item["b64"])
+    raise InvalidArgumentError(
+        f'Expected a string or {{"b64": "…"}} at element {index}, '
+        f"got {type_name(item)} {item!r:.80}"
+    )
+
+
+# --- bytes --------------------------------------------------------------------------------------
+
+
+def _read_bytes(content: bytes, data_type: DataType, shape: Sequence[int]) -> np.ndarray:
+    count = math.prod(shape)
+    if data_type is DataType.STRING:
+        return _read_length_prefixed(content, count).reshape(shape)
+    dtype = data_type.numpy
+    if len(content) != count * dtype.itemsize:
+        raise InvalidArgumentError(
+            f"Expected {count * dtype.itemsize} bytes for shape {list(shape)} of "
+            f"{data_type.name_on_wire}, got {len(content)}"
+        )
+    if data_type is DataType.BOOL:  # any non-zero byte is true
+        return np.frombuffer(content, np.uint8).astype(np.bool_).reshape(shape)
+    # A view of the bytes: read-only, which is fine, as kernels never write into inputs.
+    little_endian = dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype
+    return np.frombuffer(content, little_endian).astype(dtype, copy=False).reshape(shape)
+
+
+def _read_length_prefixed(content: bytes, count: int) -> np.ndarray:
+    """Strings, each after its length as u32 little-endian."""
+    array = np.empty(count, object)
+    position = 0
+    for index in range(count):
+        start = position + 4
+        position = start + int.from_bytes(content[position:start], "little")
+        if start > len(content) or position > len(content):
+            raise InvalidArgumentError(f"The bytes end within string {index} of {count}")
+        array[index] = content[start:position]
+    if position != len(content):
+        raise InvalidArgumentError(
+            f"Expected {count} strings in {position} bytes, got {len(content)} bytes"
+        )
+    return array
+
+
+def encode_base64(content: bytes) -> str:
+    """Standard base64 with padding."""
+    return base64.b64encode(content).decode()

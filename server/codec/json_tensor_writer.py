@@ -1,0 +1,137 @@
+"""Write tensors as JSON values: `{"dtype", "shape", "data"}`, or `"b64"` in place of data.
+
+What is written here is read back by `json_tensor_reader` to the same array, bit for bit where the
+policy for NaN and infinities keeps them (a NaN's payload is not kept).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import orjson
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import COMPLEX, FLOATING, DataType
+from runtime.framework.tensor_codec import as_bytes
+from server.codec.json_body import to_json
+from server.codec.json_tensor_reader import encode_base64
+
+Encoding = Literal["json", "b64"]
+# Floating-point types that orjson writes itself, with the shortest digits that read back the same.
+_NATIVE_FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
+
+_SMALL_INTEGERS = (DataType.INT2, DataType.INT4, DataType.UINT2, DataType.UINT4)
+
+
+def write_tensor(
+    value: Any, data_type: DataType, *, encoding: Encoding = "json", non_finite: str = "string"
+) -> dict[str, Any]:
+    """The JSON value of an array, to be passed to `to_json`.
+
+    `non_finite` says how NaN and infinities are written: `token`, `string`, `null`, or `error`,
+    which raises InvalidArgumentError. Resources and variants raise InvalidArgumentError too.
+    """
+    if data_type in (DataType.RESOURCE, DataType.VARIANT):
+        raise InvalidArgumentError(f"A tensor of type {data_type.tf_name} cannot be fetched")
+    array = np.asarray(value)
+    written: dict[str, Any] = {"dtype": data_type.name_on_wire, "shape": array.shape}
+    if encoding == "b64":
+        written["b64"] = encode_base64(_to_bytes(array, data_type))
+    else:
+        written["data"] = write_data(array, data_type, non_finite)
+    return written
+
+
+def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
+    """The nested data of an array, as lists or as something that `to_json` writes as lists."""
+    if data_type is DataType.STRING:
+        return _nested_strings(array)
+    if data_type in COMPLEX:
+        part = DataType.FLOAT if data_type is DataType.COMPLEX64 else DataType.DOUBLE
+        pairs = np.ascontiguousarray(array).reshape(*array.shape, 1).view(part.numpy)
+        return _finite_or(pairs, non_finite)
+    if data_type in FLOATING:
+        # float32 holds every value of the smaller types, and its digits read back the same.
+        native = array if array.dtype in _NATIVE_FLOATS else array.astype(np.float32)
+        return _finite_or(native, non_finite)
+    if data_type in _SMALL_INTEGERS:
+        array = array.astype(np.int8 if data_type in _SMALL_INTEGERS[:2] else np.uint8)
+    return _writable(array)
+
+
+def _writable(array: np.ndarray) -> Any:
+    """The array as orjson takes it: C-contiguous, native byte order, rank 0 as a scalar."""
+    if array.ndim == 0:
+        return array[()]
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(array)
+
+
+def _finite_or(array: np.ndarray, non_finite: str) -> Any:
+    if bool(np.isfinite(array).all()):
+        return _writable(array)
+    return _NON_FINITE[non_finite](array)
+
+
+def _refuse(array: np.ndarray) -> Any:
+    index = np.argwhere(~np.isfinite(array))[0].tolist()
+    raise InvalidArgumentError(
+        f"The tensor has a value that is not finite, {array[tuple(index)]} at {index}, "
+        "and rest.non_finite is error"
+    )
+
+
+def _as_strings(array: np.ndarray) -> Any:
+    """Nested lists with strings in place of what JSON has no number for."""
+    finite = np.isfinite(array)
+    # Through text, so that float32 keeps its own shortest digits.
+    numbers = orjson.loads(to_json(np.ascontiguousarray(np.where(finite, array, 0).ravel())))
+    flat = np.array(numbers, object)
+    flat[~finite.ravel()] = [_name(item) for item in array[~finite].tolist()]
+    return flat.reshape(array.shape).tolist()
+
+
+def _name(item: float) -> str:
+    if math.isnan(item):
+        return "NaN"
+    return "Infinity" if item > 0 else "-Infinity"
+
+
+def _as_tokens(array: np.ndarray) -> Any:
+    """As strings, with the quotes taken off: there are no other strings in the text."""
+    return orjson.Fragment(orjson.dumps(_as_strings(array)).replace(b'"', b""))
+
+
+_NON_FINITE: dict[str, Callable[[np.ndarray], Any]] = {
+    "string": _as_strings,
+    "token": _as_tokens,
+    "null": _writable,  # what orjson does by itself
+    "error": _refuse,
+}
+
+
+def _nested_strings(array: np.ndarray) -> Any:
+    texts = np.empty(array.size, object)
+    texts[:] = [_text(as_bytes(item)) for item in array.ravel().tolist()]
+    return texts.reshape(array.shape).tolist()
+
+
+def _text(item: bytes) -> str | dict[str, str]:
+    try:
+        return item.decode()
+    except UnicodeDecodeError:
+        return {"b64": encode_base64(item)}
+
+
+def _to_bytes(array: np.ndarray, data_type: DataType) -> bytes:
+    """Little-endian bytes; strings each after their length as u32."""
+    if data_type is DataType.STRING:
+        items = [as_bytes(item) for item in array.ravel().tolist()]
+        return b"".join(len(item).to_bytes(4, "little") + item for item in items)
+    if array.dtype.kind in "iufc":
+        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return array.tobytes()

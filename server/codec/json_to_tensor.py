@@ -1,0 +1,259 @@
+"""Parsed JSON to numpy arrays of a known element type, by TensorFlow Serving's rules.
+
+A regular list of numbers takes numpy's own conversion; whatever that cannot vouch for takes the
+element-by-element path, which decides and words the errors. Both accept the same values.
+
+Guarantees: no recursion; memory is bounded by the parsed value.
+
+TF: tensorflow_serving/util/json_tensor.cc
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.framework.dtypes import DataType
+from server.codec.pretty_json import debug_string
+
+MAX_RANK = 64  # dimensions of a numpy array
+
+_INT32 = (-(1 << 31), (1 << 31) - 1)
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+_UINT32 = (0, (1 << 32) - 1)
+_UINT64 = (0, (1 << 64) - 1)
+# The JSON integers that each type takes. The small types take any 32-bit integer, which wraps, in
+# TensorFlow Serving; `exact_range` narrows them to their own.
+_INTEGER_RANGE: dict[DataType, tuple[int, int]] = {
+    DataType.INT32: _INT32,
+    DataType.INT16: _INT32,
+    DataType.INT8: _INT32,
+    DataType.UINT8: _INT32,
+    DataType.INT64: _INT64,
+    DataType.UINT32: _UINT32,
+    DataType.UINT64: _UINT64,
+}
+_SMALL = (DataType.INT16, DataType.INT8, DataType.UINT8)
+_FLOATS = (DataType.FLOAT, DataType.DOUBLE)
+_TYPE_NAMES: dict[type, str] = {
+    type(None): "Null", dict: "Object", list: "Array", str: "String", int: "Number",
+    float: "Number",
+}  # fmt: skip
+
+
+class TensorReader:
+    """How the values of one body become arrays.
+
+    `holds_bools` says that the body has `true` or `false` somewhere: numpy would count them as
+    numbers, so numbers are then looked at one by one. `exact_range` refuses what does not fit
+    int8, uint8 and int16; without it they wrap, as in TensorFlow Serving.
+    """
+
+    def __init__(self, *, holds_bools: bool, exact_range: bool) -> None:
+        self._holds_bools = holds_bools
+        self._exact_range = exact_range
+
+    def fast_array(self, value: Any, data_type: DataType) -> np.ndarray | None:
+        """The array, or None when the slow path has to decide."""
+        if data_type in _FLOATS:
+            kinds = "fiu"
+        elif data_type in _INTEGER_RANGE:
+            kinds = "iu"
+        elif data_type is DataType.BOOL:
+            kinds = "b"
+        else:
+            return None
+        try:
+            array = np.array(value)
+        except (ValueError, OverflowError, RecursionError):  # ragged, too deep
+            return None
+        if array.dtype.kind not in kinds or array.size == 0:
+            return None
+        if kinds == "b":
+            return array
+        if self._holds_bools:
+            return None
+        if kinds == "fiu":
+            return _as_float(array, data_type)
+        low, high = self._range(data_type)
+        if array.min() < low or array.max() > high:
+            return None
+        return array.astype(data_type.numpy)
+
+    def slow_array(self, value: Any, data_type: DataType) -> np.ndarray:
+        """The array, element by element.
+
+        Raises InvalidArgumentError for a ragged list or a value of another type,
+        UnimplementedError for an element type that JSON does not carry.
+        """
+        shape = dense_shape(value)
+        convert = self._converter(data_type)
+        values = [convert(leaf) for leaf in _leaves(value, shape)]
+        if len(shape) > MAX_RANK:
+            raise InvalidArgumentError(
+                f"A tensor may have {MAX_RANK} dimensions at most, got {len(shape)}"
+            )
+        return _flat_array(values, data_type).reshape(shape)
+
+    def array(self, value: Any, data_type: DataType) -> np.ndarray:
+        """The array, by the fast path if it can."""
+        fast = self.fast_array(value, data_type)
+        return self.slow_array(value, data_type) if fast is None else fast
+
+    def _range(self, data_type: DataType) -> tuple[int, int]:
+        if self._exact_range and data_type in _SMALL:
+            info = np.iinfo(data_type.numpy)
+            return info.min, info.max
+        return _INTEGER_RANGE[data_type]
+
+    def _converter(self, data_type: DataType) -> Callable[[Any], Any]:
+        """The function that turns one JSON value into one element, or raises."""
+        if data_type is DataType.STRING:
+            return _string_element
+        if data_type in _FLOATS:
+            accepts = _is_number
+        elif data_type is DataType.BOOL:
+            accepts = _is_bool
+        elif data_type in _INTEGER_RANGE:
+            low, high = self._range(data_type)
+
+            def accepts(value: Any) -> bool:
+                return type(value) is int and low <= value <= high
+        else:
+
+            def refuse(value: Any) -> Any:
+                if isinstance(value, dict):
+                    raise _type_error(value, data_type)
+                raise UnimplementedError(
+                    f"Conversion of JSON Value: {debug_string(value)} to type: {data_type.tf_name}"
+                )
+
+            return refuse
+
+        def convert(value: Any) -> Any:
+            if accepts(value):
+                return value
+            raise _type_error(value, data_type)
+
+        return convert
+
+
+def is_base64(value: Any) -> bool:
+    """Whether a JSON value stands for bytes: `{"b64": "…"}` and nothing else."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+
+
+def decode_base64(value: dict[str, str]) -> bytes:
+    """The bytes of `{"b64": "…"}`; white space and missing padding are fine.
+
+    Raises InvalidArgumentError `Unable to base64 decode`.
+    """
+    text = "".join(value["b64"].split())
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidArgumentError("Unable to base64 decode") from error
+
+
+def text_bytes(text: str) -> bytes:
+    """The bytes of a JSON string; lone surrogates are bytes that were not UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def dense_shape(value: Any) -> tuple[int, ...]:
+    """The shape that the first elements suggest; an empty list ends it."""
+    shape = []
+    while isinstance(value, list):
+        shape.append(len(value))
+        if not value:
+            break
+        value = value[0]
+    return tuple(shape)
+
+
+def type_name(value: Any) -> str:
+    """The kind of a JSON value, as error texts name it."""
+    if isinstance(value, bool):
+        return "True" if value else "False"
+    return _TYPE_NAMES[type(value)]
+
+
+def _leaves(value: Any, shape: tuple[int, ...]) -> Iterator[Any]:
+    """The elements in order; raises where a list does not have the shape."""
+    rank = len(shape)
+    stack: list[Iterator[Any]] = [iter((value,))]
+    while stack:
+        level = len(stack) - 1
+        for item in stack[-1]:
+            if not isinstance(item, list):
+                if level != rank:
+                    raise InvalidArgumentError(
+                        f"JSON Value: {debug_string(item)} found at incorrect level: {level + 1} "
+                        f"in the JSON DOM. Expected at level: {rank}"
+                    )
+                yield item
+                continue
+            if level >= rank:
+                raise InvalidArgumentError(
+                    f"Encountered list at unexpected level: {level} expected < {rank}"
+                )
+            if len(item) != shape[level]:
+                raise InvalidArgumentError(
+                    f"Encountered list at unexpected size: {len(item)} at level: {level} "
+                    f"expected size: {shape[level]}"
+                )
+            stack.append(iter(item))
+            break
+        else:
+            stack.pop()
+
+
+def _string_element(value: Any) -> bytes:
+    if isinstance(value, str):
+        return text_bytes(value)
+    if isinstance(value, dict):
+        if not is_base64(value):
+            raise InvalidArgumentError(
+                f"JSON Value: {debug_string(value)} not formatted correctly for base64 data"
+            )
+        return decode_base64(value)
+    raise _type_error(value, DataType.STRING)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or type(value) is int
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _type_error(value: Any, data_type: DataType) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"JSON Value: {debug_string(value)} Type: {type_name(value)} "
+        f"is not of expected type: {data_type.tf_name}"
+    )
+
+
+def _as_float(array: np.ndarray, data_type: DataType) -> np.ndarray:
+    """Through double, as a JSON number is one; too large for float32 is infinity."""
+    array = array.astype(np.float64, copy=False)
+    if data_type is DataType.DOUBLE:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
+
+
+def _flat_array(values: list[Any], data_type: DataType) -> np.ndarray:
+    if data_type in _FLOATS:
+        return _as_float(np.array(values, np.float64), data_type)
+    if data_type in _SMALL:
+        return np.array(values, np.int64).astype(data_type.numpy)  # wraps
+    array = np.empty(len(values), data_type.numpy)
+    array[:] = values
+    return array

@@ -1,0 +1,205 @@
+"""Settings: built-in defaults < YAML file < environment `RUNSTEP_…` < flags.
+
+Every key of `configs/server.yaml` is a field here, with the same default; a test compares them.
+Nesting in the environment is `__` (`RUNSTEP_REST__PORT`), lists are JSON. `MODEL_NAME` and
+`MODEL_BASE_PATH` mean what they mean to TensorFlow Serving's image.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+
+DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
+NonFinite = Literal["token", "string", "null", "error"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RestSettings(_Section):
+    """The HTTP front."""
+
+    host: str = "0.0.0.0"
+    port: int = Field(default=8501, ge=0, le=65535)
+    timeout_ms: int = Field(default=30000, ge=0)
+    max_body_bytes: int = Field(default=64 << 20, gt=0)
+    non_finite: NonFinite = "string"
+    strict_tensorflow_serving: bool = False
+    drain_seconds: float = Field(default=30, ge=0)
+    access_log: bool = True
+
+
+class GrpcSettings(_Section):
+    """The gRPC front."""
+
+    port: int = Field(default=8500, ge=0, le=65535)
+
+
+class ModelSettings(_Section):
+    """One served model: a folder of numbered versions and which of them to load."""
+
+    name: str = Field(min_length=1)
+    base_path: str = Field(min_length=1)
+    version_policy: Literal["latest", "all", "specific"] = "latest"
+    latest_versions: int = Field(default=1, ge=1)
+    specific_versions: tuple[int, ...] = ()
+    version_labels: Mapping[str, int] = Field(default_factory=dict)
+
+
+class ThreadPoolSettings(_Section):
+    """One named inter-op pool; 0 threads means one per schedulable core."""
+
+    name: str = Field(min_length=1)
+    num_threads: int = Field(default=0, ge=0)
+    low_priority: bool = False
+    queue_size: int = Field(default=1024, ge=1)
+
+
+class SessionSettings(_Section):
+    """Limits of the sessions that clients open."""
+
+    enabled: bool = True
+    max_open: int = Field(default=1024, ge=1)
+    default_lease_seconds: float = Field(default=600, gt=0)
+    max_lease_seconds: float = Field(default=86400, gt=0)
+    allowed_paths: tuple[str, ...] = ()
+    allow_new_global_pools: bool = False
+    max_threads: int = Field(default=8, ge=1)
+    max_tensor_bytes: int = Field(default=1 << 30, gt=0)
+    max_graph_nodes: int = Field(default=1_000_000, gt=0)
+    default_timeout_ms: int = Field(default=0, ge=0)
+
+
+class LogSettings(_Section):
+    """What is logged, and how a line looks."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+_DEFAULT_POOLS = (
+    ThreadPoolSettings(name="online"),
+    ThreadPoolSettings(name="background", num_threads=1, low_priority=True),
+)
+
+
+class Settings(BaseSettings):
+    """All settings of one server; immutable once made."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="RUNSTEP_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    rest: RestSettings = RestSettings()
+    grpc: GrpcSettings = GrpcSettings()
+    models: tuple[ModelSettings, ...] = ()
+    model_poll_seconds: float = 1
+    thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS
+    priorities: Mapping[str, str] = Field(
+        default_factory=lambda: {"normal": "online", "low": "background"}
+    )
+    default_priority: str = "normal"
+    load_thread_pool: str = "background"
+    sessions: SessionSettings = SessionSettings()
+    log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Settings:
+        """Every name that points at a pool, a priority or a model must point at exactly one."""
+        pools = [pool.name for pool in self.thread_pools]
+        _reject_duplicates("thread_pools", pools)
+        _reject_duplicates("models", [model.name for model in self.models])
+        wanted = {f"priorities.{name}": pool for name, pool in self.priorities.items()}
+        wanted["load_thread_pool"] = self.load_thread_pool
+        for key, pool in wanted.items():
+            if pool not in pools:
+                raise ValueError(f"{key} names pool {pool!r}; thread_pools has {pools}")
+        if self.default_priority not in self.priorities:
+            raise ValueError(
+                f"default_priority is {self.default_priority!r}; "
+                f"priorities has {list(self.priorities)}"
+            )
+        if self.sessions.default_lease_seconds > self.sessions.max_lease_seconds:
+            raise ValueError("sessions.default_lease_seconds exceeds sessions.max_lease_seconds")
+        return self
+
+
+def _reject_duplicates(key: str, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{key} has two entries named {', '.join(twice)}")
+
+
+def load_settings(
+    config_path: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Read the settings; `flags` are nested values by key, as in the YAML file.
+
+    Without `config_path` the default file is read if it exists. `environment` is only asked for
+    MODEL_NAME and MODEL_BASE_PATH; RUNSTEP_… always comes from the process.
+
+    Raises NotFoundError for a missing file, InvalidArgumentError naming each wrong key.
+    """
+    if config_path is not None and not config_path.is_file():
+        raise NotFoundError(f"Configuration file {config_path} does not exist")
+    source = config_path or DEFAULT_CONFIG_PATH
+    values = dict(flags or {})
+    if "models" not in values:
+        container_model = _model_of_container(os.environ if environment is None else environment)
+        if container_model is not None:
+            values["models"] = [container_model]
+    try:
+        return _with_yaml(source)(**values)
+    except ValidationError as error:
+        raise InvalidArgumentError(_describe(error, source)) from None
+
+
+def _with_yaml(path: Path) -> type[Settings]:
+    """Settings that read `path` below the environment; a file that is not there adds nothing."""
+
+    class FileSettings(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, path)
+
+    return FileSettings
+
+
+def _model_of_container(environment: Mapping[str, str]) -> dict[str, str] | None:
+    """TensorFlow Serving's image serves `$MODEL_BASE_PATH/$MODEL_NAME`: /models/model."""
+    if not ("MODEL_NAME" in environment or "MODEL_BASE_PATH" in environment):
+        return None
+    name = environment.get("MODEL_NAME") or "model"
+    base = environment.get("MODEL_BASE_PATH") or "/models"
+    return {"name": name, "base_path": str(Path(base) / name)}
+
+
+def _describe(error: ValidationError, source: Path) -> str:
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        lines.append(f"{key or 'settings'}: {problem['msg']}, got {problem['input']!r:.80}")
+    return f"Wrong settings (file {source}, environment RUNSTEP_…, flags):\n  " + "\n  ".join(lines)

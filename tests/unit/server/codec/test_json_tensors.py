@@ -1,0 +1,174 @@
+import json
+import re
+
+import numpy as np
+import pytest
+
+from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.framework.dtypes import DataType as D
+from server.codec.json_body import parse_json, parse_object, to_json
+from server.codec.json_tensor_reader import read_tensor
+from server.codec.json_tensor_writer import write_tensor
+
+NAN, INF = float("nan"), float("inf")
+
+
+def written(value, data_type, **options):
+    return json.loads(to_json(write_tensor(value, data_type, **options)))
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type", "expected"),
+    [
+        (1.5, D.FLOAT, np.float32(1.5)),
+        (3, D.FLOAT, np.float32(3)),
+        ([[1, 2.5], [3, 4]], D.FLOAT, np.array([[1, 2.5], [3, 4]], np.float32)),
+        ([], D.FLOAT, np.zeros(0, np.float32)),
+        ([[], []], D.INT32, np.zeros((2, 0), np.int32)),
+        (["NaN", "Infinity", "-Infinity", 1], D.DOUBLE, np.array([NAN, INF, -INF, 1])),
+        ([1e300], D.FLOAT, np.array([INF], np.float32)),
+        ([10**400, -(10**400)], D.DOUBLE, np.array([INF, -INF])),
+        ([-128, 127], D.INT8, np.array([-128, 127], np.int8)),
+        ([2**64 - 1], D.UINT64, np.array([2**64 - 1], np.uint64)),
+        ([True, False], D.BOOL, np.array([True, False])),
+        ([[1, 2], [3, 4]], D.COMPLEX64, np.array([1 + 2j, 3 + 4j], np.complex64)),
+        ([1, 2], D.COMPLEX128, np.array(1 + 2j)),
+        ([-8, 7], D.INT4, np.array([-8, 7], D.INT4.numpy)),
+        ([1.5, 2], D.BFLOAT16, np.array([1.5, 2], D.BFLOAT16.numpy)),
+        (["a", {"b64": "/w=="}], D.STRING, np.array([b"a", b"\xff"], object)),
+        ({"b64": "aGk="}, D.STRING, np.array(b"hi", object)),
+        ({"dtype": "float32", "shape": [2, 1], "data": [1, 2]}, D.FLOAT,
+         np.array([[1], [2]], np.float32)),
+        ({"dtype": "DT_INT32", "shape": [2, 1], "data": [[1], [2]]}, D.FLOAT,
+         np.array([[1], [2]], np.int32)),
+        ({"dtype": "int32", "shape": [], "data": [7]}, D.INT32, np.array(7, np.int32)),
+        ({"dtype": "int32", "shape": [0, 3], "data": []}, D.INT32, np.zeros((0, 3), np.int32)),
+        ({"dtype": "int16", "shape": [2], "b64": "AQACAA=="}, D.INT16, np.array([1, 2], np.int16)),
+        ({"shape": [2], "b64": "AAI="}, D.BOOL, np.array([False, True])),
+        ({"dtype": "string", "shape": [2], "b64": "AQAAAGEAAAAA"}, D.STRING,
+         np.array([b"a", b""], object)),
+    ],
+)  # fmt: skip
+def test_read(value, data_type, expected):
+    array = read_tensor(value, "x:0", data_type)
+    assert array.dtype == expected.dtype and array.shape == expected.shape
+    np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type", "message"),
+    [
+        ([1, True], D.FLOAT, "Expected a number at element 1, got true or false True"),
+        ([1, None], D.FLOAT, "Expected a number at element 1, got null"),
+        (["one"], D.FLOAT, "Expected a number at element 0, got a string 'one'"),
+        ([1.0], D.INT32, "Expected an integer at element 0, got a number with a fraction 1.0"),
+        ([True], D.INT32, "Expected an integer at element 0, got true or false True"),
+        ([300], D.UINT8, "300 is out of range for uint8: 0 to 255"),
+        ([-1], D.UINT64, "-1 is out of range for uint64"),
+        ([8], D.INT4, "8 is out of range for int4: -8 to 7"),
+        ([0], D.BOOL, "Expected true or false at element 0, got an integer 0"),
+        ([1], D.STRING, 'Expected a string or {"b64": "…"} at element 0, got an integer 1'),
+        ([[1, 2], [3]], D.FLOAT, "equal length at depth 2, got lengths [1, 2]"),
+        ([[1], 2], D.FLOAT, "equal length at depth 2, got lists beside values"),
+        ([1, [2]], D.FLOAT, "equal length at depth 2, got lists beside values"),
+        ([[1, 2, 3]], D.COMPLEX64, "needs [re, im] innermost, got data of shape [1, 3]"),
+        ({"dtype": "float32", "shape": [2], "data": [1]}, D.FLOAT,
+         "Expected 2 elements for shape [2], got data of shape [1]"),
+        ({"dtype": "float32", "shape": [4], "data": [[1, 2], [3, 4]]}, D.FLOAT,
+         "got data of shape [2, 2]"),
+        ({"dtype": "float32", "shape": [1], "data": [1], "b64": ""}, D.FLOAT,
+         "Expected either data or b64, got both"),
+        ({"dtype": "float32", "shape": [1]}, D.FLOAT, "got neither"),
+        ({"dtype": "float33", "shape": [1], "data": [1]}, D.FLOAT, "Unknown dtype 'float33'"),
+        ({"dtype": "resource", "shape": [], "data": 1}, D.FLOAT, "has no value on the wire"),
+        ({"dtype": 1, "data": 1}, D.FLOAT, "dtype must be a string, got an integer"),
+        ({"shape": [-1], "data": [1]}, D.FLOAT, "shape must be a list of non-negative integers"),
+        ({"shape": [1] * 300, "data": [1]}, D.FLOAT, "shape has 300 dimensions"),
+        ({"shape": [1], "data": [1], "size": 3}, D.FLOAT, "Unknown keys: size"),
+        ({"b64": "AAAA", "dtype": "int8"}, D.INT8, "A tensor given as b64 needs a shape"),
+        ({"shape": [2], "b64": "AAAA"}, D.INT8, "Expected 2 bytes for shape [2] of int8, got 3"),
+        ({"shape": [1], "b64": "A"}, D.INT8, "b64 is not valid base64"),
+        ({"shape": [1], "b64": 5}, D.INT8, "b64 must be a string, got an integer"),
+        ({"shape": [2], "b64": "AQAAAGE="}, D.STRING, "The bytes end within string 1 of 2"),
+        ({"shape": [0], "b64": "AQ=="}, D.STRING, "Expected 0 strings in 0 bytes, got 1 bytes"),
+    ],
+)  # fmt: skip
+def test_read_refuses(value, data_type, message):
+    with pytest.raises(InvalidArgumentError, match=re.escape(message)) as caught:
+        read_tensor(value, "x:0", data_type)
+    assert caught.value.message.startswith("Tensor x:0: ")
+
+
+def test_deep_nesting_is_refused():
+    value = 1
+    for _ in range(400):
+        value = [value]
+    with pytest.raises(InvalidArgumentError, match="nested over 254 deep"):
+        read_tensor(value, "x:0", D.FLOAT)
+
+
+def test_a_huge_shape_is_refused_before_anything_is_allocated():
+    with pytest.raises(ResourceExhaustedError, match="the limit is"):
+        read_tensor({"shape": [1 << 40], "b64": ""}, "x:0", D.FLOAT)
+
+
+@pytest.mark.parametrize(
+    ("array", "data_type", "data"),
+    [
+        (np.float32(0.1), D.FLOAT, 0.1),
+        (np.array([0.1, 3], np.float32), D.FLOAT, [0.1, 3.0]),
+        (np.array(2.5), D.DOUBLE, 2.5),
+        (np.array([[1, 2], [3, 4]], np.int64).T, D.INT64, [[1, 3], [2, 4]]),
+        (np.array([1, 2], ">i4"), D.INT32, [1, 2]),
+        (np.array([True]), D.BOOL, [True]),
+        (np.array([1 + 2j]), D.COMPLEX128, [[1.0, 2.0]]),
+        (np.array(1 + 2j, np.complex64), D.COMPLEX64, [1.0, 2.0]),
+        (np.array([b"a", b"\xff"], object), D.STRING, ["a", {"b64": "/w=="}]),
+        (np.array("ü".encode(), object), D.STRING, "ü"),
+        (np.array([1.5], D.BFLOAT16.numpy), D.BFLOAT16, [1.5]),
+        (np.array([-8], D.INT4.numpy), D.INT4, [-8]),
+        (np.array([15], D.UINT4.numpy), D.UINT4, [15]),
+        (np.zeros((2, 0), np.float32), D.FLOAT, [[], []]),
+        (np.array([NAN, INF, -INF, 0.1], np.float32), D.FLOAT,
+         ["NaN", "Infinity", "-Infinity", 0.1]),
+        (np.float64(NAN), D.DOUBLE, "NaN"),
+    ],
+)  # fmt: skip
+def test_write(array, data_type, data):
+    assert written(array, data_type) == {
+        "dtype": data_type.name_on_wire,
+        "shape": list(np.shape(array)),
+        "data": data,
+    }
+
+
+def test_non_finite_policies():
+    array = np.array([[NAN, 1], [INF, -INF]])
+    tokens = to_json(write_tensor(array, D.DOUBLE, non_finite="token"))
+    assert tokens == b'{"dtype":"float64","shape":[2,2],"data":[[NaN,1.0],[Infinity,-Infinity]]}'
+    assert written(array, D.DOUBLE, non_finite="null")["data"] == [[None, 1.0], [None, None]]
+    with pytest.raises(InvalidArgumentError, match=r"not finite, nan at \[0, 0\]"):
+        write_tensor(array, D.DOUBLE, non_finite="error")
+
+
+def test_resources_cannot_be_fetched():
+    with pytest.raises(InvalidArgumentError, match="type resource cannot be fetched"):
+        write_tensor(None, D.RESOURCE)
+
+
+def test_parse_reads_bare_tokens_and_empty_bodies():
+    assert parse_json(b"  ") == {}
+    assert parse_json(b'{"x": [Infinity, -Infinity]}') == {"x": [INF, -INF]}
+
+
+@pytest.mark.parametrize("body", [b"{", b"NaN]", b"\xff", b"[" * 100_000, b"[NaN," * 100_000])
+def test_parse_refuses_what_is_not_json(body):
+    with pytest.raises(InvalidArgumentError, match="The body is not valid JSON: "):
+        parse_json(body)
+
+
+def test_unknown_keys_are_named():
+    with pytest.raises(InvalidArgumentError, match="Unknown keys: b, c; known keys are a"):
+        parse_object(b'{"a": 1, "c": 1, "b": 1}', frozenset({"a"}))
+    with pytest.raises(InvalidArgumentError, match="must be a JSON object, got a list"):
+        parse_object(b"[]", frozenset({"a"}))

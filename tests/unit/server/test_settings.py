@@ -1,0 +1,78 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from server.settings import Settings, load_settings
+
+CONFIG = Path(__file__).parents[3] / "configs" / "server.yaml"
+
+
+def test_the_shipped_file_states_every_key_with_its_default():
+    stated = yaml.safe_load(CONFIG.read_text())
+    defaults = json.loads(Settings().model_dump_json())
+    assert stated.pop("models") and defaults.pop("models") == []
+    assert stated == defaults
+
+
+def test_every_key_of_the_shipped_file_has_a_comment():
+    for line in CONFIG.read_text().splitlines():
+        key = re.match(r"\s*(- )?[a-z_]+: ?\S", line)
+        assert key is None or "#" in line, line
+
+
+def test_flags_win_over_environment_over_file(tmp_path, monkeypatch):
+    path = tmp_path / "server.yaml"
+    path.write_text("rest: {port: 1, timeout_ms: 1, host: one}\n")
+    monkeypatch.setenv("RUNSTEP_REST__PORT", "2")
+    monkeypatch.setenv("RUNSTEP_REST__TIMEOUT_MS", "2")
+    settings = load_settings(path, {"rest": {"port": 3}}, environment={})
+    assert (settings.rest.port, settings.rest.timeout_ms, settings.rest.host) == (3, 2, "one")
+
+
+def test_lists_in_the_environment_are_json(monkeypatch, tmp_path):
+    monkeypatch.setenv("RUNSTEP_SESSIONS__ALLOWED_PATHS", '["/data"]')
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(environment={}).sessions.allowed_paths == ("/data",)
+
+
+def test_without_a_file_there_are_no_models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(environment={}).models == ()
+
+
+@pytest.mark.parametrize(
+    ("environment", "name", "base_path"),
+    [
+        ({"MODEL_NAME": "m"}, "m", "/models/m"),
+        ({"MODEL_BASE_PATH": "/srv"}, "model", "/srv/model"),
+        ({"MODEL_NAME": "m", "MODEL_BASE_PATH": "/srv"}, "m", "/srv/m"),
+    ],
+)
+def test_container_environment_replaces_models(environment, name, base_path):
+    (model,) = load_settings(CONFIG, environment=environment).models
+    assert (model.name, model.base_path) == (name, base_path)
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(NotFoundError, match=r"nowhere\.yaml does not exist"):
+        load_settings(Path("nowhere.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"rest": {"prot": 1}}, "rest.prot: Extra inputs"),
+        ({"priorities": {"normal": "nope"}}, "priorities.normal names pool 'nope'"),
+        ({"default_priority": "x"}, "default_priority is 'x'"),
+        ({"load_thread_pool": "x"}, "load_thread_pool names pool 'x'"),
+        ({"thread_pools": [{"name": "a"}, {"name": "a"}]}, "two entries named a"),
+        ({"sessions": {"default_lease_seconds": 1e6}}, "exceeds sessions.max_lease_seconds"),
+    ],
+)
+def test_wrong_settings_name_the_key(flags, message):
+    with pytest.raises(InvalidArgumentError, match=re.escape(message)):
+        load_settings(CONFIG, flags, environment={})
