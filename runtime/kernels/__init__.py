@@ -13,6 +13,22 @@ from runtime.framework.op_kernel import KernelDef
 
 KERNEL_MODULES: tuple[str, ...] = (
     # kept in alphabetical order
+    "assertions",
+    "concat_split",
+    "example_parsing",
+    "gather",
+    "identity",
+    "number_text",
+    "padding",
+    "ragged_to_tensor",
+    "shapes",
+    "slicing",
+    "sparse_to_dense",
+    "string_hashing",
+    "string_regex",
+    "string_split",
+    "strings",
+    "transpose",
 )
 
 

@@ -1,0 +1,138 @@
+"""Tensors as text: what Assert, Print and StringFormat write.
+
+TF: tensorflow/core/framework/tensor.cc (Tensor::SummarizeValue), strings/numbers.cc
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.framework.dtypes import DataType, from_numpy
+
+# Digits that every value of the type survives, and digits that always give the value back.
+_DIGITS = {DataType.DOUBLE: (15, 17)}
+_FLOAT_DIGITS = (6, 9)
+
+_ESCAPES = {
+    ord("\n"): rb"\n",
+    ord("\r"): rb"\r",
+    ord("\t"): rb"\t",
+    ord('"'): rb"\"",
+    ord("'"): rb"\'",
+    ord("\\"): rb"\\",
+}
+
+
+def escape(text: bytes) -> bytes:
+    """Control characters, quotes and backslashes as C escapes; other bytes stay (UTF-8 safe)."""
+    if text.isalnum():
+        return text
+    return b"".join(
+        _ESCAPES.get(byte) or (b"\\%03o" % byte if byte < 32 or byte == 127 else bytes((byte,)))
+        for byte in text
+    )
+
+
+def float_text(value: float, data_type: DataType) -> str:
+    """The shorter of two precisions that gives the same value of the type back."""
+    if math.isnan(value) or math.isinf(value):
+        return str(value)
+    few, many = _DIGITS.get(data_type, _FLOAT_DIGITS)
+    short = f"{value:.{few}g}"
+    if data_type.numpy.type(short) == data_type.numpy.type(value):
+        return short
+    return f"{value:.{many}g}"
+
+
+def _element_writer(data_type: DataType, quoted: bool) -> Callable[[Any], bytes]:
+    if data_type is DataType.STRING:
+        if quoted:
+            return lambda item: b'"' + escape(item) + b'"'
+        return escape
+    if data_type.is_floating:
+        exact = data_type if data_type is DataType.DOUBLE else DataType.FLOAT
+        return lambda item: float_text(float(item), exact).encode()
+    if data_type.is_integer or data_type is DataType.BOOL:
+        return lambda item: b"%d" % int(item)
+    return lambda item: b"?"  # complex numbers, as in TensorFlow
+
+
+def summarize(value: Any, max_entries: int) -> bytes:
+    """At most `max_entries` elements (all of them when negative), rows in brackets."""
+    array, data_type = _printable(value)
+    limit = array.size if max_entries < 0 else min(max_entries, array.size)
+    write = _element_writer(data_type, quoted=False)
+    if array.ndim == 0:
+        return write(array.item()) if limit else b"..."
+    written = [write(item) for item in array.ravel()[:limit].tolist()]
+    out: list[bytes] = []
+    _write_rows(array.shape, 0, iter(written), limit, [0], out)
+    if array.size > limit:
+        out.append(b"...")
+    return b"".join(out)
+
+
+def _write_rows(
+    shape: tuple[int, ...], dim: int, items: Any, limit: int, done: list[int], out: list[bytes]
+) -> None:
+    if done[0] >= limit:
+        return
+    if dim == len(shape) - 1:
+        for column in range(shape[dim]):
+            if done[0] >= limit:
+                if dim:
+                    out.append(b"...")
+                return
+            out.append(b" " + next(items) if column else next(items))
+            done[0] += 1
+        return
+    for _ in range(shape[dim]):
+        if done[0] >= limit:
+            return
+        out.append(b"[")
+        _write_rows(shape, dim + 1, items, limit, done, out)
+        out.append(b"]")
+
+
+def summarize_ends(value: Any, max_entries: int) -> bytes:
+    """`max_entries` elements at both ends of every dimension, strings quoted, one row a line."""
+    array, data_type = _printable(value)
+    limit = array.size if max_entries < 0 else min(max_entries, array.size)
+    write = _element_writer(data_type, quoted=True)
+    if array.ndim == 0:
+        return write(array.item()) if limit else b"..."
+    return _ends_of(array, 0, limit, write)
+
+
+def _ends_of(array: np.ndarray, dim: int, limit: int, write: Callable[[Any], bytes]) -> bytes:
+    is_last = array.ndim == 1
+    separator = b" " if is_last else b"\n" * (array.ndim - 1) + b" " * (dim + 1)
+
+    def parts(rows: np.ndarray) -> list[bytes]:
+        if is_last:
+            return [write(item) for item in rows.tolist()]
+        return [_ends_of(row, dim + 1, limit, write) for row in rows]
+
+    count = len(array)
+    written = separator.join(parts(array[:limit]))
+    if count > 2 * limit:
+        written += separator + b"..."
+    for part in parts(array[max(limit, count - limit) :]):
+        written += separator + part
+    return b"[" + written + b"]"
+
+
+def _printable(value: Any) -> tuple[np.ndarray, DataType]:
+    if not isinstance(value, np.ndarray | np.generic | bytes):
+        return np.asarray(f"<{type(value).__name__}>".encode(), object), DataType.STRING
+    array = np.asarray(value, object) if isinstance(value, bytes) else np.asarray(value)
+    return array, from_numpy(array.dtype)
+
+
+def readable(text: bytes) -> str:
+    """Text for a message or a log: UTF-8, other bytes as escapes."""
+    return text.decode("utf-8", "backslashreplace")

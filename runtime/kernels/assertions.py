@@ -1,0 +1,104 @@
+"""Assert, and the ops that write tensors to the log.
+
+TF: tensorflow/core/kernels/logging_ops.cc, string_format_op.cc
+"""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.attr_value import raw_bytes
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.string_tensor import scalar_string, show_shape, string_tensor
+from runtime.framework.tensor_text import readable, summarize, summarize_ends
+
+_log = logging.getLogger(__name__)
+
+
+def assert_(condition: Any, *data: Any, summarize: int) -> None:
+    """Raise InvalidArgumentError with the beginnings of `data` unless `condition` is true."""
+    if np.ndim(condition):
+        raise InvalidArgumentError(f"In[0] should be a scalar: {show_shape(np.shape(condition))}")
+    if not condition:
+        shown = " ".join(f"[{readable(_summary(each, summarize))}]" for each in data)
+        raise InvalidArgumentError(f"assertion failed: {shown}")
+
+
+_summary = summarize  # the attribute of Assert and Print has the function's name
+
+
+def print_(
+    context: OpKernelContext,
+    input: Any,
+    *data: Any,
+    message: str,
+    first_n: int,
+    summarize: int,
+) -> Any:
+    """Log `data` (the first `first_n` times, always when negative) and hand `input` on."""
+    count = context.kernel_state(lambda: [0])
+    if first_n < 0 or count[0] < first_n:
+        count[0] += 1
+        shown = "".join(f"[{readable(_summary(each, summarize))}]" for each in data)
+        _log.info("%s%s", message, shown)
+    return input
+
+
+def _to_log(level: int) -> Callable[[OpKernelContext, str], None]:
+    return lambda context, text: _log.log(level, "%s", text)
+
+
+# Standard output and error belong to the process that serves: what a graph prints is logged.
+_STREAMS: dict[str, Callable[[OpKernelContext, str], None]] = {
+    "stdout": _to_log(logging.INFO),
+    "stderr": _to_log(logging.INFO),
+    "log(info)": _to_log(logging.INFO),
+    "log(warning)": _to_log(logging.WARNING),
+    "log(error)": _to_log(logging.ERROR),
+}
+_FILE_PREFIX = "file://"
+
+
+def print_v2(context: OpKernelContext, input: Any, *, output_stream: str, end: str) -> None:
+    """Log a string, or append it to the file of a `file://` stream."""
+    text = readable(scalar_string(input))
+    if output_stream.startswith(_FILE_PREFIX):
+        path = output_stream[len(_FILE_PREFIX) :]
+        context.step.files.check_write(path)
+        with pathlib.Path(path).open("a", encoding="utf-8") as file:
+            file.write(text + end)
+        return
+    write = _STREAMS.get(output_stream)
+    if write is None:
+        raise InvalidArgumentError(
+            f"Unknown output stream: {output_stream}; known are {sorted(_STREAMS)} and file://…"
+        )
+    write(context, text + end.rstrip("\n"))
+
+
+def string_format(*inputs: Any, template: str, placeholder: str, summarize: int) -> np.ndarray:
+    """The template with each placeholder replaced by one tensor's summary."""
+    parts = raw_bytes(template).split(raw_bytes(placeholder)) if placeholder else []
+    if len(parts) - 1 != len(inputs):
+        raise InvalidArgumentError(
+            "num placeholders in template and num inputs must match: "
+            f"{len(parts) - 1} vs. {len(inputs)}"
+        )
+    written = [parts[0]]
+    for tensor, rest in zip(inputs, parts[1:], strict=True):
+        written += [summarize_ends(tensor, summarize), rest]
+    return string_tensor([b"".join(written)], ())
+
+
+KERNELS = (
+    KernelDef("Assert", assert_),
+    KernelDef("Print", print_),
+    KernelDef("PrintV2", print_v2),
+    KernelDef("StringFormat", string_format),
+)

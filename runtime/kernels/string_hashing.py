@@ -1,0 +1,51 @@
+"""Strings to buckets by hash.
+
+TF: tensorflow/core/kernels/string_to_hash_bucket_op.cc, string_to_hash_bucket_fast_op.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.farmhash import fingerprint64
+from runtime.foundation.keyed_hashes import murmurhash64, siphash64
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.string_tensor import items_of
+
+
+def _buckets(hashes: np.ndarray, strings: Any, num_buckets: int) -> np.ndarray:
+    buckets = (hashes % np.uint64(num_buckets)).astype(np.int64)
+    return buckets.reshape(np.shape(np.asarray(strings, object)))
+
+
+def string_to_hash_bucket_fast(input: Any, *, num_buckets: int) -> np.ndarray:
+    """Fingerprint64 modulo the number of buckets."""
+    return _buckets(fingerprint64(items_of(input)), input, num_buckets)
+
+
+def string_to_hash_bucket(string_tensor: Any, *, num_buckets: int) -> np.ndarray:
+    """MurmurHash64A modulo the number of buckets."""
+    return _buckets(murmurhash64(items_of(string_tensor)), string_tensor, num_buckets)
+
+
+def string_to_hash_bucket_strong(
+    input: Any,
+    *,
+    num_buckets: int,
+    key: Sequence[int],
+) -> np.ndarray:
+    """SipHash under `key` (two words) modulo the number of buckets."""
+    if len(key) != 2:
+        raise InvalidArgumentError("Key must have 2 elements")
+    return _buckets(siphash64(items_of(input), (key[0], key[1])), input, num_buckets)
+
+
+KERNELS = (
+    KernelDef("StringToHashBucket", string_to_hash_bucket),
+    KernelDef("StringToHashBucketFast", string_to_hash_bucket_fast),
+    KernelDef("StringToHashBucketStrong", string_to_hash_bucket_strong),
+)

@@ -1,0 +1,68 @@
+"""Joining strings and changing their case.
+
+TF: tensorflow/core/kernels/string_join_op.cc, string_lower_op.cc, string_upper_op.cc,
+string_strip_op.cc, reduce_join_op.cc, unsorted_segment_join_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.attr_value import raw_bytes
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.string_tensor import as_strings, map_strings, show_shape, string_tensor
+
+
+def string_join(*inputs: Any, separator: str) -> np.ndarray:
+    """Join element by element; scalars go with every element."""
+    parts = [as_strings(each) for each in inputs]
+    shape: tuple[int, ...] = ()
+    for part in parts:
+        if part.ndim and shape and part.shape != shape:
+            raise InvalidArgumentError(
+                f"Input shapes do not match: {show_shape(shape)} vs. {show_shape(part.shape)}"
+            )
+        shape = shape or part.shape
+    columns = [np.broadcast_to(part, shape).ravel().tolist() for part in parts]
+    if not columns:
+        return string_tensor([b""], ())
+    return string_tensor(map(raw_bytes(separator).join, zip(*columns, strict=True)), shape)
+
+
+def _check_encoding(encoding: str) -> None:
+    if encoding not in ("", "utf-8"):
+        raise InvalidArgumentError(
+            f"only utf-8 or '' (no encoding) is supported, received {encoding}"
+        )
+
+
+def string_lower(input: Any, *, encoding: str) -> np.ndarray:
+    """Lower case: of ASCII letters, or of every letter with encoding `utf-8`."""
+    _check_encoding(encoding)
+    if not encoding:
+        return map_strings(bytes.lower, input)
+    return map_strings(lambda item: item.decode("utf-8", "replace").lower().encode(), input)
+
+
+def string_upper(input: Any, *, encoding: str) -> np.ndarray:
+    """Upper case: of ASCII letters, or of every letter with encoding `utf-8`."""
+    _check_encoding(encoding)
+    if not encoding:
+        return map_strings(bytes.upper, input)
+    return map_strings(lambda item: item.decode("utf-8", "replace").upper().encode(), input)
+
+
+def string_strip(input: Any) -> np.ndarray:
+    """Without white space (ASCII's) at both ends."""
+    return map_strings(bytes.strip, input)
+
+
+KERNELS = (
+    KernelDef("StringJoin", string_join),
+    KernelDef("StringLower", string_lower),
+    KernelDef("StringStrip", string_strip),
+    KernelDef("StringUpper", string_upper),
+)
