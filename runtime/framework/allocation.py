@@ -33,8 +33,9 @@ def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
     words (`OOM when allocating tensor with shape[…]`) above the limit.
     """
     sizes = [int(size) for size in shape]
-    if any(size < 0 for size in sizes):
-        raise InvalidArgumentError(f"Dimensions must be non-negative, got shape {sizes}")
+    for size in sizes:
+        if size < 0:
+            raise InvalidArgumentError(f"Dimension {size} must be >= 0")
     needed = math.prod(sizes) * np.dtype(dtype).itemsize
     if needed > _limit[0]:
         shown = ",".join(map(str, sizes))

@@ -13,13 +13,19 @@ from runtime.framework.op_kernel import KernelDef
 
 KERNEL_MODULES: tuple[str, ...] = (
     # kept in alphabetical order
+    "activations",
     "assertions",
+    "bias",
     "concat_split",
+    "convolution",
+    "convolution_gradients",
     "example_parsing",
     "gather",
     "identity",
+    "normalization",
     "number_text",
     "padding",
+    "pooling",
     "ragged_to_tensor",
     "shapes",
     "slicing",

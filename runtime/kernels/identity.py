@@ -1,0 +1,59 @@
+"""Ops that pass their input on, constants and placeholders.
+
+TF: tensorflow/core/kernels/{identity_op,identity_n_op,constant_op,no_op}.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.shapes import shape_text
+
+
+def identity(value: Any) -> Any:
+    """Identity and every op that only passes its input on."""
+    return value
+
+
+def identity_n(*values: Any) -> tuple[Any, ...]:
+    """IdentityN: a list of tensors, passed on."""
+    return values
+
+
+def no_op() -> None:
+    """NoOp: only its control edges matter."""
+
+
+def const(*, value: Any) -> Any:
+    """Const: the value of its attribute."""
+    return value
+
+
+def placeholder(
+    context: OpKernelContext, *, dtype: DataType, shape: tuple[int, ...] | None
+) -> NoReturn:
+    """Placeholder: runs only when nothing was fed for it."""
+    known = f" and shape {shape_text(shape)}" if shape else ""
+    raise InvalidArgumentError(
+        f"You must feed a value for placeholder tensor '{context.node.name}' "
+        f"with dtype {dtype.tf_name}{known}"
+    )
+
+
+KERNELS = (
+    KernelDef("Const", const),
+    KernelDef("Copy", identity),
+    KernelDef("CopyHost", identity),
+    KernelDef("GuaranteeConst", identity),
+    KernelDef("Identity", identity),
+    KernelDef("IdentityN", identity_n),
+    KernelDef("NoOp", no_op),
+    KernelDef("Placeholder", placeholder),
+    KernelDef("PlaceholderWithDefault", identity),
+    KernelDef("PreventGradient", identity),
+    KernelDef("Snapshot", identity),
+    KernelDef("StopGradient", identity),
+)

@@ -1,0 +1,94 @@
+"""Growing a tensor: margins around it, copies beside it.
+
+TF: tensorflow/core/kernels/{pad_op,mirror_pad_op,tile_ops}.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.boxing import box, unbox
+
+
+def pad(value: np.ndarray, paddings: np.ndarray) -> np.ndarray:
+    """Pad: zeros around the input, paddings[d] = (before, after)."""
+    return pad_v2(value, paddings, b"" if value.dtype.hasobject else value.dtype.type(0))
+
+
+def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: Any) -> np.ndarray:
+    """PadV2: `constant` (a scalar) around the input."""
+    if np.ndim(constant):
+        raise InvalidArgumentError(
+            f"constant_values must be a scalar. Found: {shape_text(constant.shape)}"
+        )
+    margins = check_paddings(value, paddings)
+    for before, after in margins:
+        if before < 0 or after < 0:
+            raise InvalidArgumentError(f"Paddings must be non-negative: {before} {after}")
+    sizes = [
+        before + size + after for size, (before, after) in zip(value.shape, margins, strict=True)
+    ]
+    check_allocation(sizes, value.dtype)
+    result = np.empty(sizes, value.dtype)
+    result[...] = constant
+    result[_inside(value.shape, margins)] = value
+    return result
+
+
+def _inside(shape: tuple[int, ...], margins: list[list[int]]) -> tuple[slice, ...]:
+    """Where a tensor of `shape` lies within its padded form."""
+    return tuple(
+        slice(before, before + size) for size, (before, _) in zip(shape, margins, strict=True)
+    )
+
+
+def check_paddings(value: np.ndarray, paddings: np.ndarray) -> list[list[int]]:
+    """[[before, after], …] of every dimension; InvalidArgumentError for another shape."""
+    if paddings.ndim != 2 or paddings.shape[1] != 2:
+        raise InvalidArgumentError(
+            f"paddings must be a matrix with 2 columns: {shape_text(paddings.shape)}"
+        )
+    if value.ndim != paddings.shape[0]:
+        raise InvalidArgumentError(
+            "The first dimension of paddings must be the rank of inputs"
+            f"{shape_text(paddings.shape)} {shape_text(value.shape)}"
+        )
+    margins: list[list[int]] = paddings.tolist()
+    return margins
+
+
+def tile(value: Any, multiples: np.ndarray) -> Any:
+    """Tile: multiples[d] copies of the input along dimension d."""
+    array = box(value)
+    if multiples.ndim != 1 or multiples.size != array.ndim:
+        if multiples.ndim != 1:
+            raise InvalidArgumentError(
+                f"Expected multiples to be 1-D, but got shape {shape_text(multiples.shape)}"
+            )
+        raise InvalidArgumentError(
+            f"Expected multiples argument to be a vector of length {array.ndim} "
+            f"but got length {multiples.size}"
+        )
+    counts = multiples.tolist()
+    for axis, count in enumerate(counts):
+        if count < 0:
+            raise InvalidArgumentError(f"Expected multiples[{axis}] >= 0, but got {count}")
+    sizes = [count * size for count, size in zip(counts, array.shape, strict=True)]
+    check_allocation(sizes, array.dtype)
+    # [d0, d1] as [1, d0, 1, d1], stretched to [m0, d0, m1, d1]: one copy, no loop.
+    interleaved = [part for size in array.shape for part in (1, size)]
+    stretched = [part for pair in zip(counts, array.shape, strict=True) for part in pair]
+    return unbox(np.broadcast_to(array.reshape(interleaved), stretched).reshape(sizes))
+
+
+KERNELS = (
+    KernelDef("Pad", pad),
+    KernelDef("PadV2", pad_v2),
+    KernelDef("Tile", tile),
+)

@@ -1,0 +1,103 @@
+"""Reordering elements and dimensions.
+
+TF: tensorflow/core/kernels/{transpose_op,reverse_op,roll_op,reverse_sequence_op}.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.boxing import box, unbox
+
+
+def transpose(value: Any, perm: np.ndarray) -> Any:
+    """Transpose: a view with the dimensions in the order of `perm`."""
+    array = box(value)
+    ranks = array.ndim
+    if perm.ndim != 1:
+        raise InvalidArgumentError(f"perm must be rank 1, got shape {shape_text(perm.shape)}")
+    if perm.size != ranks:
+        raise InvalidArgumentError(
+            f"transpose expects a vector of size {ranks}. "
+            f"But input(1) is a vector of size {perm.size}"
+        )
+    order = [dim + ranks if dim < 0 else dim for dim in perm.tolist()]
+    for dim in order:
+        if not 0 <= dim < ranks:
+            raise InvalidArgumentError(f"{dim} is out of range [0 .. {ranks})")
+    for dim in range(ranks):
+        if dim not in order:
+            given = ",".join(map(str, perm.tolist()))
+            raise InvalidArgumentError(f"{dim} is missing from {{{given}}}.")
+    return unbox(array.transpose(order))
+
+
+def conjugate_transpose(value: Any, perm: np.ndarray) -> Any:
+    """ConjugateTranspose: Transpose and the complex conjugate."""
+    result = transpose(value, perm)
+    return np.conj(result) if result.dtype.kind == "c" else result
+
+
+def invert_permutation(permutation: np.ndarray) -> np.ndarray:
+    """InvertPermutation: y with y[x[i]] = i."""
+    if permutation.ndim != 1:
+        raise InvalidArgumentError("invert_permutation expects a 1D vector.")
+    count = permutation.size
+    for each in permutation.tolist():
+        if not 0 <= each < count:
+            raise InvalidArgumentError(f"{each} is not between 0 and {count}")
+    result = np.full(count, -1, permutation.dtype)
+    result[permutation] = np.arange(count)
+    if count and result.min() < 0:
+        seen = set()
+        for each in permutation.tolist():
+            if each in seen:
+                raise InvalidArgumentError(f"{each} is duplicated in the input.")
+            seen.add(each)
+    return result
+
+
+def reverse_v2(value: Any, axis: np.ndarray) -> Any:
+    """ReverseV2: the order of elements turned round along each given dimension."""
+    array = box(value)
+    if axis.ndim != 1:
+        raise InvalidArgumentError(f"'dims' must be 1-dimension, not {axis.ndim}")
+    ranks = array.ndim
+    seen: set[int] = set()
+    for position, given in enumerate(axis.tolist()):
+        dim = given + ranks if given < 0 else given
+        if not 0 <= dim < ranks:
+            raise InvalidArgumentError(
+                f"'axis'[{position}] = {given} is out of valid range [0, {ranks - 1}"
+            )
+        if dim in seen:
+            raise InvalidArgumentError(f"axis {dim} specified more than once.")
+        seen.add(dim)
+    return unbox(np.flip(array, tuple(seen))) if seen else value
+
+
+def reverse(value: Any, dims: np.ndarray) -> Any:
+    """Reverse: ReverseV2 with one bool a dimension."""
+    array = box(value)
+    if dims.ndim != 1:
+        raise InvalidArgumentError(f"'dims' must be 1-dimension, not {dims.ndim}")
+    if array.ndim != dims.size:
+        raise InvalidArgumentError(
+            "'dims' must have the same number of values as 'input' has dimensions. "
+            f"'input' has {array.ndim}'dims' has {dims.size} values"
+        )
+    return unbox(np.flip(array, tuple(np.flatnonzero(dims))))
+
+
+KERNELS = (
+    KernelDef("ConjugateTranspose", conjugate_transpose),
+    KernelDef("InvertPermutation", invert_permutation),
+    KernelDef("Reverse", reverse),
+    KernelDef("ReverseV2", reverse_v2),
+    KernelDef("Transpose", transpose),
+)
