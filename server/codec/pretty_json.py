@@ -1,0 +1,180 @@
+"""JSON laid out as RapidJSON's PrettyWriter lays it out, which is how TensorFlow Serving answers.
+
+Four spaces a level; while `single_line_arrays` is on, the elements of a list follow each other on
+one line. The option is looked at when an element or a bracket is written, not when its list was
+opened: that is why TensorFlow Serving's `predictions` end with a bracket on a line of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+INDENT = "    "
+DEBUG_STRING_CHARACTERS = 256  # a value in an error text is cut at the first token behind this
+
+_ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
+    ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r",
+}  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    """A JSON string; only what must be escaped is."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+class PrettyWriter:
+    """Writes tokens one after the other; `text()` is what has been written."""
+
+    def __init__(self, single_line_arrays: bool = False) -> None:
+        self.single_line_arrays = single_line_arrays
+        self.size = 0  # characters so far
+        self._parts: list[str] = []
+        self._levels: list[list[Any]] = []  # [is a list, tokens so far] of each open container
+
+    def text(self) -> str:
+        """Everything that has been written."""
+        return "".join(self._parts)
+
+    def start_array(self) -> None:
+        """Open a list."""
+        self._prefix()
+        self._levels.append([True, 0])
+        self._put("[")
+
+    def end_array(self) -> None:
+        """Close a list."""
+        _, count = self._levels.pop()
+        if count and not self.single_line_arrays:
+            self._new_line()
+        self._put("]")
+
+    def start_object(self) -> None:
+        """Open an object."""
+        self._prefix()
+        self._levels.append([False, 0])
+        self._put("{")
+
+    def end_object(self) -> None:
+        """Close an object."""
+        _, count = self._levels.pop()
+        if count:
+            self._new_line()
+        self._put("}")
+
+    def string(self, text: str) -> None:
+        """Write a string, or the name of a member."""
+        self.raw(quoted(text))
+
+    def raw(self, text: str) -> None:
+        """Write a value that is JSON already; an empty text leaves the separator only."""
+        self._prefix()
+        self._put(text)
+
+    def _prefix(self) -> None:
+        """What separates this token from the one before."""
+        if not self._levels:
+            return
+        level = self._levels[-1]
+        is_list, count = level
+        if is_list:
+            if count:
+                self._put(", " if self.single_line_arrays else ",")
+            if not self.single_line_arrays:
+                self._new_line()
+        elif count % 2:
+            self._put(": ")
+        else:
+            if count:
+                self._put(",")
+            self._new_line()
+        level[1] += 1
+
+    def _new_line(self) -> None:
+        self._put("\n" + INDENT * len(self._levels))
+
+    def _put(self, text: str) -> None:
+        self._parts.append(text)
+        self.size += len(text)
+
+
+def debug_string(value: Any) -> str:
+    """A parsed JSON value for an error text, cut after about 256 characters.
+
+    The text may end in the middle of the value, and so be no JSON.
+    """
+    writer = PrettyWriter(single_line_arrays=True)
+    for method, argument in _tokens(value):
+        if writer.size >= DEBUG_STRING_CHARACTERS:
+            break
+        if argument is None:
+            method(writer)
+        else:
+            method(writer, argument)
+            if not argument:  # NaN and infinities have no JSON text: RapidJSON stops there
+                break
+    # Bytes that are not UTF-8 came in as lone surrogates; an error text must be encodable.
+    return writer.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _tokens(value: Any) -> Iterator[tuple[Any, str | None]]:
+    """The writer's calls for a value, without recursion: values may be nested very deep."""
+    stack: list[Iterator[tuple[Any, Any]]] = [iter([(None, value)])]
+    ends: list[Any] = []
+    while stack:
+        for key, item in stack[-1]:
+            if key is not None:
+                yield PrettyWriter.raw, quoted(key)
+            if isinstance(item, list):
+                yield PrettyWriter.start_array, None
+                ends.append(PrettyWriter.end_array)
+                stack.append(iter([(None, element) for element in item]))
+                break
+            if isinstance(item, dict):
+                yield PrettyWriter.start_object, None
+                ends.append(PrettyWriter.end_object)
+                stack.append(iter(item.items()))
+                break
+            yield PrettyWriter.raw, scalar_text(item)
+        else:
+            stack.pop()
+            if ends:
+                yield ends.pop(), None
+
+
+_WORDS = {True: "true", False: "false", None: "null"}
+
+
+def scalar_text(value: Any) -> str:
+    """A JSON scalar; empty for NaN and infinities."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float):
+        return _double_text(value)
+    if isinstance(value, bool) or value is None:
+        return _WORDS[value]
+    return str(value)
+
+
+def _double_text(value: float) -> str:
+    """The shortest digits that give `value` back, exponents where RapidJSON uses them."""
+    if not math.isfinite(value):
+        return ""
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if value == 0:
+        return sign + "0.0"
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    point = len(whole) + int(exponent or 0)  # digits before the decimal point
+    digits = (whole + fraction).lstrip("0")
+    point -= len(whole + fraction) - len(digits)
+    digits = digits.rstrip("0")
+    if len(digits) <= point <= 21:
+        return f"{sign}{digits}{'0' * (point - len(digits))}.0"
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    tail = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{tail}e{point - 1}"

@@ -1,0 +1,91 @@
+"""TensorFlow Serving's classify and regress requests: JSON examples to serialized tf.Example.
+
+TF: tensorflow_serving/util/json_tensor.cc (FillClassifyRegressRequestFromJson),
+    tensorflow_serving/servables/tensorflow/util.cc (InputToSerializedExampleTensor)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from server.codec.json_to_tensor import decode_base64, is_base64, text_bytes, type_name
+from server.codec.pretty_json import debug_string
+from server.codec.serving_json import Document
+
+_INT64_MAX = (1 << 63) - 1
+# The list of a feature by the kind of its first element, and the word in error texts.
+_KIND_WORD = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int64"}
+
+
+def examples_tensor(document: Document) -> np.ndarray:
+    """The serialized examples of the body, a string tensor `[number of examples]`.
+
+    A `context` goes in front of each example: the features of both are merged when it is parsed.
+    Raises InvalidArgumentError with TensorFlow Serving's text.
+    """
+    members = document.members
+    context = b""
+    if "context" in members:
+        context = _example(members["context"]).SerializeToString()
+    examples = _checked_examples(members)
+    tensor = np.empty(len(examples), object)
+    tensor[:] = [context + _example(value).SerializeToString() for value in examples]
+    return tensor
+
+
+def _checked_examples(members: dict[str, Any]) -> list[Any]:
+    if "examples" not in members:
+        what = "When method is classify, key 'examples' is expected and was not found"
+    elif not isinstance(members["examples"], list):
+        what = "Expecting 'examples' value to be an list/array"
+    elif not members["examples"]:
+        what = "'examples' value is an empty array"
+    else:
+        examples: list[Any] = members["examples"]
+        return examples
+    raise InvalidArgumentError(f"JSON Value: {debug_string(members)} {what}")
+
+
+def _example(value: Any) -> pb.Example:
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(f"Example must be JSON object but got JSON {type_name(value)}")
+    example = pb.Example()
+    for name, content in value.items():
+        feature = example.features.feature[name]
+        feature.SetInParent()
+        for element in content if isinstance(content, list) else [content]:
+            _add_element(element, name, feature)
+    return example
+
+
+def _add_element(element: Any, name: str, feature: pb.Feature) -> None:
+    kind, value = _kind_and_value(element, name)
+    present = feature.WhichOneof("kind")
+    if present not in (None, kind):
+        raise InvalidArgumentError(
+            f"Unexpected element type in feature: {name} expecting type: {_KIND_WORD[present]}"
+        )
+    if kind == "int64_list" and value > _INT64_MAX:
+        raise InvalidArgumentError(
+            f"Feature: {name} has uint64_t element. Only int64_t is supported."
+        )
+    getattr(feature, kind).value.append(value)
+
+
+def _kind_and_value(element: Any, name: str) -> tuple[str, Any]:
+    """The list that a JSON value belongs in, and the value to append."""
+    if isinstance(element, bool | int):
+        return "int64_list", int(element)
+    if isinstance(element, float):
+        return "float_list", element
+    if isinstance(element, str):
+        return "bytes_list", text_bytes(element)
+    if is_base64(element):
+        return "bytes_list", decode_base64(element)
+    raise InvalidArgumentError(
+        f"Feature: {name} has element with unexpected JSON type: {type_name(element)}"
+    )

@@ -1,0 +1,249 @@
+"""TensorFlow Serving's JSON requests: predict in row and columnar form, and their documents.
+
+A body is read in three steps, in the order in which TensorFlow Serving finds faults: the document
+(`parse_document`), the signature's name (`signature_name`), and, once the caller has found the
+signature, the tensors (`predict_inputs`).
+
+TF: tensorflow_serving/util/json_tensor.cc
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+import orjson
+
+from runtime.foundation.errors import InvalidArgumentError, OpError
+from runtime.framework.dtypes import DataType
+from server.codec.json_to_tensor import TensorReader, is_base64
+from server.codec.pretty_json import debug_string
+from server.codec.tolerant_json import parse_tolerant
+
+DEFAULT_SIGNATURE = "serving_default"
+
+
+class PredictFormat(enum.Enum):
+    """How a predict request names its tensors, and so how the answer does."""
+
+    ROW = "row"  # instances → predictions
+    COLUMNAR = "columnar"  # inputs → outputs
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed body. `holds_bools`: `true` or `false` stand somewhere in it."""
+
+    members: dict[str, Any]
+    holds_bools: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PredictInputs:
+    """The tensors of a predict request by the signature's names for its inputs."""
+
+    format: PredictFormat
+    tensors: dict[str, np.ndarray]
+
+
+def parse_document(body: bytes) -> Document:
+    """Parse a body whose outermost value must be an object.
+
+    Raises InvalidArgumentError with TensorFlow Serving's text.
+    """
+    if not body:
+        raise InvalidArgumentError("JSON Parse error: The document is empty")
+    try:
+        members = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        members = parse_tolerant(body)
+    if not isinstance(members, dict):
+        raise _format_error(members, "Is not object")
+    return Document(members, b"true" in body or b"false" in body)
+
+
+def signature_name(document: Document) -> str:
+    """The signature that the request names, or the default one.
+
+    Raises InvalidArgumentError when the name is not a string.
+    """
+    name = document.members.get("signature_name", "")
+    if not isinstance(name, str):
+        raise _format_error(
+            document.members,
+            "not formatted correctly. 'signature_name' key must be a string value.",
+        )
+    return name or DEFAULT_SIGNATURE
+
+
+def predict_inputs(
+    document: Document,
+    input_types: Mapping[str, DataType],
+    signature: str,
+    *,
+    exact_range: bool = True,
+) -> PredictInputs:
+    """The tensors of `instances` (row form) or `inputs` (columnar form).
+
+    `input_types` are the signature's inputs. With `exact_range` an int8, uint8 or int16 that does
+    not fit is refused; TensorFlow Serving wraps it. Raises InvalidArgumentError, and
+    UnimplementedError for a columnar input of a type that JSON does not carry.
+    """
+    if not input_types:
+        name = "DEFAULT" if signature == DEFAULT_SIGNATURE else signature
+        raise InvalidArgumentError(f"Failed to get input map for signature: {name}")
+    members = document.members
+    reader = TensorReader(holds_bools=document.holds_bools, exact_range=exact_range)
+    if "instances" in members:
+        instances = _checked_instances(members)
+        tensors = _fast_rows(instances, input_types, reader)
+        if tensors is None:
+            tensors = _Rows(input_types, reader).read(instances)
+        return PredictInputs(PredictFormat.ROW, tensors)
+    if "inputs" in members:
+        columns = _columns(members["inputs"], input_types, reader)
+        return PredictInputs(PredictFormat.COLUMNAR, columns)
+    raise InvalidArgumentError("Missing 'inputs' or 'instances' key")
+
+
+def _checked_instances(members: dict[str, Any]) -> list[Any]:
+    if "inputs" in members:
+        raise _format_error(
+            members,
+            "Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist ",
+        )
+    instances = members["instances"]
+    if not isinstance(instances, list):
+        raise _format_error(members, "Expecting 'instances' to be an list/array")
+    if not instances:
+        raise _format_error(members, "No values in 'instances' array")
+    return instances
+
+
+def _is_object(value: Any) -> bool:
+    """Whether an instance names its tensors; `{"b64": "…"}` is a value."""
+    return isinstance(value, dict) and not is_base64(value)
+
+
+def _fast_rows(
+    instances: list[Any], input_types: Mapping[str, DataType], reader: TensorReader
+) -> dict[str, np.ndarray] | None:
+    """All instances at once, by numpy; None when one of them is not regular."""
+    if not _is_object(instances[0]):
+        if len(input_types) > 1:
+            return None
+        ((name, data_type),) = input_types.items()
+        array = reader.fast_array(instances, data_type)
+        return None if array is None else {name: array}
+    tensors = {}
+    for name, data_type in input_types.items():
+        try:
+            column = [instance[name] for instance in instances]
+        except (KeyError, TypeError, IndexError):
+            return None
+        array = reader.fast_array(column, data_type)
+        if array is None:
+            return None
+        tensors[name] = array
+    if any(len(instance) != len(input_types) for instance in instances):
+        return None
+    return tensors
+
+
+class _Rows:
+    """Instances one by one: each gives one tensor an input, all of one shape."""
+
+    def __init__(self, input_types: Mapping[str, DataType], reader: TensorReader) -> None:
+        self._input_types = input_types
+        self._reader = reader
+        self._tensors: dict[str, list[np.ndarray]] = {}
+
+    def read(self, instances: list[Any]) -> dict[str, np.ndarray]:
+        if not isinstance(instances[0], dict) and len(self._input_types) > 1:
+            raise InvalidArgumentError(
+                "instances is a plain list, but expecting list of objects as multiple "
+                "input tensors required as per tensorinfo_map"
+            )
+        add = self._add_object if _is_object(instances[0]) else self._add_value
+        for index, instance in enumerate(instances):
+            add(index, instance)
+        return {name: np.stack(parts) for name, parts in self._tensors.items()}
+
+    def _add_object(self, index: int, instance: Any) -> None:
+        if not _is_object(instance):
+            raise InvalidArgumentError(
+                f"Expecting object but got list at item {index} of input list"
+            )
+        for name, value in instance.items():
+            try:
+                self._add(name, value)
+            except OpError as error:
+                _raise_for_element(f"{index} key: {name}", error)
+        if instance.keys() != self._input_types.keys():
+            raise InvalidArgumentError(
+                f"Failed to process element: {index} of 'instances' list. "
+                f"JSON object: {debug_string(instance)} "
+                f"keys must be equal to: {','.join(sorted(self._input_types))}"
+            )
+
+    def _add_value(self, index: int, instance: Any) -> None:
+        if _is_object(instance):
+            raise InvalidArgumentError(
+                f"Expecting value/list but got object at item {index} of input list"
+            )
+        try:
+            self._add(next(iter(self._input_types)), instance)
+        except OpError as error:
+            _raise_for_element(str(index), error)
+
+    def _add(self, name: str, value: Any) -> None:
+        if name not in self._input_types:
+            raise InvalidArgumentError(f"JSON object: does not have named input: {name}")
+        tensor = self._reader.slow_array(value, self._input_types[name])
+        parts = self._tensors.setdefault(name, [])
+        if parts and parts[0].size != tensor.size:
+            raise InvalidArgumentError(
+                f"Expecting tensor size: {parts[0].size} but got: {tensor.size}"
+            )
+        if parts and parts[0].shape != tensor.shape:
+            raise InvalidArgumentError(
+                f"Expecting shape {_shape_text(parts[0])} but got: {_shape_text(tensor)}"
+            )
+        parts.append(tensor)
+
+
+def _raise_for_element(where: str, error: OpError) -> NoReturn:
+    raise InvalidArgumentError(
+        f"Failed to process element: {where} of 'instances' list. "
+        f"Error: {error.code.name}: {error.message}"
+    ) from error
+
+
+def _columns(
+    value: Any, input_types: Mapping[str, DataType], reader: TensorReader
+) -> dict[str, np.ndarray]:
+    if not _is_object(value):
+        if len(input_types) > 1:
+            raise InvalidArgumentError(
+                "inputs is a plain value/list, but expecting an object as multiple "
+                "input tensors required as per tensorinfo_map"
+            )
+        ((name, data_type),) = input_types.items()
+        return {name: reader.array(value, data_type)}
+    tensors = {}
+    for name, data_type in input_types.items():
+        if name not in value:
+            raise InvalidArgumentError(f"Missing named input: {name} in 'inputs' object.")
+        tensors[name] = reader.array(value[name], data_type)
+    return tensors
+
+
+def _shape_text(tensor: np.ndarray) -> str:
+    return f"[{','.join(map(str, tensor.shape))}]"
+
+
+def _format_error(value: Any, what: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"JSON Value: {debug_string(value)} {what}")

@@ -1,0 +1,319 @@
+"""TensorFlow Serving's JSON answers: compact and valid, or byte for byte its own.
+
+The compact form differs in white space and in the spelling of numbers (9000000.0 for 9e+06), and
+writes strings that are not UTF-8 as `{"b64": "…"}`, where TensorFlow Serving's own answer would be
+no JSON. NaN and infinities are written as `NonFinite` says; both forms default to bare tokens.
+
+TF: tensorflow_serving/util/json_tensor.cc (MakeJsonFromTensors and its siblings)
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_numpy
+from server.codec.pretty_json import PrettyWriter
+from server.codec.serving_json import PredictFormat
+
+_WRITABLE = frozenset(
+    data_type.numpy
+    for data_type in (
+        DataType.FLOAT, DataType.DOUBLE, DataType.INT32, DataType.INT16, DataType.INT8,
+        DataType.UINT8, DataType.STRING, DataType.INT64, DataType.BOOL, DataType.UINT32,
+        DataType.UINT64,
+    )
+)  # fmt: skip
+_KEY = {PredictFormat.ROW: "predictions", PredictFormat.COLUMNAR: "outputs"}
+_BYTES_SUFFIX = "_bytes"  # outputs whose alias ends so are written as base64
+
+
+class NonFinite(enum.StrEnum):
+    """What stands for NaN and the infinities, which JSON has no word for."""
+
+    TOKEN = "token"  # bare NaN, Infinity, -Infinity, as TensorFlow Serving writes them
+    STRING = "string"
+    NULL = "null"
+    ERROR = "error"
+
+
+def write_predict_response(
+    outputs: Mapping[str, np.ndarray],
+    predict_format: PredictFormat,
+    *,
+    strict: bool = False,
+    non_finite: NonFinite = NonFinite.TOKEN,
+) -> bytes:
+    """The answer to a predict request; one output goes without its name.
+
+    Row form slices every output `[batch, …]` along its first dimension. Raises
+    InvalidArgumentError when a type has no JSON form, and in row form when an output is a scalar
+    or the batch sizes differ.
+    """
+    if not outputs:
+        raise InvalidArgumentError("Cannot convert empty tensor map to JSON")
+    is_row = predict_format is PredictFormat.ROW
+    batch_size = _batch_size(outputs) if is_row else 0
+    for array in outputs.values():
+        if array.dtype not in _WRITABLE:
+            raise InvalidArgumentError(
+                f"Failed to write JSON value for tensor type: {from_numpy(array.dtype).tf_name}"
+            )
+    if strict:
+        return _strict_rows(outputs, batch_size) if is_row else _strict_columns(outputs)
+    if len(outputs) == 1:
+        ((alias, array),) = outputs.items()
+        content = _array_json(alias, array, non_finite)
+    elif is_row:
+        content = _rows_json(outputs, batch_size, non_finite)
+    else:
+        content = _object_json(
+            {alias: _array_json(alias, array, non_finite) for alias, array in outputs.items()}
+        )
+    return b'{"%s":%s}' % (_KEY[predict_format].encode(), content)
+
+
+def write_classify_response(
+    classifications: Sequence[Sequence[tuple[bytes, np.float32]]],
+    *,
+    strict: bool = False,
+    non_finite: NonFinite = NonFinite.TOKEN,
+) -> bytes:
+    """`{"results": [[["label", score], …], …]}`, one list an example."""
+    if not classifications:
+        raise InvalidArgumentError("Cannot convert empty ClassificationResults to JSON")
+    if strict:
+        return _strict_classify(classifications)
+    rows = []
+    for classes in classifications:
+        pairs = []
+        for label, score in classes:
+            text = orjson.dumps(_text_or_base64(label))
+            pairs.append(b"[%s,%s]" % (text, _array_json("", np.asarray(score), non_finite)))
+        rows.append(b"[%s]" % b",".join(pairs))
+    return b'{"results":[%s]}' % b",".join(rows)
+
+
+def write_regress_response(
+    values: np.ndarray, *, strict: bool = False, non_finite: NonFinite = NonFinite.TOKEN
+) -> bytes:
+    """`{"results": [value, …]}`; `values` is float32 `[number of examples]`."""
+    if not values.size:
+        raise InvalidArgumentError("Cannot convert empty RegressionResults to JSON")
+    if not strict:
+        return b'{"results":%s}' % _array_json("", values, non_finite)
+    writer = PrettyWriter()
+    writer.start_object()
+    writer.string("results")
+    writer.single_line_arrays = True
+    _write_nested(writer, values, _decimal_text)
+    writer.end_object()
+    return _encoded(writer)
+
+
+def _batch_size(outputs: Mapping[str, np.ndarray]) -> int:
+    """The first dimension that all outputs share."""
+    expected: int | None = None
+    for alias, array in outputs.items():
+        if array.ndim == 0:
+            raise InvalidArgumentError(f"Tensor name: {alias} has no shape information ")
+        if expected is not None and array.shape[0] != expected:
+            raise InvalidArgumentError(
+                f"Tensor name: {alias} has inconsistent batch size: {array.shape[0]} "
+                f"expecting: {expected}"
+            )
+        expected = array.shape[0]
+    return expected or 0
+
+
+# Compact form.
+
+
+def _array_json(alias: str, array: np.ndarray, non_finite: NonFinite) -> bytes:
+    if array.dtype == object:
+        element = _base64_object if alias.endswith(_BYTES_SUFFIX) else _text_or_base64
+        scalar_or_list: Any = np.frompyfunc(element, 1, 1)(array)
+        return orjson.dumps(scalar_or_list.tolist() if array.ndim else scalar_or_list)
+    text = orjson.dumps(
+        np.ascontiguousarray(array) if array.ndim else array[()],
+        option=orjson.OPT_SERIALIZE_NUMPY,
+    )
+    # orjson writes null for what is not finite, and nothing else in numbers reads `null`.
+    if b"null" in text and non_finite is not NonFinite.NULL:
+        return _with_tokens(alias, array, text, non_finite)
+    return text
+
+
+def _with_tokens(alias: str, array: np.ndarray, text: bytes, non_finite: NonFinite) -> bytes:
+    """`text` with the n-th null replaced by the word for the n-th value that is not finite."""
+    words = [_non_finite_word(value) for value in array[~np.isfinite(array)].ravel().tolist()]
+    if non_finite is NonFinite.ERROR:
+        raise InvalidArgumentError(
+            f"Output {alias!r} holds {words[0]}, which JSON cannot express, "
+            "and rest.non_finite is `error`"
+        )
+    pieces = text.split(b"null")
+    quote = b'"' if non_finite is NonFinite.STRING else b""
+    parts = [pieces[0]]
+    for word, piece in zip(words, pieces[1:], strict=True):
+        parts += [quote, word.encode(), quote, piece]
+    return b"".join(parts)
+
+
+def _rows_json(outputs: Mapping[str, np.ndarray], batch_size: int, non_finite: NonFinite) -> bytes:
+    rows = [
+        _object_json(
+            {
+                alias: _array_json(alias, np.asarray(array[index]), non_finite)
+                for alias, array in outputs.items()
+            }
+        )
+        for index in range(batch_size)
+    ]
+    return b"[%s]" % b",".join(rows)
+
+
+def _object_json(members: Mapping[str, bytes]) -> bytes:
+    return b"{%s}" % b",".join(b"%s:%s" % (orjson.dumps(k), v) for k, v in members.items())
+
+
+def _text_or_base64(item: bytes) -> str | dict[str, str]:
+    try:
+        return item.decode()
+    except UnicodeDecodeError:
+        return _base64_object(item)
+
+
+def _base64_object(item: bytes) -> dict[str, str]:
+    return {"b64": base64.b64encode(item).decode("ascii")}
+
+
+def _non_finite_word(value: float) -> str:
+    if value != value:
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+# TensorFlow Serving's form.
+
+_ElementText = Callable[[Any], str]
+
+
+def _strict_rows(outputs: Mapping[str, np.ndarray], batch_size: int) -> bytes:
+    writer = PrettyWriter()
+    writer.start_object()
+    writer.string(_KEY[PredictFormat.ROW])
+    writer.start_array()
+    for index in range(batch_size):
+        if len(outputs) > 1:
+            writer.start_object()
+        writer.single_line_arrays = True
+        for alias, array in outputs.items():
+            if len(outputs) > 1:
+                writer.string(alias)
+            _write_tensor(writer, alias, np.asarray(array[index], array.dtype))
+        writer.single_line_arrays = False
+        if len(outputs) > 1:
+            writer.end_object()
+    writer.end_array()
+    writer.end_object()
+    return _encoded(writer)
+
+
+def _strict_columns(outputs: Mapping[str, np.ndarray]) -> bytes:
+    writer = PrettyWriter()
+    writer.start_object()
+    writer.string(_KEY[PredictFormat.COLUMNAR])
+    if len(outputs) > 1:
+        writer.start_object()
+    for alias, array in outputs.items():
+        if len(outputs) > 1:
+            writer.string(alias)
+        _write_tensor(writer, alias, array)
+    if len(outputs) > 1:
+        writer.end_object()
+    writer.end_object()
+    return _encoded(writer)
+
+
+def _strict_classify(
+    classifications: Sequence[Sequence[tuple[bytes, np.float32]]],
+) -> bytes:
+    writer = PrettyWriter()
+    writer.start_object()
+    writer.string("results")
+    writer.start_array()
+    for classes in classifications:
+        writer.single_line_arrays = True
+        writer.start_array()
+        for label, score in classes:
+            writer.start_array()
+            writer.string(_raw_text(label))
+            writer.raw(_decimal_text(score))
+            writer.end_array()
+        writer.end_array()
+        writer.single_line_arrays = False
+    writer.end_array()
+    writer.end_object()
+    return _encoded(writer)
+
+
+def _write_tensor(writer: PrettyWriter, alias: str, array: np.ndarray) -> None:
+    if array.dtype == object and alias.endswith(_BYTES_SUFFIX):
+        for item in _nested(writer, array):
+            writer.start_object()
+            writer.string("b64")
+            writer.string(base64.b64encode(item).decode("ascii"))
+            writer.end_object()
+    elif array.dtype == object:
+        for item in _nested(writer, array):
+            writer.string(_raw_text(item))
+    elif array.dtype.kind == "f":
+        _write_nested(writer, array, _decimal_text)
+    elif array.dtype.kind == "b":
+        _write_nested(writer, array, lambda item: "true" if item else "false")
+    else:
+        _write_nested(writer, array, str)
+
+
+def _write_nested(writer: PrettyWriter, array: np.ndarray, text: _ElementText) -> None:
+    for item in _nested(writer, array):
+        writer.raw(text(item))
+
+
+def _nested(writer: PrettyWriter, array: np.ndarray) -> Iterator[Any]:
+    """The elements in order, with the lists around them opened and closed in between."""
+    if array.ndim == 0:
+        yield array[()]
+        return
+    writer.start_array()
+    for part in array:
+        yield from _nested(writer, np.asarray(part, array.dtype))
+    writer.end_array()
+
+
+def _decimal_text(value: np.floating[Any]) -> str:
+    """Six digits if they give the value back, else as many as it takes."""
+    if not np.isfinite(value):
+        return _non_finite_word(float(value))
+    text = format(float(value), ".6g")
+    with np.errstate(over="ignore"):  # six digits of the largest float32 may round beyond it
+        is_exact = value.dtype.type(text) == value
+    if not is_exact:
+        text = format(float(value), ".17g" if value.dtype.itemsize == 8 else ".9g")
+    return text if "." in text or "e" in text else text + ".0"
+
+
+def _raw_text(item: bytes) -> str:
+    """Text of any bytes; `_encoded` gives the same bytes back."""
+    return item.decode("utf-8", "surrogateescape")
+
+
+def _encoded(writer: PrettyWriter) -> bytes:
+    return writer.text().encode("utf-8", "surrogateescape")
