@@ -45,7 +45,8 @@ def _rotate(word: Words, shift: int) -> Words:
 
 
 def _shift_mix(word: Words) -> Words:
-    return word ^ (word >> _U(47))
+    mixed: Words = word ^ (word >> _U(47))
+    return mixed
 
 
 def _hash_pair(u: Words, v: Words, multiplier: Words) -> Words:

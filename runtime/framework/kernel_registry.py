@@ -21,8 +21,11 @@ from runtime.framework.op_kernel import KernelDef, NodeView
 class KernelRegistry:
     """KernelDefs by op. Filled before the first session, then only read (no lock)."""
 
-    def __init__(self, kernels: Iterable[KernelDef] = ()) -> None:
+    def __init__(
+        self, kernels: Iterable[KernelDef] = (), fallback: KernelRegistry | None = None
+    ) -> None:
         self._by_op: dict[str, list[KernelDef]] = {}
+        self._fallback = fallback  # asked when no kernel of this table fits
         for kernel in kernels:
             self.register(kernel)
 
@@ -39,26 +42,28 @@ class KernelRegistry:
 
     def has(self, op: str) -> bool:
         """Whether any kernel serves `op`."""
-        return op in self._by_op
+        return op in self._by_op or (self._fallback is not None and self._fallback.has(op))
 
     @property
     def ops(self) -> list[str]:
         """Names of the ops with a kernel, sorted."""
-        return sorted(self._by_op)
+        inherited = set() if self._fallback is None else set(self._fallback.ops)
+        return sorted(inherited | self._by_op.keys())
 
     def kernels_of(self, op: str) -> list[KernelDef]:
-        """The rows of one op."""
-        return list(self._by_op.get(op, ()))
+        """The rows of one op, in the order they are tried."""
+        inherited = [] if self._fallback is None else self._fallback.kernels_of(op)
+        return [*self._by_op.get(op, ()), *inherited]
 
     def find(self, node: NodeView, device_type: str = "CPU") -> KernelDef:
         """The kernel for a node; InvalidArgumentError with TensorFlow's text when none fits."""
-        for kernel in self._by_op.get(node.op, ()):
+        for kernel in self.kernels_of(node.op):
             if kernel.device_type == device_type and _fits(kernel, node):
                 return kernel
         raise InvalidArgumentError(self._no_kernel_message(node))
 
     def _no_kernel_message(self, node: NodeView) -> str:
-        rows = self._by_op.get(node.op, ())
+        rows = self.kernels_of(node.op)
         listed = "".join(f"\n  {_describe(kernel)}" for kernel in rows)
         return (
             f"No OpKernel was registered to support Op '{node.op}' used by "

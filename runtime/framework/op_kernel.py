@@ -30,6 +30,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from runtime.foundation.errors import OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.cancellation import CancellationManager
@@ -37,6 +39,15 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.resource_manager import ResourceManager
 
 Kernel = Callable[..., Any]
+
+
+class _Dead:
+    def __repr__(self) -> str:
+        return "<dead>"
+
+
+# The output on the untaken side of a Switch: its readers do not run.
+DEAD = _Dead()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,10 +84,9 @@ def _signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
     """(needs the context, names of keyword-only parameters), computed once a function."""
     known = _signatures.get(function)
     if known is None:
-        try:
-            parameters = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):  # a numpy ufunc has no signature: inputs only
-            parameters = []
+        # A numpy ufunc takes inputs only: its keyword arguments (`where`, …) are no attributes.
+        is_ufunc = isinstance(function, np.ufunc)
+        parameters = [] if is_ufunc else list(inspect.signature(function).parameters.values())
         needs_context = bool(parameters) and parameters[0].name == "context"
         names = tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
         known = _signatures[function] = (needs_context, names)

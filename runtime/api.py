@@ -1,0 +1,85 @@
+"""The only door to the runtime, for the server and for programs.
+
+    from runtime.api import SessionOptions, load_saved_model, new_session
+"""
+
+from runtime.foundation.errors import (
+    AbortedError,
+    AlreadyExistsError,
+    CancelledError,
+    Code,
+    DataLossError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+    error_for_code,
+)
+from runtime.foundation.thread_pool import (
+    ThreadPool,
+    ThreadPoolStats,
+    global_thread_pools,
+    schedulable_cores,
+)
+from runtime.framework.allocation import set_tensor_limit
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.dtypes import DataType
+from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.resource_manager import ResourceManager
+from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.registrations import new_session
+from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.runtime_session import RunRequest, RuntimeSession
+from runtime.sessions.session_options import SessionOptions
+
+__all__ = [
+    "AbortedError",
+    "AllowAll",
+    "AlreadyExistsError",
+    "CancellationManager",
+    "CancelledError",
+    "Code",
+    "DataLossError",
+    "DataType",
+    "DeadlineExceededError",
+    "DenyAll",
+    "DirectSession",
+    "FailedPreconditionError",
+    "FolderGate",
+    "InternalError",
+    "InvalidArgumentError",
+    "KernelDef",
+    "NotFoundError",
+    "OpError",
+    "OpKernelContext",
+    "OutOfRangeError",
+    "PermissionDeniedError",
+    "ResourceExhaustedError",
+    "ResourceManager",
+    "RunRequest",
+    "RuntimeSession",
+    "SessionOptions",
+    "ThreadPool",
+    "ThreadPoolStats",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownError",
+    "error_for_code",
+    "global_thread_pools",
+    "new_session",
+    "schedulable_cores",
+    "set_tensor_limit",
+    "tensor_from_proto",
+    "tensor_to_proto",
+]

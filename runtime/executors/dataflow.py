@@ -1,0 +1,294 @@
+"""The dataflow executor: runs nodes as their inputs arrive, through loops and untaken branches.
+
+It serves graphs with v1 control flow (frames, iterations, dead tensors), with operations that
+wait (queues: their kernels return a `Deferred` and hold no thread), and wide graphs whose branches
+are worth a thread each.
+
+Rules of deadness and frames (TF: tensorflow/core/common_runtime/propagator_state.cc):
+* a node with a dead input is dead: it does not run, and all its outputs are dead;
+* Merge takes the first live input, and is dead when all inputs are, or when a loop's Enter is;
+* Enter opens a child frame (one for each parent iteration), NextIteration the next iteration of
+  its frame, Exit leaves it; a dead NextIteration stops; dead Exits leave when the frame is done;
+* a loop invariant (constant Enter) is given to every iteration.
+
+Guarantees: all state of a run is behind one lock, which is not held while kernels run; the first
+error wins and cancels the step; `done` is called once, after the last kernel has ended.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.executors.dataflow_graph import DataflowGraph, Item, evaluate_control_flow
+from runtime.executors.frames import Frame, Iteration
+from runtime.executors.step import Executor, Step, as_op_error
+from runtime.executors.step_stats import now_nanos
+from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
+from runtime.foundation.priority_gate import gate
+from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.op_kernel import DEAD, Deferred, OpKernelContext
+from runtime.graph.pruning import StepGraph
+
+Done = Callable[[list[Any] | None, OpError | None], None]
+_MISSING = object()
+
+
+class DataflowExecutor(Executor):
+    """Runs a graph in any order that its edges allow."""
+
+    may_block = True
+
+    def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
+        self.graph = DataflowGraph(graph, kernels)
+
+    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+        """Run in this thread alone; it takes what deferred kernels go on with until the end."""
+        tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        result: list[Any] = [None, None]
+
+        def done(values: list[Any] | None, error: OpError | None) -> None:
+            result[:] = values, error
+            tasks.put(None)
+
+        self.run_async(step.with_runner(tasks.put), arguments, done)
+        while (task := tasks.get()) is not None:
+            task()
+        if result[1] is not None:
+            raise result[1]
+        values: list[Any] = result[0]
+        return values
+
+    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+        """Run in this thread until nothing is ready; deferred kernels go on where they end."""
+        DataflowRun(self.graph, step, arguments, done).start()
+
+
+class DataflowRun:
+    """One run: the frames, what is ready, what was fetched."""
+
+    def __init__(
+        self, graph: DataflowGraph, step: Step, arguments: Sequence[Any], done: Done
+    ) -> None:
+        self._graph = graph
+        self._step = step
+        self._arguments = arguments
+        self._done = done
+        self._lock = threading.Lock()  # guards everything below
+        self._root = Frame("", None, None, 0)
+        self._outstanding = 0  # items that are ready or running
+        self._fetched: list[Any] = [_MISSING] * graph.fetch_count
+        self._error: OpError | None = None
+
+    def start(self) -> None:
+        """Run the nodes without inputs, and what follows from them."""
+        iteration = self._root.iterations[0]
+        ready = collections.deque((item, self._root, iteration, False) for item in self._graph.roots)
+        self._outstanding = len(ready)
+        iteration.outstanding = len(ready)
+        if not ready:
+            self._finish()
+            return
+        self._process(ready)
+
+    def _process(self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]) -> None:
+        """Run what is ready, and what that makes ready, in this thread."""
+        with np.errstate(all="ignore"):
+            while ready:
+                item, frame, iteration, is_dead = ready.popleft()
+                if len(ready) > 0 and item.is_expensive:
+                    self._hand_over(ready)
+                outputs = self._execute(item, frame, iteration, is_dead)
+                if outputs is not None:
+                    ready.extend(self._complete(item, frame, iteration, outputs))
+
+    def _hand_over(self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]) -> None:
+        """Let the pool's threads take the other expensive nodes, one closure for each."""
+        runner = self._step.runner
+        if runner is None:
+            return
+        kept: list[tuple[Item, Frame, Iteration, bool]] = []
+        for entry in ready:
+            if not entry[0].is_expensive:
+                kept.append(entry)
+                continue
+            try:
+                runner(functools.partial(self._process, collections.deque((entry,))))
+            except OpError:  # the pool's queue is full: then in this thread
+                kept.append(entry)
+        ready.clear()
+        ready.extend(kept)
+
+    def _execute(
+        self, item: Item, frame: Frame, iteration: Iteration, is_dead: bool
+    ) -> list[Any] | None:
+        """The outputs of one node; None when they come later."""
+        outputs_count = len(item.node.output_types)
+        if is_dead or self._error is not None:
+            return [DEAD] * outputs_count
+        step = self._step
+        if step.cancellation.error:
+            self._fail(step.cancellation.copy_of_error())
+            return [DEAD] * outputs_count
+        if step.is_low_priority and gate.pending:
+            gate.wait()
+        started = now_nanos() if step.collector is not None else 0
+        try:
+            result = self._call(item, iteration)
+        except Exception as error:
+            self._fail(as_op_error(error, item.node.name))
+            return [DEAD] * outputs_count
+        if isinstance(result, Deferred):
+            result.when_done(
+                lambda deferred: self._resume(item, frame, iteration, deferred, started)
+            )
+            return None
+        outputs = self._outputs(item, result)
+        if step.collector is not None:
+            node = item.node
+            step.collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+        return outputs
+
+    def _call(self, item: Item, iteration: Iteration) -> Any:
+        if item.error is not None:
+            raise type(item.error)(item.error._text, item.error.node)
+        if item.argument >= 0:
+            return self._arguments[item.argument]
+        if item.is_constant:
+            return item.constant
+        values = iteration.take_inputs(item)
+        if item.is_merge:
+            return _merge(values)
+        values = [
+            value.read() if deref else value
+            for value, deref in zip(values, item.derefs, strict=True)
+        ]
+        if item.kernel is None:
+            return evaluate_control_flow(item, values)
+        if item.needs_context:
+            return item.kernel(OpKernelContext(item.node, self._step), *values)
+        return item.kernel(*values)
+
+    def _outputs(self, item: Item, result: Any) -> list[Any]:
+        if item.kernel is None and not item.is_constant and item.argument < 0:
+            return list(result)
+        if item.node.info.has_single_output:
+            return [result]
+        return list(result or ())
+
+    def _resume(
+        self, item: Item, frame: Frame, iteration: Iteration, deferred: Deferred, started: int
+    ) -> None:
+        """A kernel that waited has ended: go on, on the step's pool when it has one."""
+
+        def go_on() -> None:
+            if deferred.error is not None:
+                self._fail(deferred.error.with_node(item.node.name))
+                outputs = [DEAD] * len(item.node.output_types)
+            else:
+                outputs = self._outputs(item, deferred.value)
+                collector = self._step.collector
+                if collector is not None:
+                    node = item.node
+                    collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+            ready = collections.deque(self._complete(item, frame, iteration, outputs))
+            self._process(ready)
+
+        runner = self._step.runner
+        if runner is None:
+            go_on()
+            return
+        try:
+            runner(go_on)
+        except OpError:  # the pool's queue is full: better here than never
+            go_on()
+
+    def _fail(self, error: OpError) -> None:
+        with self._lock:
+            if self._error is not None:
+                return
+            self._error = error
+        # Whoever waits in this step is told; the error that it will report comes second.
+        self._step.cancellation.cancel(type(error)(error._text, error.node))
+
+    def _complete(
+        self, item: Item, frame: Frame, iteration: Iteration, outputs: list[Any] | None
+    ) -> list[tuple[Item, Frame, Iteration, bool]]:
+        """Hand the outputs on; the items that became ready."""
+        is_last = False
+        ready: list[tuple[Item, Frame, Iteration, bool]] = []
+        with self._lock:
+            if outputs is not None and self._error is None:
+                for output, position in item.fetches:
+                    if self._fetched[position] is not _MISSING:
+                        self._error = InternalError(f"Retval[{position}] has already been set.")
+                    self._fetched[position] = outputs[output]
+                self._propagate(item, frame, iteration, outputs, ready)
+            self._outstanding += len(ready) - 1
+            iteration.outstanding -= 1
+            if self._error is None:
+                before = len(ready)
+                frame.clean_up(iteration, ready, self._graph)
+                self._outstanding += len(ready) - before
+            is_last = self._outstanding == 0
+        if is_last:
+            self._finish()
+        return ready
+
+    def _propagate(
+        self,
+        item: Item,
+        frame: Frame,
+        iteration: Iteration,
+        outputs: list[Any],
+        ready: list[tuple[Item, Frame, Iteration, bool]],
+    ) -> None:
+        is_dead = bool(outputs) and all(value is DEAD for value in outputs)
+        is_dead = is_dead or iteration.was_dead(item)
+        if item.is_enter:
+            child = frame.child(item, iteration, self._graph)
+            child.enter(item, outputs, is_dead, ready)
+        elif item.is_exit:
+            if is_dead:
+                if iteration is frame.newest:
+                    frame.dead_exits.append(item)
+            elif frame.parent is not None and frame.parent_iteration is not None:
+                frame.parent.activate(item, frame.parent_iteration, outputs, False, ready)
+        elif item.is_next_iteration:
+            if not is_dead:
+                frame.next_iteration(item, iteration, outputs, ready)
+        else:
+            frame.activate(item, iteration, outputs, is_dead, ready)
+
+    def _finish(self) -> None:
+        if self._error is not None:
+            self._done(None, self._error)
+            return
+        for position, value in enumerate(self._fetched):
+            if value is _MISSING or value is DEAD:
+                self._done(None, InvalidArgumentError(f"Retval[{position}] does not have value"))
+                return
+        try:
+            values = [_plain(value) for value in self._fetched]
+        except OpError as error:
+            self._done(None, error)
+            return
+        self._done(values, None)
+
+
+def _plain(value: Any) -> Any:
+    """A fetched reference is the variable's value."""
+    return value.read() if hasattr(value, "generation") else value
+
+
+def _merge(values: Sequence[Any]) -> tuple[Any, Any]:
+    for index, value in enumerate(values):
+        if value is not DEAD and value is not None:
+            return value, np.int32(index)
+    raise InternalError("A Merge ran without a live input")

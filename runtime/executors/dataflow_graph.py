@@ -1,0 +1,130 @@
+"""The static side of the dataflow executor: nodes by number, edges out, counts to wait for.
+
+TF: tensorflow/core/common_runtime/immutable_executor_state.h, graph_view.h
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.executors.step_plan import check_complete, constant_value
+from runtime.foundation.errors import InvalidArgumentError, OpError
+from runtime.framework.kernel_registry import KernelRegistry, bind
+from runtime.framework.op_kernel import Kernel
+from runtime.graph.node import Node
+from runtime.graph.pruning import StepGraph
+
+CONTROL = -1  # input slot of a control edge
+_MERGE = frozenset(("Merge", "RefMerge"))
+_ENTER = frozenset(("Enter", "RefEnter"))
+_EXIT = frozenset(("Exit", "RefExit"))
+_NEXT_ITERATION = frozenset(("NextIteration", "RefNextIteration"))
+V1_CONTROL_FLOW = _MERGE | _ENTER | _EXIT | _NEXT_ITERATION | {"Switch", "RefSwitch", "LoopCond"}
+# Their input passes through as it is, a Variable included.
+_PASS_THROUGH = _ENTER | _EXIT | _NEXT_ITERATION | {"LoopCond"}
+
+
+@dataclasses.dataclass(slots=True)
+class Item:
+    """A node as the executor sees it. `edges` are (output, or CONTROL) → (item, input slot)."""
+
+    index: int
+    node: Node
+    kernel: Kernel | None = None
+    needs_context: bool = False
+    is_expensive: bool = False
+    constant: Any = None
+    is_constant: bool = False
+    argument: int = -1  # position of the feed that this `_Arg` stands for
+    input_count: int = 0
+    control_count: int = 0
+    data_edges: list[tuple[int, Item, int]] = dataclasses.field(default_factory=list)
+    control_edges: list[Item] = dataclasses.field(default_factory=list)
+    is_merge: bool = False
+    is_enter: bool = False
+    is_exit: bool = False
+    is_next_iteration: bool = False
+    is_constant_enter: bool = False
+    frame_name: str = ""  # of an Enter: the frame that it opens
+    derefs: tuple[bool, ...] = ()
+    fetches: list[tuple[int, int]] = dataclasses.field(default_factory=list)  # (output, position)
+    error: OpError | None = None  # why it can't run, for those that reach it
+
+    @property
+    def initial_pending(self) -> int:
+        """Edges to wait for; a Merge waits for its control edges and one live input."""
+        return self.control_count + (1 if self.is_merge else self.input_count)
+
+
+class DataflowGraph:
+    """All items of a step's graph, and those without inputs."""
+
+    def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
+        self._kernels = kernels
+        self.items = [Item(index, node) for index, node in enumerate(graph.nodes)]
+        by_node = {item.node: item for item in self.items}
+        for position, node in enumerate(graph.arguments):
+            if node is not None:
+                by_node[node].argument = position
+        for item in self.items:
+            self._prepare(item, by_node)
+        for position, (node, output) in enumerate(graph.fetches):
+            by_node[node].fetches.append((output, position))
+        self.fetch_count = len(graph.fetches)
+        self.roots = [item for item in self.items if not item.input_count + item.control_count]
+        # Enter nodes of a frame: how many inputs its first iteration gets from outside.
+        self.enters: dict[str, int] = {}
+        for item in self.items:
+            if item.is_enter:
+                self.enters[item.frame_name] = self.enters.get(item.frame_name, 0) + 1
+
+    def _prepare(self, item: Item, by_node: dict[Node, Item]) -> None:
+        node = item.node
+        item.is_merge = node.op in _MERGE
+        item.is_enter = node.op in _ENTER
+        item.is_exit = node.op in _EXIT
+        item.is_next_iteration = node.op in _NEXT_ITERATION
+        if item.is_enter:
+            item.frame_name = node.attr("frame_name")
+            item.is_constant_enter = node.attr("is_constant")
+        item.input_count = len(node.inputs)
+        item.control_count = len(node.control_inputs)
+        for slot, (source, output) in enumerate(node.inputs):
+            by_node[source].data_edges.append((output, item, slot))
+        for control in node.control_inputs:
+            by_node[control].control_edges.append(item)
+        item.derefs = tuple(
+            source.output_is_ref[output]
+            and not (node.input_is_ref[slot] if slot < len(node.input_is_ref) else False)
+            and not (node.op in _PASS_THROUGH and node.op.startswith("Ref"))
+            for slot, (source, output) in enumerate(node.inputs)
+        )
+        self._bind(item)
+
+    def _bind(self, item: Item) -> None:
+        """Find the kernel; a node without one fails when a step reaches it."""
+        node = item.node
+        if item.argument >= 0 or item.is_merge or node.op in _PASS_THROUGH or node.op == "NoOp":
+            return
+        try:
+            check_complete(node)
+            if node.op == "Const":
+                item.constant, item.is_constant = constant_value(node), True
+                return
+            kernel = self._kernels.find(node)
+            item.kernel = bind(kernel, node)
+            item.needs_context, item.is_expensive = kernel.needs_context, kernel.expensive
+        except OpError as error:
+            item.error = error
+
+
+def evaluate_control_flow(item: Item, values: Sequence[Any]) -> tuple[Any, ...]:
+    """Outputs of Enter, Exit, NextIteration and LoopCond: the input; of NoOp: nothing."""
+    if item.node.op in _PASS_THROUGH:
+        if not values:
+            raise InvalidArgumentError("No input", item.node.name)
+        return (values[0],)
+    return ()
+

@@ -1,0 +1,137 @@
+"""Step: what belongs to one run, and the executor interface that runs it.
+
+Guarantees: a Step is used by one run; its cancellation may be triggered from any thread.
+
+TF: tensorflow/core/common_runtime/executor.h (Executor, Executor::Args)
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.executors.step_stats import StepStatsCollector
+from runtime.foundation.errors import (
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+)
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.op_kernel import FileGate, SessionState
+from runtime.framework.resource_manager import ResourceManager
+
+_step_ids = itertools.count(1)
+Runner = Callable[[Callable[[], object]], object]
+FunctionCaller = Callable[["Step", NameAttrList, Sequence[Any]], list[Any]]
+
+
+class Step:
+    """The state of one run of a session.
+
+    `runner` starts a closure on the step's thread pool; None runs it in the thread at hand.
+    `is_low_priority` makes executors stop at the priority gate between nodes.
+    """
+
+    __slots__ = (
+        "_call_function",
+        "_resources",
+        "cancellation",
+        "collector",
+        "files",
+        "is_low_priority",
+        "runner",
+        "session",
+        "step_id",
+    )
+
+    def __init__(
+        self,
+        session: SessionState,
+        cancellation: CancellationManager,
+        files: FileGate,
+        call_function: FunctionCaller,
+        *,
+        runner: Runner | None = None,
+        is_low_priority: bool = False,
+        collector: StepStatsCollector | None = None,
+    ) -> None:
+        self.step_id = next(_step_ids)
+        self.session = session
+        self.cancellation = cancellation
+        self.files = files
+        self.runner = runner
+        self.is_low_priority = is_low_priority
+        self.collector = collector
+        self._call_function = call_function
+        self._resources: ResourceManager | None = None
+
+    @property
+    def resources(self) -> ResourceManager:
+        """Resources that die with the step: tensor arrays, stacks."""
+        if self._resources is None:
+            self._resources = ResourceManager()
+        return self._resources
+
+    def with_runner(self, runner: Runner | None) -> Step:
+        """The same step, whose closures go elsewhere."""
+        step = Step.__new__(Step)
+        step.step_id = self.step_id
+        step.session = self.session
+        step.cancellation = self.cancellation
+        step.files = self.files
+        step.runner = runner
+        step.is_low_priority = self.is_low_priority
+        step.collector = self.collector
+        step._call_function = self._call_function
+        step._resources = self.resources
+        return step
+
+    def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
+        """Run a function of the library in this step and wait for its outputs."""
+        return self._call_function(self, function, arguments)
+
+
+class Executor(abc.ABC):
+    """Runs a pruned graph. Re-entrant: many steps may be in it at once."""
+
+    # Whether `run` may wait for other steps (queues): then it must not run on the caller's thread
+    # of an event loop.
+    may_block: bool
+
+    @abc.abstractmethod
+    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+        """Run with `arguments` for the feeds; the fetched values. Waits for deferred kernels."""
+
+    def run_async(
+        self,
+        step: Step,
+        arguments: Sequence[Any],
+        done: Callable[[list[Any] | None, OpError | None], None],
+    ) -> None:
+        """Run and call `done(values, None)` or `done(None, error)` once, in whatever thread."""
+        try:
+            values = self.run(step, arguments)
+        except OpError as error:
+            done(None, error)
+        else:
+            done(values, None)
+
+
+def as_op_error(error: BaseException, node: str) -> OpError:
+    """What a kernel raised, as an OpError that names the node.
+
+    numpy complains about values by ValueError, TypeError and IndexError: a bad argument. Anything
+    else is a fault of ours.
+    """
+    if isinstance(error, OpError):
+        return error.with_node(node)
+    if isinstance(error, MemoryError):
+        return ResourceExhaustedError(f"OOM when allocating tensor: {error}", node)
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, ValueError | TypeError | IndexError | OverflowError):
+        return InvalidArgumentError(text, node)
+    return InternalError(text, node)

@@ -1,0 +1,87 @@
+"""Collects what a traced step did, for RunMetadata.step_stats.
+
+TF: tensorflow/core/common_runtime/step_stats_collector.h
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.framework.dtypes import from_numpy
+from runtime.framework.tensor_codec import shape_to_proto
+
+_NANOS_PER_MICRO = 1000
+
+
+class StepStatsCollector:
+    """Node by node: when it was ready, when it ran, in which thread, what it gave.
+
+    Guarantees: thread-safe; `to_proto` gives what was collected so far.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards the two below
+        self._by_device: dict[str, list[pb.NodeExecStats]] = {}
+        self._threads: dict[str, dict[int, str]] = {}
+
+    def add(
+        self, device: str, name: str, op: str, start_nanos: int, end_nanos: int, outputs: Sequence[Any]
+    ) -> None:
+        """Note one execution; times are `time.time_ns()`."""
+        duration = end_nanos - start_nanos
+        stats = pb.NodeExecStats(
+            node_name=name,
+            all_start_micros=start_nanos // _NANOS_PER_MICRO,
+            op_end_rel_micros=max(1, duration // _NANOS_PER_MICRO),
+            all_end_rel_micros=max(1, duration // _NANOS_PER_MICRO),
+            scheduled_micros=start_nanos // _NANOS_PER_MICRO,
+            all_start_nanos=start_nanos,
+            op_end_rel_nanos=duration,
+            all_end_rel_nanos=duration,
+            scheduled_nanos=start_nanos,
+            timeline_label=f"{name} = {op}()",
+            thread_id=threading.get_native_id() & 0xFFFFFFFF,
+        )
+        for slot, value in enumerate(outputs):
+            if isinstance(value, np.ndarray | np.generic):
+                stats.output.append(_describe(slot, np.asarray(value)))
+        with self._lock:
+            self._by_device.setdefault(device, []).append(stats)
+            names = self._threads.setdefault(device, {})
+            names[stats.thread_id] = threading.current_thread().name
+
+    def to_proto(self) -> pb.StepStats:
+        """The StepStats message, one DeviceStepStats a device."""
+        with self._lock:
+            return pb.StepStats(
+                dev_stats=[
+                    pb.DeviceStepStats(
+                        device=device, node_stats=nodes, thread_names=self._threads[device]
+                    )
+                    for device, nodes in self._by_device.items()
+                ]
+            )
+
+
+def _describe(slot: int, array: np.ndarray) -> pb.NodeOutput:
+    return pb.NodeOutput(
+        slot=slot,
+        tensor_description=pb.TensorDescription(
+            dtype=int(from_numpy(array.dtype)),  # type: ignore[arg-type] # the same numbers
+            shape=shape_to_proto(array.shape),
+            allocation_description=pb.AllocationDescription(
+                requested_bytes=array.nbytes, allocated_bytes=array.nbytes, allocator_name="cpu"
+            ),
+        ),
+    )
+
+
+def now_nanos() -> int:
+    """The clock of traces."""
+    return time.time_ns()

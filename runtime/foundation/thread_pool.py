@@ -1,0 +1,224 @@
+"""Thread pools with a bounded queue and figures of their own; global ones go by name.
+
+One FIFO queue a pool, and threads that block on it: under one interpreter lock, work stealing and
+spinning (what TensorFlow's Eigen pool does) only take the lock from threads that have work.
+
+Guarantees: thread-safe; tasks start in the order they were scheduled; a task that raises is logged
+and ends nothing; named pools live as long as the process; `shutdown` lets queued tasks finish.
+
+TF: tensorflow/core/lib/core/threadpool.h, direct_session.cc (NewThreadPoolFromThreadPoolOptions)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import logging
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.foundation.priority_gate import gate, shorten_switch_interval
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_QUEUE_SIZE = 65536  # tasks; a server configures its own
+LOW_PRIORITY_NICE = 19
+_SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
+_local = threading.local()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ThreadPoolStats:
+    """Figures of one pool; times in seconds since the pool was made."""
+
+    name: str
+    num_threads: int
+    low_priority: bool
+    queued: int
+    running: int
+    completed: int
+    wait_seconds_total: float
+    run_seconds_total: float
+
+
+class ThreadPool:
+    """Threads that run scheduled tasks in order.
+
+    `num_threads` ≥ 1 threads start at once. Low-priority threads are niced, and their steps stop
+    at the priority gate between nodes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        num_threads: int,
+        *,
+        low_priority: bool = False,
+        queue_size: int = DEFAULT_QUEUE_SIZE,
+    ) -> None:
+        if num_threads < 1:
+            raise InvalidArgumentError(f"Pool {name} needs at least one thread, got {num_threads}")
+        self.name = name
+        self.num_threads = num_threads
+        self.low_priority = low_priority
+        self.queue_size = queue_size
+        self._tasks: queue.SimpleQueue[tuple[float, Callable[[], object]] | None]
+        self._tasks = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards the figures below and _is_shut_down
+        self._running = 0
+        self._completed = 0
+        self._wait_seconds = 0.0
+        self._run_seconds = 0.0
+        self._is_shut_down = False
+        if low_priority:
+            shorten_switch_interval()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"tf_{name}", daemon=True)
+            for _ in range(num_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def schedule(self, task: Callable[[], object]) -> None:
+        """Queue a task.
+
+        Raises ResourceExhaustedError when `queue_size` tasks wait already, and after `shutdown`.
+        """
+        if self._is_shut_down:
+            raise ResourceExhaustedError(f"Thread pool {self.name} has been shut down")
+        if self._tasks.qsize() >= self.queue_size:
+            raise ResourceExhaustedError(
+                f"The queue of thread pool {self.name} is full: "
+                f"{self.queue_size} steps are waiting for {self.num_threads} threads"
+            )
+        if not self.low_priority:
+            gate.enter()
+        self._tasks.put((time.monotonic(), task))
+
+    def stats(self) -> ThreadPoolStats:
+        """The pool's figures now."""
+        with self._lock:
+            return ThreadPoolStats(
+                self.name,
+                self.num_threads,
+                self.low_priority,
+                self._tasks.qsize(),
+                self._running,
+                self._completed,
+                self._wait_seconds,
+                self._run_seconds,
+            )
+
+    def shutdown(self) -> None:
+        """Refuse new tasks; the threads end after what is queued."""
+        with self._lock:
+            if self._is_shut_down:
+                return
+            self._is_shut_down = True
+        for _ in self._threads:
+            self._tasks.put(None)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the calling thread belongs to this pool."""
+        return getattr(_local, "pool", None) is self
+
+    def _work(self) -> None:
+        _local.pool = self
+        _name_thread(f"tf_{self.name}")
+        if self.low_priority:
+            _lower_priority()
+        while (entry := self._tasks.get()) is not None:
+            scheduled, task = entry
+            started = time.monotonic()
+            with self._lock:
+                self._running += 1
+                self._wait_seconds += started - scheduled
+            try:
+                task()
+            except Exception:
+                _log.exception("A task of thread pool %s failed", self.name)
+            finally:
+                if not self.low_priority:
+                    gate.leave()
+                with self._lock:
+                    self._running -= 1
+                    self._completed += 1
+                    self._run_seconds += time.monotonic() - started
+            del entry, task  # an idle thread must not keep a step's tensors alive
+
+
+def _name_thread(name: str) -> None:
+    """Tell the system the thread's name, for `top -H`; Linux keeps 15 characters."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_SET_THREAD_NAME, name.encode()[:15], 0, 0, 0)
+
+
+def _lower_priority() -> None:
+    """Nice the calling thread; not possible everywhere, and the gate works without."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY_NICE)
+
+
+def schedulable_cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+class GlobalThreadPools:
+    """The process's named pools. They are compared by the number of threads *as configured*."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards _pools
+        self._pools: dict[str, tuple[int, ThreadPool]] = {}
+
+    def get_or_create(
+        self,
+        name: str,
+        num_threads: int,
+        *,
+        low_priority: bool = False,
+        queue_size: int = DEFAULT_QUEUE_SIZE,
+        default_num_threads: int | None = None,
+    ) -> ThreadPool:
+        """The pool of that name; 0 threads means `default_num_threads`, else one a core.
+
+        Raises InvalidArgumentError when the name is taken with another configured number.
+        """
+        with self._lock:
+            known = self._pools.get(name)
+            if known is None:
+                count = num_threads or default_num_threads or schedulable_cores()
+                pool = ThreadPool(name, count, low_priority=low_priority, queue_size=queue_size)
+                self._pools[name] = (num_threads, pool)
+                return pool
+        configured, pool = known
+        if configured != num_threads:
+            raise InvalidArgumentError(
+                f"Pool {name} configured previously with num_threads={configured}; "
+                f"cannot re-configure with num_threads={num_threads}"
+            )
+        return pool
+
+    def find(self, name: str) -> ThreadPool | None:
+        """The pool of that name, or None."""
+        known = self._pools.get(name)
+        return None if known is None else known[1]
+
+    def all(self) -> list[ThreadPool]:
+        """Every named pool, in the order they were made."""
+        with self._lock:
+            return [pool for _, pool in self._pools.values()]
+
+
+global_thread_pools = GlobalThreadPools()

@@ -1,0 +1,148 @@
+"""Replace calls of functions by their bodies.
+
+Semantics are kept: when a call has control inputs, or runs under v1 control flow, a NoOp that
+waits for all of the call's inputs gates the sources of the body, and carries deadness into it; a
+NoOp that waits for the function's control results stands for the call in control edges. A function
+that calls itself is called, not inlined.
+
+TF: tensorflow/core/common_runtime/inline_function_utils.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.attr_value import NameAttrList
+from runtime.graph.function_library import FunctionBody, FunctionLibrary, op_info
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.pruning import StepGraph
+
+_CALL_OPS = ("PartitionedCall", "StatefulPartitionedCall")
+_V1_CONTROL_FLOW = frozenset(
+    ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "_SwitchN")
+)
+_MAX_NODES = 2_000_000  # nodes of one step after inlining: nested calls multiply
+
+
+def called_function(node: Node, library: FunctionLibrary) -> NameAttrList | None:
+    """The function that a node calls directly, or None."""
+    if node.op in _CALL_OPS:
+        function: NameAttrList = node.attr("f")
+        return function
+    if node.op in library and op_info(node.op) is None:
+        return NameAttrList(node.op, node.attr_values())
+    return None
+
+
+def inline_functions(graph: StepGraph, library: FunctionLibrary) -> None:
+    """Inline every call in `graph`, in place, bodies included."""
+    if not any(called_function(node, library) is not None for node in graph.nodes):
+        return
+    has_deadness = any(node.op in _V1_CONTROL_FLOW for node in graph.nodes)
+    inliner = _Inliner(library, has_deadness)
+    graph.nodes = inliner.expand(graph.nodes, ())
+    inliner.rewire(graph)
+
+
+class _Inliner:
+    """Expands calls, then points every edge at what replaced the call."""
+
+    def __init__(self, library: FunctionLibrary, has_deadness: bool) -> None:
+        self._library = library
+        self._has_deadness = has_deadness
+        self._outputs: dict[Endpoint, Endpoint] = {}  # output of a call → endpoint in its body
+        self._controls: dict[Node, list[Node]] = {}  # call → what a control edge from it means
+        self._count = 0
+
+    def expand(self, nodes: Sequence[Node], stack: tuple[str, ...]) -> list[Node]:
+        """`nodes` with every call in them replaced by its body, recursively."""
+        result: list[Node] = []
+        for node in nodes:
+            function = called_function(node, self._library)
+            if function is None or function.name in stack:
+                result.append(node)
+                continue
+            body = self._library.body(function)
+            result += self.expand(self._inline(node, body), (*stack, function.name))
+            self._count += len(body.nodes)
+            if self._count > _MAX_NODES:
+                raise InvalidArgumentError(
+                    f"Function calls expand to more than {_MAX_NODES} nodes", node.name
+                )
+        return result
+
+    def _inline(self, call: Node, body: FunctionBody) -> list[Node]:
+        if len(call.inputs) != len(body.arguments):
+            raise InvalidArgumentError(
+                f"Function {body.name} takes {len(body.arguments)} arguments, "
+                f"got {len(call.inputs)}",
+                call.name,
+            )
+        copies = {node: node.clone(f"{call.name}/{node.name}") for node in body.nodes}
+        moved = {argument: call.inputs[i] for i, argument in enumerate(body.arguments)}
+        for argument in body.arguments:
+            del copies[argument]
+        inline_gate = self._gate(call)
+        for copy in copies.values():
+            copy.inputs = [
+                moved[source] if source in moved else (copies[source], index)
+                for source, index in copy.inputs
+            ]
+            copy.control_inputs = [
+                moved[control][0] if control in moved else copies[control]
+                for control in copy.control_inputs
+            ]
+            if inline_gate is not None and (not copy.inputs or copy.info.is_stateful):
+                copy.control_inputs.append(inline_gate)
+        for index, (source, output) in enumerate(body.results):
+            self._outputs[(call, index)] = moved.get(source) or (copies[source], output)
+        effects = [copies[node] for node in body.control_results if node in copies]
+        gates = [] if inline_gate is None else [inline_gate]
+        # A control edge from the call waits for its side effects; without any, for its inputs.
+        self._controls[call] = effects or gates or [
+            copies[source] for source, _ in body.results if source in copies
+        ]
+        return [*gates, *copies.values()]
+
+    def _gate(self, call: Node) -> Node | None:
+        """The NoOp that holds the body back, when something has to."""
+        if not call.control_inputs and not self._has_deadness:
+            return None
+        gate = no_op(f"{call.name}/inputs_ready")
+        gate.control_inputs = [*call.control_inputs]
+        if self._has_deadness:
+            gate.control_inputs += [source for source, _ in call.inputs]
+        return gate
+
+    def rewire(self, graph: StepGraph) -> None:
+        """Resolve edges that still name calls or arguments."""
+        for node in graph.nodes:
+            node.inputs = [self._resolve(endpoint) for endpoint in node.inputs]
+            node.control_inputs = self._resolve_controls(node.control_inputs)
+        graph.fetches = [self._resolve(endpoint) for endpoint in graph.fetches]
+        graph.targets = self._resolve_controls(graph.targets)
+
+    def _resolve(self, endpoint: Endpoint) -> Endpoint:
+        while endpoint in self._outputs:
+            endpoint = self._outputs[endpoint]
+        return endpoint
+
+    def _resolve_controls(self, controls: Sequence[Node]) -> list[Node]:
+        resolved: dict[Node, None] = {}
+        pending = list(reversed(controls))
+        while pending:
+            node = pending.pop()
+            if node in self._controls:
+                pending += reversed(self._controls[node])
+            else:
+                resolved[node] = None
+        return list(resolved)
+
+
+def no_op(name: str) -> Node:
+    """A node that only orders others."""
+    info = op_info("NoOp")
+    assert info is not None
+    return Node(name, info, pb.NodeDef(op="NoOp"))

@@ -1,0 +1,280 @@
+"""Functions of a graph: their definitions, and bodies instantiated by attributes.
+
+Guarantees: a library is never changed; `merged` gives a new one. Bodies are built once for each
+set of attributes, however many threads ask, and shared by every library that descends from the
+one that built them.
+
+TF: tensorflow/core/framework/function.h (FunctionLibraryDefinition, InstantiateFunction)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.framework import op_def_registry
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.dtypes import DataType
+from runtime.graph.node import Endpoint, Node, OpInfo, substitute
+
+_op_infos: dict[str, OpInfo] = {}  # one dict write is atomic; a race builds the same thing twice
+_ARG_INFO = OpInfo(op_def_registry.look_up("_Arg"))
+
+
+def op_info(op: str) -> OpInfo | None:
+    """The prepared signature of a registered op, or None."""
+    info = _op_infos.get(op)
+    if info is None:
+        op_def = op_def_registry.find(op)
+        if op_def is None:
+            return None
+        info = _op_infos[op] = OpInfo(op_def)
+    return info
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FunctionBody:
+    """An instantiated function: its nodes, arguments, results and what must run besides."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    arguments: tuple[Node, ...]  # `_Arg` nodes, in order
+    results: tuple[Endpoint, ...]
+    control_results: tuple[Node, ...]  # nodes with side effects that the signature names
+    is_stateful: bool
+
+
+class FunctionLibrary:
+    """The functions that a graph's nodes may call."""
+
+    def __init__(self, functions: Iterable[pb.FunctionDef] = ()) -> None:
+        self._functions: dict[str, pb.FunctionDef] = {}
+        self._infos: dict[str, OpInfo] = {}
+        self._bodies: dict[tuple[str, str], FunctionBody] = {}
+        self._lock = threading.RLock()  # guards the building of _bodies
+        # Executors of bodies, kept here by whoever compiles them: they live as long as the library.
+        self.compiled: dict[tuple[str, str], Any] = {}
+        for function in functions:
+            self._functions[function.signature.name] = function
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._functions
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all functions."""
+        return list(self._functions)
+
+    def definition(self, name: str) -> pb.FunctionDef:
+        """The FunctionDef of `name`; InvalidArgumentError when there is none."""
+        try:
+            return self._functions[name]
+        except KeyError:
+            raise InvalidArgumentError(
+                f'Failed to find function "{name}" in function library: '
+                f"{_shorten(sorted(self._functions))}"
+            ) from None
+
+    def to_proto(self) -> pb.FunctionDefLibrary:
+        """The library as a message."""
+        return pb.FunctionDefLibrary(function=self._functions.values())
+
+    def merged(self, library: pb.FunctionDefLibrary) -> FunctionLibrary:
+        """This library and more functions.
+
+        Raises InvalidArgumentError for a function of the same name with another body.
+        """
+        if not library.function:
+            return self
+        merged = FunctionLibrary()
+        merged._functions = dict(self._functions)
+        for function in library.function:
+            name = function.signature.name
+            known = merged._functions.get(name)
+            if known is not None and known != function:
+                raise InvalidArgumentError(
+                    f"Cannot add function '{name}' because a different function with the same "
+                    "name already exists."
+                )
+            merged._functions[name] = known or function
+        # What was built from these definitions serves the merged library too; copies, because
+        # another session may add another function of the same name.
+        with self._lock:
+            merged._infos, merged._bodies = dict(self._infos), dict(self._bodies)
+            merged.compiled = dict(self.compiled)
+        return merged
+
+    def find_info(self, op: str) -> OpInfo | None:
+        """The signature of a registered op or of a function called like an op; None if neither."""
+        info = op_info(op)
+        if info is None and op in self._functions:
+            info = self._infos.get(op)
+            if info is None:
+                info = self._infos[op] = OpInfo(self._functions[op].signature)
+        return info
+
+    def body(self, function: NameAttrList) -> FunctionBody:
+        """The instantiated body of a function."""
+        key = self.key(function)
+        body = self._bodies.get(key)
+        if body is None:
+            with self._lock:
+                body = self._bodies.get(key)
+                if body is None:
+                    definition = self.definition(function.name)
+                    attrs = function.attrs if definition.signature.attr else {}
+                    body = self._bodies[key] = _BodyBuilder(self, definition, attrs).build()
+        return body
+
+    def key(self, function: NameAttrList) -> tuple[str, str]:
+        """What tells instantiations apart: the name, and attributes if the function takes any."""
+        if not function.attrs or not self.definition(function.name).signature.attr:
+            return function.name, ""
+        return function.name, repr(sorted(function.attrs.items()))
+
+
+def _shorten(names: list[str]) -> str:
+    shown = ", ".join(names[:20])
+    return shown if len(names) <= 20 else f"{shown}, … ({len(names)} functions)"
+
+
+class _BodyBuilder:
+    """Builds one FunctionBody."""
+
+    def __init__(
+        self, library: FunctionLibrary, definition: pb.FunctionDef, given: Mapping[str, Any]
+    ) -> None:
+        self._library = library
+        self._definition = definition
+        self._attrs = {**_default_attrs(definition), **given}
+        self._nodes: dict[str, Node] = {}
+        self._list_arguments: dict[str, list[Node]] = {}  # by the name of the input argument
+        self._where = f"function {definition.signature.name}"
+
+    def build(self) -> FunctionBody:
+        """The body; InvalidArgumentError or NotFoundError when the definition is malformed."""
+        signature = self._definition.signature
+        arguments = self._arguments()
+        for node_def in self._definition.node_def:
+            self._add(node_def)
+        for node_def in self._definition.node_def:
+            self._connect(self._nodes[node_def.name], node_def)
+        results = tuple(
+            endpoint
+            for output in signature.output_arg
+            for endpoint in self._result(output.name)
+        )
+        controls = tuple(
+            self._node(name)
+            for name in dict.fromkeys(self._definition.control_ret.values())
+        )
+        return FunctionBody(
+            signature.name,
+            tuple(self._nodes.values()),
+            tuple(arguments),
+            results,
+            controls,
+            signature.is_stateful,
+        )
+
+    def _arguments(self) -> list[Node]:
+        """An `_Arg` node for each input; a list input contributes one for each element."""
+        arguments: list[Node] = []
+        probe = Node("", OpInfo(self._definition.signature), pb.NodeDef(), dict(self._attrs))
+        for argument in self._definition.signature.input_arg:
+            types, _ = probe._types((argument,))
+            nodes = [self._argument(data_type, len(arguments) + i) for i, data_type in enumerate(types)]
+            for i, node in enumerate(nodes):
+                node.name = argument.name if len(nodes) == 1 else f"{argument.name}_{i}"
+                self._nodes[node.name] = node
+            self._list_arguments[argument.name] = nodes
+            arguments += nodes
+        return arguments
+
+    def _argument(self, data_type: DataType, index: int) -> Node:
+        node = Node("", _ARG_INFO, pb.NodeDef(op="_Arg"), {"T": data_type, "index": index})
+        node.output_types, node.output_is_ref = (data_type,), (False,)
+        return node
+
+    def _add(self, node_def: pb.NodeDef) -> None:
+        info = self._library.find_info(node_def.op)
+        if info is None:
+            raise NotFoundError(op_def_registry.unknown_op_message(node_def.op), node_def.name)
+        if node_def.name in self._nodes:
+            raise InvalidArgumentError(f"Node '{node_def.name}' is not unique in {self._where}")
+        node = Node(node_def.name, info, node_def)
+        if self._attrs:
+            self._substitute(node)
+        node.set_types()
+        self._nodes[node_def.name] = node
+
+    def _substitute(self, node: Node) -> None:
+        for name, value in node.node_def.attr.items():
+            if value.WhichOneof("value") in ("placeholder", "func"):
+                node._attrs[name] = substitute(node.attr(name), self._attrs)
+
+    def _connect(self, node: Node, node_def: pb.NodeDef) -> None:
+        expected = node.expected_inputs()
+        for text in node_def.input:
+            if text.startswith("^"):
+                node.control_inputs.append(self._node(text[1:]))
+            else:
+                node.inputs += self._endpoints(text)
+        if len(node.inputs) > len(expected):
+            raise InvalidArgumentError(
+                f"Node {node.name} of {self._where} takes {len(expected)} inputs, "
+                f"got {len(node.inputs)}"
+            )
+        node.missing_inputs = len(expected) - len(node.inputs)
+
+    def _node(self, name: str) -> Node:
+        try:
+            return self._nodes[name]
+        except KeyError:
+            raise InvalidArgumentError(f"{self._where} has no node '{name}'") from None
+
+    def _endpoints(self, text: str) -> list[Endpoint]:
+        """Outputs that an input of the body names: `argument`, `node:output` or `node:output:i`.
+
+        Without an index a list output contributes all its elements.
+        """
+        name, *rest = text.split(":")
+        if name in self._list_arguments:
+            nodes = self._list_arguments[name]
+            index = int(rest[-1]) if rest and rest[-1].isdecimal() else None
+            chosen = nodes if index is None or len(nodes) == 1 else nodes[index : index + 1]
+            return [(node, 0) for node in chosen]
+        node = self._node(name)
+        if not rest:
+            return [(node, index) for index in range(len(node.output_types))]
+        first = 0
+        for output in node.info.outputs:
+            count = len(node._types((output,))[0])
+            if output.name == rest[0]:
+                if len(rest) == 1:
+                    return [(node, index) for index in range(first, first + count)]
+                index = int(rest[1])
+                if index >= count:
+                    break
+                return [(node, first + index)]
+            first += count
+        raise InvalidArgumentError(f"Node {name} of {self._where} has no output '{text}'")
+
+    def _result(self, output: str) -> list[Endpoint]:
+        text = self._definition.ret.get(output)
+        if text is None:
+            raise InvalidArgumentError(f"{self._where} does not say what '{output}' returns")
+        return self._endpoints(text)
+
+
+def _default_attrs(definition: pb.FunctionDef) -> dict[str, Any]:
+    info = OpInfo(definition.signature)
+    probe = Node("", info, pb.NodeDef())
+    return {name: probe.attr(name) for name in info.defaults}

@@ -1,0 +1,220 @@
+"""GraphDef to Graph: every node checked, connected and typed, or the whole of it refused.
+
+TF: tensorflow/core/common_runtime/graph_constructor.cc (ConvertGraphDefToGraph), whose codes and
+messages these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.foundation.errors import (
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    ResourceExhaustedError,
+)
+from runtime.framework import op_def_registry
+from runtime.framework.attr_value import from_proto
+from runtime.framework.dtypes import DataType
+from runtime.graph.function_library import FunctionLibrary
+from runtime.graph.graph import CURRENT_VERSION, MIN_PRODUCER, RELEASE, Graph
+from runtime.graph.node import Node
+from runtime.graph.tensor_name import is_valid_node_name, parse_tensor_name
+
+_MAX_LISTED = 20  # offenders named in a message
+
+
+def extend_graph(graph: Graph, graph_def: pb.GraphDef, max_nodes: int = 1_000_000) -> Graph:
+    """`graph` with the nodes and functions of `graph_def` added; `graph` itself is unchanged.
+
+    Raises InvalidArgumentError, NotFoundError (ops that nobody registered: all are listed, with
+    the nodes that use them) or ResourceExhaustedError (more than `max_nodes` nodes).
+    """
+    total = len(graph.nodes) + len(graph_def.node)
+    if total > max_nodes:
+        raise ResourceExhaustedError(f"The graph would have {total} nodes; the limit is {max_nodes}")
+    _check_versions(graph_def.versions)
+    library = graph.library.merged(graph_def.library)
+    _check_ops_are_known(graph_def, library)
+    constructor = _Constructor(graph, graph_def, library)
+    added = constructor.build()
+    versions = graph.versions if graph.nodes else graph_def.versions
+    return Graph({**graph.nodes, **added}, library, versions)
+
+
+def _check_versions(versions: pb.VersionDef) -> None:
+    if versions.producer < MIN_PRODUCER:
+        raise InvalidArgumentError(
+            f"GraphDef producer version {versions.producer} below min producer {MIN_PRODUCER} "
+            f"supported by TensorFlow {RELEASE}.  Please regenerate your graph."
+        )
+    if versions.min_consumer > CURRENT_VERSION:
+        raise InvalidArgumentError(
+            f"GraphDef min consumer version {versions.min_consumer} above current version "
+            f"{CURRENT_VERSION} for TensorFlow {RELEASE}.  Please upgrade TensorFlow."
+        )
+    if CURRENT_VERSION in versions.bad_consumers:
+        raise InvalidArgumentError(
+            f"GraphDef disallows consumer version {CURRENT_VERSION}.  Please upgrade TensorFlow: "
+            "this version is likely buggy."
+        )
+
+
+def _check_ops_are_known(graph_def: pb.GraphDef, library: FunctionLibrary) -> None:
+    """NOT_FOUND with every unknown op and where it is used, in the graph and its functions."""
+    unknown: dict[str, list[str]] = {}
+    for node in graph_def.node:
+        if library.find_info(node.op) is None:
+            unknown.setdefault(node.op, []).append(node.name)
+    for function in graph_def.library.function:
+        for node in function.node_def:
+            if library.find_info(node.op) is None:
+                where = f"{function.signature.name}/{node.name}"
+                unknown.setdefault(node.op, []).append(where)
+    if not unknown:
+        return
+    ops = list(unknown)
+    listed = "; ".join(
+        f"{op} (nodes {', '.join(nodes[:_MAX_LISTED])}"
+        + (f" and {len(nodes) - _MAX_LISTED} more)" if len(nodes) > _MAX_LISTED else ")")
+        for op, nodes in unknown.items()
+    )
+    raise NotFoundError(
+        f"{op_def_registry.unknown_op_message(ops[0])} Unknown ops in this graph: {listed}"
+    )
+
+
+class _Constructor:
+    """Builds the new nodes of one extension."""
+
+    def __init__(self, graph: Graph, graph_def: pb.GraphDef, library: FunctionLibrary) -> None:
+        self._old = graph.nodes
+        self._graph_def = graph_def
+        self._library = library
+        self._new: dict[str, Node] = {}
+
+    def build(self) -> dict[str, Node]:
+        for node_def in self._graph_def.node:
+            self._add(node_def)
+        for node_def in self._graph_def.node:
+            self._connect(self._new[node_def.name], node_def.input)
+        _check_acyclic(self._new)
+        return self._new
+
+    def _add(self, node_def: pb.NodeDef) -> None:
+        name = node_def.name
+        if not is_valid_node_name(name):
+            raise InvalidArgumentError(f"Node '{name}': Node name contains invalid characters")
+        if name in self._new:
+            raise InvalidArgumentError(f"Node '{name}' is not unique")
+        if name in self._old:
+            raise InvalidArgumentError(
+                f"GraphDef argument to Extend includes node '{name}', which was created by a "
+                "previous call to Create or Extend in this session."
+            )
+        info = self._library.find_info(node_def.op)
+        assert info is not None  # _check_ops_are_known has seen to it
+        node = Node(name, info, node_def)
+        try:
+            _check_attrs(node)
+            node.set_types()
+        except OpError as error:
+            error.node = None
+            raise type(error)(f"{error._text} [[{{{{node {name}}}}}]]") from error
+        self._new[name] = node
+
+    def _connect(self, node: Node, inputs: Sequence[str]) -> None:
+        expected = node.expected_inputs()
+        seen_control = False
+        for text in inputs:
+            source_name, index = parse_tensor_name(text)
+            source = self._new.get(source_name) or self._old.get(source_name)
+            if source is None:
+                raise InvalidArgumentError(
+                    f"Node '{node.name}': Unknown input node '{text.lstrip('^')}'"
+                )
+            if index < 0:
+                seen_control = True
+                if source not in node.control_inputs:
+                    node.control_inputs.append(source)
+                continue
+            if seen_control:
+                raise InvalidArgumentError(
+                    f"Node '{node.name}': Control dependencies must come after regular dependencies"
+                )
+            _check_edge(node, source, index, expected)
+            node.inputs.append((source, index))
+        node.missing_inputs = len(expected) - len(node.inputs)
+
+
+def _check_attrs(node: Node) -> None:
+    for attr in node.info.op_def.attr:
+        if attr.HasField("allowed_values"):
+            _check_allowed(node, attr)
+        elif not attr.HasField("default_value") and attr.name not in node.node_def.attr:
+            node.attr(attr.name)  # raises NOT_FOUND with TensorFlow's text
+
+
+def _check_allowed(node: Node, attr: pb.OpDef.AttrDef) -> None:
+    value = node.attr(attr.name)
+    allowed = from_proto(attr.allowed_values)
+    for each in value if isinstance(value, tuple) else (value,):
+        if each not in allowed:
+            shown = each.tf_name if isinstance(each, DataType) else f'"{each}"'
+            choices = ", ".join(
+                choice.tf_name if isinstance(choice, DataType) else f'"{choice}"'
+                for choice in allowed
+            )
+            raise InvalidArgumentError(
+                f"Value for attr '{attr.name}' of {shown} is not in the list of allowed values: "
+                f"{choices}\n\t; NodeDef: {{{{node {node.name}}}}}; Op<name={node.op}>"
+            )
+
+
+def _check_edge(node: Node, source: Node, index: int, expected: Sequence[DataType]) -> None:
+    if index >= len(source.output_types):
+        raise InvalidArgumentError(
+            f"Node '{node.name}': Connecting to invalid output {index} of source node "
+            f"{source.name} which has {len(source.output_types)} outputs."
+        )
+    slot = len(node.inputs)
+    if slot >= len(expected):
+        raise InvalidArgumentError(
+            f"Input {slot} of node {node.name} does not exist. "
+            f"Node only has {len(expected)} inputs."
+        )
+    given, wanted = source.output_types[index], expected[slot]
+    is_ref = node.input_is_ref[slot]
+    if given != wanted or (is_ref and not source.output_is_ref[index]):
+        shown_given = given.tf_name + ("_ref" if source.output_is_ref[index] else "")
+        raise InvalidArgumentError(
+            f"Input {slot} of node {node.name} was passed {shown_given} from "
+            f"{source.name}:{index} incompatible with expected "
+            f"{wanted.tf_name}{'_ref' if is_ref else ''}."
+        )
+
+
+def _check_acyclic(nodes: dict[str, Node]) -> None:
+    """Refuse cycles, except through the back edge of a loop (NextIteration to Merge)."""
+    waiting: dict[str, int] = {}
+    readers: dict[str, list[Node]] = {}
+    for node in nodes.values():
+        sources = [source for source, _ in node.inputs] + node.control_inputs
+        if node.op in ("Merge", "RefMerge"):
+            sources = [s for s in sources if s.op not in ("NextIteration", "RefNextIteration")]
+        fresh = [source for source in sources if source.name in nodes]
+        waiting[node.name] = len(fresh)
+        for source in fresh:
+            readers.setdefault(source.name, []).append(node)
+    ready = [name for name, count in waiting.items() if count == 0]
+    done = 0
+    while ready:
+        done += 1
+        for reader in readers.get(ready.pop(), ()):
+            waiting[reader.name] -= 1
+            if waiting[reader.name] == 0:
+                ready.append(reader.name)
+    if done < len(nodes):
+        raise InvalidArgumentError(f"{len(nodes) - done} nodes in a cycle")

@@ -1,0 +1,195 @@
+"""Nodes of a graph, and what an op's signature says of its inputs and outputs.
+
+Guarantees: a node that belongs to a session's graph is never changed after construction, so
+graphs share nodes and threads read them without a lock. Passes work on clones.
+
+TF: tensorflow/core/graph/graph.h (Node), framework/node_def_util.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.framework import attr_value
+from runtime.framework.attr_value import AttrPlaceholder, NameAttrList
+from runtime.framework.dtypes import DataType, from_number
+
+Endpoint = tuple["Node", int]  # an output of a node
+
+
+class OpInfo:
+    """An op's signature, prepared for the questions that graph construction asks."""
+
+    __slots__ = (
+        "attr_types",
+        "defaults",
+        "has_single_output",
+        "inputs",
+        "is_stateful",
+        "name",
+        "op_def",
+        "outputs",
+    )
+
+    def __init__(self, op_def: pb.OpDef) -> None:
+        self.op_def = op_def
+        self.name = op_def.name
+        self.inputs = tuple(op_def.input_arg)
+        self.outputs = tuple(op_def.output_arg)
+        self.is_stateful = op_def.is_stateful
+        self.attr_types = {attr.name: attr.type for attr in op_def.attr}
+        self.defaults = {
+            attr.name: attr.default_value
+            for attr in op_def.attr
+            if attr.HasField("default_value")
+        }
+        self.has_single_output = (
+            len(self.outputs) == 1
+            and not self.outputs[0].number_attr
+            and not self.outputs[0].type_list_attr
+        )
+
+
+class Node:
+    """One operation: its op, its attributes, the endpoints it reads and the nodes it waits for."""
+
+    __slots__ = (
+        "_attrs",
+        "control_inputs",
+        "device",
+        "info",
+        "input_is_ref",
+        "inputs",
+        "missing_inputs",
+        "name",
+        "node_def",
+        "output_is_ref",
+        "output_types",
+    )
+
+    def __init__(
+        self, name: str, info: OpInfo, node_def: pb.NodeDef, attrs: dict[str, Any] | None = None
+    ) -> None:
+        self.name = name
+        self.info = info
+        self.node_def = node_def
+        self._attrs: dict[str, Any] = {} if attrs is None else attrs
+        self.inputs: list[Endpoint] = []
+        self.control_inputs: list[Node] = []
+        self.device = node_def.device
+        self.missing_inputs = 0
+        self.output_types: tuple[DataType, ...] = ()
+        self.output_is_ref: tuple[bool, ...] = ()
+        self.input_is_ref: tuple[bool, ...] = ()
+
+    @property
+    def op(self) -> str:
+        """The op's name."""
+        return self.info.name
+
+    def attr(self, name: str) -> Any:
+        """The Python value of an attribute, the op's default when the node has none.
+
+        Raises NotFoundError with TensorFlow's text when there is neither.
+        """
+        try:
+            return self._attrs[name]
+        except KeyError:
+            pass
+        if name in self.node_def.attr:
+            value = attr_value.from_proto(self.node_def.attr[name])
+        elif name in self.info.defaults:
+            value = attr_value.from_proto(self.info.defaults[name])
+        else:
+            raise NotFoundError(f"No attr named '{name}' in NodeDef:", self.name)
+        self._attrs[name] = value
+        return value
+
+    def find_attr(self, name: str) -> Any:
+        """The attribute, or None when neither the node nor its op has it."""
+        try:
+            return self.attr(name)
+        except NotFoundError:
+            return None
+
+    def attr_values(self) -> dict[str, Any]:
+        """All attributes by name, defaults included."""
+        names = [*self.node_def.attr, *self.info.defaults]
+        return {name: self.attr(name) for name in dict.fromkeys(names)}
+
+    def set_types(self) -> None:
+        """Compute the element types of inputs and outputs from the attributes."""
+        self.output_types, self.output_is_ref = self._types(self.info.outputs)
+
+    def expected_inputs(self) -> list[DataType]:
+        """Element types of the inputs that the signature asks for; notes which are refs."""
+        types, self.input_is_ref = self._types(self.info.inputs)
+        return list(types)
+
+    def _types(
+        self, arguments: tuple[pb.OpDef.ArgDef, ...]
+    ) -> tuple[tuple[DataType, ...], tuple[bool, ...]]:
+        types: list[DataType] = []
+        refs: list[bool] = []
+        for argument in arguments:
+            if argument.type_list_attr:
+                one = list(self.attr(argument.type_list_attr))
+            else:
+                if argument.type_attr:
+                    data_type = self.attr(argument.type_attr)
+                else:
+                    data_type = from_number(argument.type)[0]
+                count = self.attr(argument.number_attr) if argument.number_attr else 1
+                if count < 0:
+                    raise InvalidArgumentError(
+                        f"Attr '{argument.number_attr}' of node {self.name} is {count}: "
+                        "a count must not be negative"
+                    )
+                one = [data_type] * count
+            types += one
+            refs += [argument.is_ref] * len(one)
+        return tuple(types), tuple(refs)
+
+    def clone(self, name: str | None = None) -> Node:
+        """A copy for a pass to change; attributes are shared, edges are not."""
+        copy = Node(name or self.name, self.info, self.node_def, self._attrs)
+        copy.inputs = list(self.inputs)
+        copy.control_inputs = list(self.control_inputs)
+        copy.device = self.device
+        copy.missing_inputs = self.missing_inputs
+        copy.output_types = self.output_types
+        copy.output_is_ref = self.output_is_ref
+        copy.input_is_ref = self.input_is_ref
+        return copy
+
+    def to_node_def(self) -> pb.NodeDef:
+        """The NodeDef as this node stands now."""
+        node_def = pb.NodeDef()
+        node_def.CopyFrom(self.node_def)
+        node_def.name, node_def.device = self.name, self.device
+        del node_def.input[:]
+        node_def.input.extend(
+            source.name if index == 0 else f"{source.name}:{index}"
+            for source, index in self.inputs
+        )
+        node_def.input.extend(f"^{control.name}" for control in self.control_inputs)
+        return node_def
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} {self.op}>"
+
+
+def substitute(value: Any, attrs: Mapping[str, Any]) -> Any:
+    """Replace the placeholders of a function's attributes by the caller's values."""
+    if isinstance(value, AttrPlaceholder):
+        if value.name not in attrs:
+            raise InvalidArgumentError(f"A function needs attribute '{value.name}', none was given")
+        return attrs[value.name]
+    if isinstance(value, NameAttrList) and value.attrs:
+        return NameAttrList(
+            value.name, {key: substitute(each, attrs) for key, each in value.attrs.items()}
+        )
+    return value

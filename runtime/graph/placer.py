@@ -1,0 +1,42 @@
+"""Checks the devices that nodes ask for against those that the session has, and assigns them.
+
+TF: tensorflow/core/common_runtime/placer.cc, colocation_graph.cc (messages)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from runtime.devices.device import Device, parse_device_spec
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.graph.node import Node
+
+
+def place(nodes: Iterable[Node], devices: Sequence[Device], allow_soft_placement: bool) -> None:
+    """Set the full device name of every node that names a device.
+
+    With soft placement a device that is not there becomes the first CPU. Raises
+    InvalidArgumentError with TensorFlow's text for a malformed or absent device.
+    """
+    for node in nodes:
+        if node.device:
+            node.device = _assign(node, devices, allow_soft_placement)
+
+
+def _assign(node: Node, devices: Sequence[Device], allow_soft_placement: bool) -> str:
+    spec = parse_device_spec(node.device)
+    if spec is None:
+        raise InvalidArgumentError(
+            f"Malformed device specification '{node.device}' in node: {{{{node {node.name}}}}}"
+        )
+    for device in devices:
+        if spec.matches(device.spec):
+            return device.name
+    if allow_soft_placement:
+        return devices[0].name
+    available = ", ".join(device.name for device in devices)
+    raise InvalidArgumentError(
+        f"Cannot assign a device for operation {node.name}: {{{{node {node.name}}}}} was "
+        f"explicitly assigned to {node.device} but available devices are [ {available} ]. "
+        "Make sure the device specification refers to a valid device."
+    )

@@ -1,0 +1,158 @@
+"""Cut a graph down to what one step needs, with its feeds in place of what they replace.
+
+TF: tensorflow/core/graph/subgraph.cc (RewriteGraphForExecution), direct_session.cc
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
+from runtime.graph.function_library import op_info
+from runtime.graph.graph import Graph
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.tensor_name import parse_tensor_name
+
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+
+
+@dataclasses.dataclass(slots=True)
+class StepGraph:
+    """The nodes of one step, cloned so that passes may change them.
+
+    `arguments[i]` is the node that stands for feed i, or None when nothing reads it.
+    """
+
+    nodes: list[Node]
+    arguments: list[Node | None]
+    fetches: list[Endpoint]
+    targets: list[Node]
+
+
+def find_endpoint(graph: Graph, name: str) -> Endpoint:
+    """The output that `x:1` or `x` names.
+
+    Raises InvalidArgumentError for an unknown node, OutOfRangeError for an output that it lacks.
+    """
+    node_name, index = parse_tensor_name(name)
+    node = graph.nodes.get(node_name)
+    if node is None:
+        raise InvalidArgumentError(
+            f"Tensor {node_name}:{index}, specified in either feed_devices or fetch_devices was "
+            "not found in the Graph"
+        )
+    if not 0 <= index < len(node.output_types):
+        raise OutOfRangeError(
+            f"Node '{node.name}' (type: '{node.op}', num of outputs: {len(node.output_types)}) "
+            f"does not have output {index}"
+        )
+    return node, index
+
+
+def prune(
+    graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+) -> StepGraph:
+    """The StepGraph for these feeds, fetches and targets.
+
+    Raises InvalidArgumentError (nothing asked for, unknown names, fed twice, fed and fetched),
+    NotFoundError (unknown targets), OutOfRangeError (no such output).
+    """
+    if not fetches and not targets:
+        raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
+    fed = _fed_endpoints(graph, feeds)
+    fetched = [find_endpoint(graph, name) for name in fetches]
+    for name, endpoint in zip(fetches, fetched, strict=True):
+        if endpoint in fed:
+            raise InvalidArgumentError(f"{name} is both fed and fetched.")
+    wanted = _find_targets(graph, targets)
+    return _Pruner(fed, len(feeds)).prune(fetched, wanted)
+
+
+def _fed_endpoints(graph: Graph, feeds: Sequence[str]) -> dict[Endpoint, int]:
+    fed: dict[Endpoint, int] = {}
+    for position, name in enumerate(feeds):
+        endpoint = find_endpoint(graph, name)
+        if endpoint in fed:
+            raise InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
+        fed[endpoint] = position
+    return fed
+
+
+def _find_targets(graph: Graph, targets: Sequence[str]) -> list[Node]:
+    found, missing = [], []
+    for target in targets:
+        node = graph.nodes.get(parse_tensor_name(target)[0])
+        if node is None:
+            missing.append(target)
+        else:
+            found.append(node)
+    if missing:
+        listed = "".join(f"{name} " for name in missing)
+        raise NotFoundError(f"PruneForTargets: Some target nodes not found: {listed}")
+    return found
+
+
+class _Pruner:
+    """Clones what is reachable backwards from fetches and targets."""
+
+    def __init__(self, fed: dict[Endpoint, int], feed_count: int) -> None:
+        self._fed = fed
+        self._arguments: list[Node | None] = [None] * feed_count
+        self._clones: dict[Node, Node] = {}
+
+    def prune(self, fetches: list[Endpoint], targets: list[Node]) -> StepGraph:
+        pending = [node for node, _ in fetches] + targets
+        order: list[Node] = []
+        while pending:
+            node = pending.pop()
+            if node in self._clones:
+                continue
+            self._clones[node] = node.clone()
+            order.append(node)
+            pending += [source for source, index in node.inputs if (source, index) not in self._fed]
+            pending += [control for control in node.control_inputs if not self._is_fed(control)]
+        for node in order:
+            self._rewire(self._clones[node])
+        return StepGraph(
+            [*(a for a in self._arguments if a is not None), *self._clones.values()],
+            self._arguments,
+            [(self._clones[node], index) for node, index in fetches],
+            [self._clones[node] for node in targets],
+        )
+
+    def _is_fed(self, node: Node) -> bool:
+        """Whether a control edge from `node` is satisfied by its feed."""
+        return node.op in _PLACEHOLDERS and (node, 0) in self._fed
+
+    def _rewire(self, clone: Node) -> None:
+        clone.inputs = [self._source(endpoint) for endpoint in clone.inputs]
+        clone.control_inputs = [
+            self._clones[control] for control in clone.control_inputs if not self._is_fed(control)
+        ]
+
+    def _source(self, endpoint: Endpoint) -> Endpoint:
+        position = self._fed.get(endpoint)
+        if position is None:
+            return self._clones[endpoint[0]], endpoint[1]
+        argument = self._arguments[position]
+        if argument is None:
+            argument = self._arguments[position] = argument_node(endpoint, position)
+        return argument, 0
+
+
+def argument_node(endpoint: Endpoint, position: int) -> Node:
+    """The `_Arg` node that stands for a fed output."""
+    source, index = endpoint
+    info = op_info("_Arg")
+    assert info is not None
+    data_type = source.output_types[index]
+    node = Node(
+        f"_arg_{source.name}_{index}_{position}",
+        info,
+        pb.NodeDef(op="_Arg"),
+        {"T": data_type, "index": position},
+    )
+    node.output_types, node.output_is_ref = (data_type,), (False,)
+    return node

@@ -1,0 +1,26 @@
+"""Names of tensors and nodes: `x:1`, `x` (which means `x:0`), `^x`.
+
+TF: tensorflow/core/graph/tensor_id.h, node_def_util.cc (valid names)
+"""
+
+from __future__ import annotations
+
+import re
+
+CONTROL_SLOT = -1
+_NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*\Z")
+
+
+def parse_tensor_name(name: str) -> tuple[str, int]:
+    """(node, output index) of a tensor's name; `^x` gives index −1."""
+    if name.startswith("^"):
+        return name[1:], CONTROL_SLOT
+    node, colon, index = name.rpartition(":")
+    if colon and index.isdecimal() and (index == "0" or index[0] != "0"):
+        return node, int(index)
+    return name, 0
+
+
+def is_valid_node_name(name: str) -> bool:
+    """Whether a node may be called so."""
+    return _NODE_NAME.match(name) is not None
