@@ -1,0 +1,262 @@
+"""Two-dimensional convolutions, dense and depthwise, and the arithmetic of any rank.
+
+A convolution becomes matrix products: windows of the input are laid out as rows (in tiles that
+stay in the cache) and multiplied with the filter as a matrix. 16-bit floats accumulate in float32.
+
+TF: tensorflow/core/kernels/conv_ops.cc, depthwise_conv_op.cc
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.accumulation import accumulation_dtype
+from runtime.kernels.register_types import FLOAT_TYPES
+from runtime.kernels.window import (
+    WindowAttrs,
+    WindowedDimension,
+    channel_axis,
+    from_channels_last,
+    spatial_values,
+    to_channels_last,
+)
+
+TILE_BYTES = 1 << 20  # rows of windows laid out at once: they stay in a core's own cache
+DEPTHWISE_TILE_BYTES = 1 << 17
+
+
+def conv2d(
+    x: np.ndarray,
+    filter: np.ndarray,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+    dilations: Sequence[int],
+) -> np.ndarray:
+    """2-D convolution of `[n, h, w, c]` with `[kh, kw, c / groups, out]`: `[n, oh, ow, out]`."""
+    attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
+    attrs.check("Conv2D")
+    _check_conv2d(x, filter, data_format)
+    dimensions = attrs.place(x.shape, filter.shape[:-2])
+    y = convolve(to_channels_last(x, data_format), filter, dimensions)
+    return from_channels_last(y, data_format)
+
+
+def _check_conv2d(x: np.ndarray, filter: np.ndarray, data_format: str) -> None:
+    if x.ndim != 4:
+        raise InvalidArgumentError(
+            f"convolution input must be 4-dimensional: {shape_text(x.shape)}"
+        )
+    if filter.ndim != 4:
+        raise InvalidArgumentError(
+            f"convolution filter must be 4-dimensional: {shape_text(filter.shape)}"
+        )
+    depth, filter_depth, out_depth = x.shape[channel_axis(data_format)], *filter.shape[-2:]
+    if filter_depth <= 0:
+        raise InvalidArgumentError(f"filter depth must be stricly positive, got {filter_depth}")
+    if depth % filter_depth:
+        raise InvalidArgumentError(
+            f"input depth must be evenly divisible by filter depth: {depth} vs {filter_depth}"
+        )
+    groups = depth // filter_depth
+    if groups <= 0:
+        raise InvalidArgumentError(f"number of groups must be stricly positive, got {groups}")
+    if out_depth % groups:
+        raise InvalidArgumentError(
+            f"output depth must be evenly divisible by number of groups: {out_depth} vs {groups}"
+        )
+    if not all(filter.shape[:-2]):
+        raise InvalidArgumentError(
+            "filter must not have zero elements (i.e. all dimensions must be non-zero)"
+        )
+
+
+def convolve(
+    x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
+) -> np.ndarray:
+    """Convolve channels-last `x` with `filter`, `groups = x channels / filter's input channels`.
+
+    Raises ResourceExhaustedError when the padded input or the output would be too large.
+    """
+    out_shape = (x.shape[0], *(each.output for each in dimensions), filter.shape[-1])
+    check_allocation(out_shape, x.dtype)
+    if 0 in out_shape or 0 in x.shape:
+        return np.zeros(out_shape, x.dtype)
+    working = accumulation_dtype(x.dtype)
+    filter = filter.astype(working, copy=False)
+    padded = pad_spatial(x.astype(working, copy=False), dimensions)
+    groups = x.shape[-1] // filter.shape[-2]
+    if groups > 1 and filter.shape[-2] == 1:
+        multiplier = filter.shape[-1] // groups
+        by_channel = filter.reshape(*filter.shape[:-2], groups, multiplier)
+        result = depthwise_convolve(padded, by_channel, dimensions)
+    else:
+        result = np.empty(out_shape, working)
+        inner, outer = filter.shape[-2], filter.shape[-1] // groups
+        for group in range(groups):
+            _convolve_group(
+                padded[..., group * inner : (group + 1) * inner],
+                filter[..., group * outer : (group + 1) * outer],
+                dimensions,
+                result[..., group * outer : (group + 1) * outer],
+            )
+    return result.astype(x.dtype, copy=False)
+
+
+def pad_spatial(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
+    """Channels-last `x` with zeros around its spatial dimensions; `x` itself when none are due."""
+    if all(each.pad_before == 0 == each.pad_after for each in dimensions):
+        return x
+    shape = (x.shape[0], *(each.padded for each in dimensions), x.shape[-1])
+    check_allocation(shape, x.dtype)
+    padded = np.zeros(shape, x.dtype)
+    inside = tuple(slice(each.pad_before, each.pad_before + each.input) for each in dimensions)
+    padded[(slice(None), *inside)] = x
+    return padded
+
+
+def _convolve_group(
+    x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension], out: np.ndarray
+) -> None:
+    """Convolve a padded `x` with `filter` into `out`, tile after tile of window rows."""
+    depth, out_depth = filter.shape[-2:]
+    matrix = np.ascontiguousarray(filter).reshape(-1, out_depth)
+    if all(each.window == 1 for each in dimensions):
+        steps = tuple(slice(0, (d.output - 1) * d.stride + 1, d.stride) for d in dimensions)
+        rows = x[(slice(None), *steps)].reshape(-1, depth)
+        _matmul_into(rows, matrix, out)
+        return
+    windows = _windows(x, dimensions)
+    row_bytes = matrix.shape[0] * math.prod(out.shape[2:-1]) * x.dtype.itemsize
+    lines = max(1, TILE_BYTES // max(row_bytes, 1))  # of the first spatial dimension
+    for image in range(x.shape[0]):
+        for line in range(0, out.shape[1], lines):
+            tile = windows[image, line : line + lines]
+            rows = tile.reshape(-1, matrix.shape[0])
+            _matmul_into(rows, matrix, out[image, line : line + lines])
+
+
+def _matmul_into(rows: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
+    if out.flags.c_contiguous:
+        np.matmul(rows, matrix, out=out.reshape(-1, out.shape[-1]))
+    else:
+        out[...] = np.matmul(rows, matrix).reshape(out.shape)
+
+
+def _windows(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
+    """A view `[n, *outputs, *windows, depth]` of a padded `x`."""
+    shape = (
+        x.shape[0],
+        *(each.output for each in dimensions),
+        *(each.window for each in dimensions),
+        x.shape[-1],
+    )
+    spatial = x.strides[1:-1]
+    strides = (
+        x.strides[0],
+        *(size * each.stride for size, each in zip(spatial, dimensions, strict=True)),
+        *(size * each.dilation for size, each in zip(spatial, dimensions, strict=True)),
+        x.strides[-1],
+    )
+    return as_strided(x, shape, strides, writeable=False)
+
+
+def depthwise_conv2d_native(
+    x: np.ndarray,
+    filter: np.ndarray,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+    dilations: Sequence[int],
+) -> np.ndarray:
+    """Each channel with filters of its own: `[kh, kw, c, multiplier]` gives `c * multiplier`."""
+    attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
+    dimensions = depthwise_dimensions(x.shape, filter.shape, attrs)
+    x = to_channels_last(x, data_format)
+    out_depth = filter.shape[2] * filter.shape[3]
+    out_shape = (x.shape[0], *(each.output for each in dimensions), out_depth)
+    check_allocation(out_shape, x.dtype)
+    if 0 in out_shape or 0 in x.shape or 0 in filter.shape:
+        return from_channels_last(np.zeros(out_shape, x.dtype), data_format)
+    working = accumulation_dtype(x.dtype)
+    padded = pad_spatial(x.astype(working, copy=False), dimensions)
+    result = depthwise_convolve(padded, filter.astype(working, copy=False), dimensions)
+    return from_channels_last(result.astype(x.dtype, copy=False), data_format)
+
+
+def depthwise_dimensions(
+    input_shape: Sequence[int], filter_shape: Sequence[int], attrs: WindowAttrs
+) -> tuple[WindowedDimension, ...]:
+    """Check a depthwise convolution and place its windows."""
+    attrs.check("DepthwiseConv2D", refusal=InvalidArgumentError)
+    stride_h, stride_w = spatial_values(attrs.strides, attrs.data_format)
+    if stride_h != stride_w:
+        raise InvalidArgumentError(
+            "Current implementation only supports equal length strides in the row and column "
+            "dimensions."
+        )
+    if len(input_shape) != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional{shape_text(input_shape)}")
+    if len(filter_shape) != 4:
+        raise InvalidArgumentError(f"filter must be 4-dimensional: {shape_text(filter_shape)}")
+    depth = input_shape[channel_axis(attrs.data_format)]
+    if depth != filter_shape[2]:
+        raise InvalidArgumentError(
+            f"input and filter must have the same depth: {depth} vs {filter_shape[2]}"
+        )
+    if not all(filter_shape[:2]):
+        raise InvalidArgumentError(
+            "filter must not have zero elements (i.e. all dimensions must be non-zero)"
+        )
+    return attrs.place(input_shape, filter_shape[:2])
+
+
+def depthwise_convolve(
+    x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
+) -> np.ndarray:
+    """Multiply-add over the window positions of a padded `x` `[n, *spatial, c]`.
+
+    `filter` is `[*windows, c, multiplier]`; the result `[n, *outputs, c * multiplier]`.
+    """
+    channels, multiplier = filter.shape[-2:]
+    if multiplier > 1:
+        x = np.repeat(x, multiplier, axis=-1)
+        channels *= multiplier
+    filter = np.ascontiguousarray(filter).reshape(*filter.shape[:-2], channels)
+    outputs = tuple(each.output for each in dimensions)
+    result = np.empty((x.shape[0], *outputs, channels), x.dtype)
+    line_bytes = math.prod(outputs[1:]) * channels * x.dtype.itemsize
+    lines = max(1, DEPTHWISE_TILE_BYTES // max(line_bytes, 1))  # of the first spatial dimension
+    windows = _windows(x, dimensions)
+    scratch = np.empty((min(lines, outputs[0]), *outputs[1:], channels), x.dtype)
+    taps = list(np.ndindex(filter.shape[:-1]))
+    every = (slice(None),) * len(outputs)
+    for image in range(x.shape[0]):
+        for line in range(0, outputs[0], lines):
+            out = result[image, line : line + lines]
+            part = windows[image, line : line + lines]
+            product = scratch[: len(out)]
+            np.multiply(part[(*every, *taps[0])], filter[taps[0]], out=out)
+            for tap in taps[1:]:
+                np.multiply(part[(*every, *tap)], filter[tap], out=product)
+                np.add(out, product, out=out)
+    return result
+
+
+KERNELS = (
+    KernelDef("Conv2D", conv2d, {"T": (*FLOAT_TYPES, DataType.INT32)}, expensive=True),
+    KernelDef("DepthwiseConv2dNative", depthwise_conv2d_native, {"T": FLOAT_TYPES}, expensive=True),
+)

@@ -1,0 +1,191 @@
+"""Batch normalization and local response normalization.
+
+TF: tensorflow/core/kernels/fused_batch_norm_op.cc, lrn_op.cc
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.window import is_channels_first
+
+
+def fused_batch_norm(
+    x: np.ndarray,
+    scale: np.ndarray,
+    offset: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    *,
+    epsilon: float,
+    exponential_avg_factor: float,
+    data_format: str,
+    is_training: bool,
+) -> tuple[np.ndarray, ...]:
+    """Normalise each channel of `x` `[n, …, c]`; statistics are `[c]`.
+
+    Returns (y, batch_mean, batch_variance, reserve_space_1, reserve_space_2). In training the
+    statistics are the batch's, mixed into the given ones by `exponential_avg_factor`, and the
+    reserve spaces hold the batch's own (biased) mean and variance for the gradient; in inference
+    the given statistics are used and returned, and the reserve spaces are zeros.
+    """
+    channels_first = is_channels_first(data_format)
+    _check_batch_norm(
+        x, scale, offset, mean, variance, exponential_avg_factor, channels_first, is_training
+    )
+    statistics = scale.dtype
+    if x.size == 0:
+        nan = np.full(scale.shape, np.nan, statistics)
+        zeros = np.zeros(scale.shape, statistics)
+        return x, nan, nan, zeros, zeros
+    wide = x.astype(np.float32, copy=False)
+    if not is_training:
+        zeros = np.zeros(scale.shape, statistics)
+        y = _normalise(wide, mean, variance, scale, offset, epsilon, channels_first)
+        return y.astype(x.dtype, copy=False), mean, variance, zeros, zeros
+    axes = spatial_axes(x.ndim, channels_first)
+    batch_mean = wide.mean(axis=axes)
+    centred = wide - along_channels(batch_mean, x.ndim, channels_first)
+    batch_variance = np.square(centred).mean(axis=axes)
+    count = x.size // batch_mean.size
+    unbiased = batch_variance * np.float32(count / max(count - 1, 1))
+    y = _normalise(wide, batch_mean, batch_variance, scale, offset, epsilon, channels_first)
+    outputs = (
+        _mixed(mean, batch_mean, exponential_avg_factor),
+        _mixed(variance, unbiased, exponential_avg_factor),
+        batch_mean,
+        batch_variance,
+    )
+    return y.astype(x.dtype, copy=False), *(each.astype(statistics) for each in outputs)
+
+
+def fused_batch_norm_v3(
+    x: np.ndarray,
+    scale: np.ndarray,
+    offset: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    *,
+    epsilon: float,
+    exponential_avg_factor: float,
+    data_format: str,
+    is_training: bool,
+) -> tuple[np.ndarray, ...]:
+    """`fused_batch_norm` with a third reserve space, which the CPU leaves at a scalar 0."""
+    outputs = fused_batch_norm(
+        x,
+        scale,
+        offset,
+        mean,
+        variance,
+        epsilon=epsilon,
+        exponential_avg_factor=exponential_avg_factor,
+        data_format=data_format,
+        is_training=is_training,
+    )
+    return *outputs, np.zeros((), scale.dtype)
+
+
+def _check_batch_norm(
+    x: np.ndarray,
+    scale: np.ndarray,
+    offset: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    exponential_avg_factor: float,
+    channels_first: bool,
+    is_training: bool,
+) -> None:
+    if x.ndim not in (4, 5):
+        raise InvalidArgumentError(f"input must be 4 or 5-dimensional{shape_text(x.shape)}")
+    for name, vector in (
+        ("scale", scale),
+        ("offset", offset),
+        ("estimated_mean", mean),
+        ("estimated_variance", variance),
+    ):
+        if vector.ndim != 1:
+            raise InvalidArgumentError(f"{name} must be 1-dimensional{shape_text(vector.shape)}")
+    channels = x.shape[1 if channels_first else -1]
+    must_match = "must have the same number of elements as the channels of x, got"
+    for name, vector in (("scale", scale), ("offset", offset)):
+        if vector.size != channels:
+            raise InvalidArgumentError(f"{name} {must_match} {vector.size} and {channels}")
+    if is_training and exponential_avg_factor == 1:
+        return
+    condition = "exponential_avg_factor != 1" if is_training else "is_training=false"
+    for name, vector in (("mean", mean), ("variance", variance)):
+        if vector.size != channels:
+            raise InvalidArgumentError(
+                f"When {condition}, {name} {must_match} {vector.size} and {channels}"
+            )
+
+
+def spatial_axes(rank: int, channels_first: bool) -> tuple[int, ...]:
+    """All axes but the channels."""
+    return (0, *range(2, rank)) if channels_first else tuple(range(rank - 1))
+
+
+def along_channels(vector: np.ndarray, rank: int, channels_first: bool) -> np.ndarray:
+    """A `[c]` vector shaped to broadcast over a tensor of `rank`."""
+    return vector.reshape(-1, *(1,) * (rank - 2)) if channels_first else vector
+
+
+def _normalise(
+    x: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    scale: np.ndarray,
+    offset: np.ndarray,
+    epsilon: float,
+    channels_first: bool,
+) -> np.ndarray:
+    """`(x - mean) / sqrt(variance + epsilon) * scale + offset`, as one multiply and one add."""
+    wide = (each.astype(np.float32, copy=False) for each in (mean, variance, scale, offset))
+    mean, variance, scale, offset = wide
+    with np.errstate(all="ignore"):  # an untrained variance below -epsilon gives NaN, as in TF
+        factor = scale / np.sqrt(variance + np.float32(epsilon))
+    shift = offset - mean * factor
+    y = x * along_channels(factor, x.ndim, channels_first)
+    y += along_channels(shift, x.ndim, channels_first)
+    return y
+
+
+def _mixed(running: np.ndarray, batch: np.ndarray, factor: float) -> np.ndarray:
+    if factor == 1:
+        return batch
+    return running * np.float32(1 - factor) + batch * np.float32(factor)
+
+
+def lrn(x: np.ndarray, *, depth_radius: int, bias: float, alpha: float, beta: float) -> np.ndarray:
+    """Divide by `(bias + alpha * sum of squares over 2 * depth_radius + 1 channels) ** beta`."""
+    if x.ndim != 4:
+        raise InvalidArgumentError("in must be 4-dimensional")
+    return (x * lrn_norm(x, depth_radius, bias, alpha) ** np.float32(-beta)).astype(x.dtype)
+
+
+def lrn_norm(x: np.ndarray, depth_radius: int, bias: float, alpha: float) -> np.ndarray:
+    """`bias + alpha * (sum of squares of the channels within depth_radius)`, in float32."""
+    squares = np.square(x.astype(np.float32, copy=False))
+    return np.float32(bias) + np.float32(alpha) * channel_window_sum(squares, depth_radius)
+
+
+def channel_window_sum(x: np.ndarray, depth_radius: int) -> np.ndarray:
+    """Sum over the channels (last) at most `depth_radius` away."""
+    total = x.copy()
+    for distance in range(1, min(depth_radius, x.shape[-1] - 1) + 1):
+        total[..., distance:] += x[..., :-distance]
+        total[..., :-distance] += x[..., distance:]
+    return total
+
+
+KERNELS = (
+    KernelDef("FusedBatchNorm", fused_batch_norm),
+    KernelDef("FusedBatchNormV2", fused_batch_norm),
+    KernelDef("FusedBatchNormV3", fused_batch_norm_v3, {"U": (DataType.FLOAT,)}),
+    KernelDef("LRN", lrn, {"T": (DataType.HALF, DataType.FLOAT)}),
+)

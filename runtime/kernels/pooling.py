@@ -1,0 +1,243 @@
+"""Average and maximum pooling over two and three spatial dimensions.
+
+Windows are separable: each spatial dimension is pooled by itself, one multiply-free pass over the
+input a window position, so a k x k window costs 2 k passes, not k * k.
+
+TF: tensorflow/core/kernels/avgpooling_op.cc, maxpooling_op.cc, pooling_ops_3d.cc,
+pooling_ops_common.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_dtypes
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.accumulation import widen
+from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
+from runtime.kernels.window import (
+    WindowAttrs,
+    WindowedDimension,
+    channel_axis,
+    from_channels_last,
+    spatial_values,
+    to_channels_last,
+)
+
+
+def avg_pool(
+    value: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """Mean of each window, padding left out: `[n, *spatial, c]` to `[n, *outputs, c]`."""
+    for size in ksize:
+        if size <= 0:
+            raise InvalidArgumentError(f"ksize must be a positive int32 value, got:{size}")
+    dimensions = pooled_dimensions(value.shape, ksize, strides, padding, (), data_format)
+    if ksize[channel_axis(data_format)] != 1:
+        raise UnimplementedError("Non-spatial pooling is not yet supported. Volunteers? :)")
+    x = to_channels_last(value, data_format)
+    result = _reduce_windows(widen(x), dimensions, np.add)
+    result /= window_counts(dimensions).astype(result.dtype)
+    return from_channels_last(result.astype(value.dtype, copy=False), data_format)
+
+
+def max_pool(
+    value: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> np.ndarray:
+    """Largest number of each window: `[n, h, w, c]` to `[n, oh, ow, c]`.
+
+    As in TensorFlow, NaN is passed over, and a window of −inf gives the lowest finite number.
+    """
+    return _max_pool(value, ksize, strides, padding, explicit_paddings, data_format)
+
+
+def max_pool_v2(
+    value: np.ndarray,
+    ksize: np.ndarray,
+    strides: np.ndarray,
+    *,
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """MaxPool with `ksize` and `strides` as int32 vectors of 4."""
+    sizes = []
+    for name, vector in (("ksize", ksize), ("strides", strides)):
+        if np.ndim(vector) != 1 or np.size(vector) != 4:
+            raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
+        sizes.append([int(size) for size in vector])
+    return _max_pool(value, sizes[0], sizes[1], padding, (), data_format)
+
+
+def max_pool_3d(
+    value: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """Largest element of each window: `[n, d, h, w, c]` to `[n, od, oh, ow, c]`."""
+    return _max_pool(value, ksize, strides, padding, (), data_format)
+
+
+def _max_pool(
+    value: np.ndarray,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> np.ndarray:
+    if any(size <= 0 for size in ksize):
+        raise InvalidArgumentError(
+            "Sliding window ksize must be positive. The specified or inferred ksize is: "
+            + ",".join(map(str, ksize))
+        )
+    if data_format == "NCHW_VECT_C":
+        raise InvalidArgumentError("Default MaxPoolingOp only supports NHWC on device type CPU")
+    dimensions = pooled_dimensions(
+        value.shape, ksize, strides, padding, explicit_paddings, data_format
+    )
+    x = to_channels_last(value, data_format)
+    depth_window = ksize[channel_axis(data_format)]
+    if depth_window > 1:
+        blocks = x.reshape(*x.shape[:-1], x.shape[-1] // depth_window, depth_window)
+        return from_channels_last(blocks.max(axis=-1), data_format)
+    return from_channels_last(_reduce_windows(x, dimensions, np.fmax), data_format)
+
+
+def pooled_dimensions(
+    shape: Sequence[int],
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> tuple[WindowedDimension, ...]:
+    """Check a pooling op's attributes against its input and place the windows.
+
+    TF: PoolParameters
+    """
+    rank = len(data_format)
+    for name, values in (("ksize", ksize), ("strides", strides)):
+        if len(values) != rank:
+            raise InvalidArgumentError(
+                f"Sliding window {name} field must specify {rank} dimensions"
+            )
+    if any(stride <= 0 for stride in strides):
+        raise InvalidArgumentError(f"Sliding window strides must be positive, got {list(strides)}")
+    if ksize[0] != 1 or strides[0] != 1:
+        raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
+    attrs = WindowAttrs(strides, padding, data_format, (), explicit_paddings)
+    pairs = attrs.explicit_pairs()
+    if len(shape) != rank:
+        raise InvalidArgumentError(
+            f"tensor_in_shape must have {rank - 2} spatial dimensions. {len(shape)} 0"
+        )
+    windows = spatial_values(ksize, data_format)
+    _check_explicit(pairs, windows)
+    _check_depth_window(shape, ksize, strides, data_format, windows)
+    dimensions = attrs.place(shape, windows)
+    check_allocation((shape[0], *(d.output for d in dimensions), shape[-1]), np.float64)
+    return dimensions
+
+
+def _check_explicit(pairs: Sequence[tuple[int, int]], windows: Sequence[int]) -> None:
+    sides = (("Top", "Bottom"), ("Left", "Right"))
+    for names, pair, window in zip(sides, pairs, windows, strict=False):
+        for name, size in zip(names, pair, strict=True):
+            if size and size >= window:
+                raise InvalidArgumentError(
+                    f"{name} padding {size} needs to be smaller than the window size {window}"
+                )
+
+
+def _check_depth_window(
+    shape: Sequence[int],
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    data_format: str,
+    windows: Sequence[int],
+) -> None:
+    axis = channel_axis(data_format)
+    if ksize[axis] == 1:
+        return
+    if any(window != 1 for window in windows):
+        raise UnimplementedError(
+            "MaxPooling supports exactly one of pooling across depth or pooling across "
+            "width/height."
+        )
+    if shape[axis] % ksize[axis]:
+        raise UnimplementedError(
+            "Depthwise max pooling requires the depth window to evenly divide the input depth"
+        )
+    if strides[axis] != ksize[axis]:
+        raise UnimplementedError(
+            "Depthwise max pooling requires the depth window to equal the depth stride"
+        )
+
+
+def _reduce_windows(
+    x: np.ndarray, dimensions: Sequence[WindowedDimension], reduce: np.ufunc
+) -> np.ndarray:
+    """Reduce each spatial dimension of a channels-last `x` in turn; a fresh array."""
+    for axis, each in enumerate(dimensions, start=1):
+        x = _reduce_axis(x, axis, each, reduce)
+    return x
+
+
+def _reduce_axis(
+    x: np.ndarray, axis: int, dimension: WindowedDimension, reduce: np.ufunc
+) -> np.ndarray:
+    shape = (*x.shape[:axis], dimension.output, *x.shape[axis + 1 :])
+    start = 0 if reduce is np.add else _lowest(x.dtype)
+    result = np.full(shape, start, x.dtype)
+    before = (slice(None),) * axis
+    for tap in dimension.taps():
+        outputs, inputs = dimension.overlap(tap)
+        part = result[(*before, outputs)]
+        reduce(part, x[(*before, inputs)], out=part)
+    return result
+
+
+def _lowest(dtype: np.dtype) -> float | int:
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).min)
+    return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
+
+
+def window_counts(dimensions: Sequence[WindowedDimension]) -> np.ndarray:
+    """How many elements, padding left out, each window holds: `[*outputs, 1]`, at least 1."""
+    counts = np.ones((1,), np.int64)
+    for each in reversed(dimensions):
+        counts = each.counts().reshape(-1, *(1,) * counts.ndim) * counts
+    return np.maximum(counts, 1)
+
+
+_MAX_POOL_TYPES = tuple(
+    each for each in REAL_NUMBER_TYPES if each not in (DataType.UINT32, DataType.UINT64)
+)
+
+KERNELS = (
+    KernelDef("AvgPool", avg_pool, {"T": FLOAT_TYPES}),
+    KernelDef("AvgPool3D", avg_pool, {"T": (DataType.BFLOAT16, DataType.FLOAT)}),
+    KernelDef("MaxPool", max_pool, {"T": _MAX_POOL_TYPES}),
+    KernelDef("MaxPool3D", max_pool_3d, {"T": (DataType.BFLOAT16, DataType.FLOAT)}),
+    KernelDef("MaxPoolV2", max_pool_v2, {"T": _MAX_POOL_TYPES}),
+)
