@@ -1,0 +1,1 @@
+"""Runstep's runtime: graphs, sessions and kernels. Programs use `runtime.api`."""

@@ -1,6 +1,6 @@
 """The only door to the runtime, for the server and for programs.
 
-    from runtime.api import SessionOptions, load_saved_model, new_session
+from runtime.api import SessionOptions, load_saved_model, new_session
 """
 
 from runtime.foundation.errors import (

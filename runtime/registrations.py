@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import functools
 
-from runtime.devices.device_factory import THREAD_POOL_PRIORITY, DeviceFactory, DeviceFactoryRegistry
+from runtime.devices.device_factory import (
+    THREAD_POOL_PRIORITY,
+    DeviceFactory,
+    DeviceFactoryRegistry,
+)
 from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.kernels import kernel_defs

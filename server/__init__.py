@@ -1,0 +1,1 @@
+"""The server: models and sessions over HTTP and gRPC."""

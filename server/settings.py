@@ -40,7 +40,7 @@ class RestSettings(_Section):
     non_finite: NonFinite = "string"
     strict_tensorflow_serving: bool = False
     drain_seconds: float = Field(default=30, ge=0)
-    access_log: bool = True
+    access_log: bool = False
 
 
 class GrpcSettings(_Section):

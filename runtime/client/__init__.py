@@ -1,0 +1,1 @@
+"""The front end: building graphs in Python."""

@@ -1,0 +1,1 @@
+"""Clusters of expensive operations, compiled outside Python."""

@@ -1,0 +1,1 @@
+"""Devices and the factories that make them."""

@@ -47,7 +47,8 @@ class DeviceSpec:
 
 def parse_device_spec(text: str) -> DeviceSpec | None:
     """The spec of `/job:j/replica:0/task:0/device:CPU:0` or a part of it; None if malformed."""
-    position, parts = 0, {}
+    position = 0
+    parts: dict[str, str] = {}
     while position < len(text):
         match = _PART.match(text, position)
         if match is None:
@@ -60,7 +61,7 @@ def parse_device_spec(text: str) -> DeviceSpec | None:
         parts.get("job_name"),
         _number(parts.get("replica_id")),
         _number(parts.get("task_id")),
-        None if device_type in (None, "*") else str(device_type).upper(),
+        None if device_type is None or device_type == "*" else device_type.upper(),
         _number(index),
     )
 

@@ -89,7 +89,9 @@ class DataflowRun:
     def start(self) -> None:
         """Run the nodes without inputs, and what follows from them."""
         iteration = self._root.iterations[0]
-        ready = collections.deque((item, self._root, iteration, False) for item in self._graph.roots)
+        ready = collections.deque(
+            (item, self._root, iteration, False) for item in self._graph.roots
+        )
         self._outstanding = len(ready)
         iteration.outstanding = len(ready)
         if not ready:

@@ -127,4 +127,3 @@ def evaluate_control_flow(item: Item, values: Sequence[Any]) -> tuple[Any, ...]:
             raise InvalidArgumentError("No input", item.node.name)
         return (values[0],)
     return ()
-

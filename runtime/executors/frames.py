@@ -19,7 +19,15 @@ Ready = list[tuple["Item", "Frame", "Iteration", bool]]
 class Iteration:
     """Inputs that have arrived, and how many edges each item still waits for."""
 
-    __slots__ = ("children", "dead_counts", "dead_items", "inputs", "number", "outstanding", "pending")
+    __slots__ = (
+        "children",
+        "dead_counts",
+        "dead_items",
+        "inputs",
+        "number",
+        "outstanding",
+        "pending",
+    )
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -173,4 +181,3 @@ class Frame:
             if number == 0 and self.pending_enters:
                 return
             del self.iterations[number]
-

@@ -140,7 +140,7 @@ class StepPlan(Executor):
     def _generate(self, is_low_priority: bool) -> Callable[..., list[Any]]:
         text, namespace, lines = _Generator(self, is_low_priority).generate()
         code: CodeType = compile(text, self._filename, "exec")
-        exec(code, namespace)  # noqa: S102 - the text holds our own numbers only
+        exec(code, namespace)
         self._lines = lines
         function: Callable[..., list[Any]] = namespace["plan"]
         return function
@@ -180,9 +180,9 @@ class _Builder:
             self._new_slot((node, 0)) if node is not None else self._new_slot(None)
             for node in graph.arguments
         ]
-        self._read = {
-            endpoint for node in graph.nodes for endpoint in node.inputs
-        } | set(graph.fetches)
+        self._read = {endpoint for node in graph.nodes for endpoint in node.inputs} | set(
+            graph.fetches
+        )
         for node in topological_order(graph.nodes):
             self._place(node)
         self.fetch_slots = [self._fetch(endpoint) for endpoint in graph.fetches]
@@ -203,7 +203,9 @@ class _Builder:
             if (node, 0) in self._read:
                 self.constants.append((self._new_slot((node, 0)), constant_value(node)))
             return
-        if node.op in ALIAS_OPS and not any(self._slots[source] in self._refs for source in node.inputs):
+        if node.op in ALIAS_OPS and not any(
+            self._slots[source] in self._refs for source in node.inputs
+        ):
             for index, source in enumerate(node.inputs):
                 self._slots[(node, index)] = self._slots[source]
             return
@@ -238,9 +240,7 @@ class _Builder:
             return slot
         node = endpoint[0]
         copy = self._new_slot(None)
-        self.instructions.append(
-            Instruction(node, _pass_on, False, [(slot, True)], [copy], True)
-        )
+        self.instructions.append(Instruction(node, _pass_on, False, [(slot, True)], [copy], True))
         return copy
 
     def _drop_after_last_use(self) -> None:
@@ -322,7 +322,8 @@ def constant_value(node: Node) -> Any:
         value.flags.writeable = False
         if value.dtype != node.output_types[0].numpy:
             raise InvalidArgumentError(
-                f"Const has dtype {node.output_types[0].tf_name}, its value {value.dtype}", node.name
+                f"Const has dtype {node.output_types[0].tf_name}, its value {value.dtype}",
+                node.name,
             )
     return value
 

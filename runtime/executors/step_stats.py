@@ -31,7 +31,13 @@ class StepStatsCollector:
         self._threads: dict[str, dict[int, str]] = {}
 
     def add(
-        self, device: str, name: str, op: str, start_nanos: int, end_nanos: int, outputs: Sequence[Any]
+        self,
+        device: str,
+        name: str,
+        op: str,
+        start_nanos: int,
+        end_nanos: int,
+        outputs: Sequence[Any],
     ) -> None:
         """Note one execution; times are `time.time_ns()`."""
         duration = end_nanos - start_nanos

@@ -1,0 +1,1 @@
+"""Errors, pools and timers: what knows no tensor and no graph."""

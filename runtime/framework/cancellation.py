@@ -25,7 +25,7 @@ class CancellationManager:
 
     def __init__(self, parent: CancellationManager | None = None) -> None:
         self._lock = threading.Lock()  # guards _callbacks and _next_token and the append to error
-        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._callbacks: dict[int, Callable[[], object]] = {}
         self._next_token = 0
         self.error: list[OpError] = []  # empty until cancelled: `if manager.error:` is the check
         self._parent = parent
@@ -50,7 +50,7 @@ class CancellationManager:
         first = self.error[0]
         return type(first)(first._text)
 
-    def add_callback(self, callback: Callable[[], None]) -> int | None:
+    def add_callback(self, callback: Callable[[], object]) -> int | None:
         """Register `callback`; None when already cancelled (the callback will not run)."""
         with self._lock:
             if self.error:

@@ -133,8 +133,11 @@ class StepState(Protocol):
     step_id: int
     session: SessionState
     cancellation: CancellationManager
-    resources: ResourceManager  # the step's own: TensorArrays, stacks
     files: FileGate
+
+    @property
+    def resources(self) -> ResourceManager:
+        """The step's own: TensorArrays, stacks."""
 
     def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
         """Run a function of the graph's library in this step, in this thread."""

@@ -1,0 +1,1 @@
+"""Graphs and the passes over them."""

@@ -101,9 +101,9 @@ class _Inliner:
         effects = [copies[node] for node in body.control_results if node in copies]
         gates = [] if inline_gate is None else [inline_gate]
         # A control edge from the call waits for its side effects; without any, for its inputs.
-        self._controls[call] = effects or gates or [
-            copies[source] for source, _ in body.results if source in copies
-        ]
+        self._controls[call] = (
+            effects or gates or [copies[source] for source, _ in body.results if source in copies]
+        )
         return [*gates, *copies.values()]
 
     def _gate(self, call: Node) -> Node | None:

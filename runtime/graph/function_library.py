@@ -167,13 +167,10 @@ class _BodyBuilder:
         for node_def in self._definition.node_def:
             self._connect(self._nodes[node_def.name], node_def)
         results = tuple(
-            endpoint
-            for output in signature.output_arg
-            for endpoint in self._result(output.name)
+            endpoint for output in signature.output_arg for endpoint in self._result(output.name)
         )
         controls = tuple(
-            self._node(name)
-            for name in dict.fromkeys(self._definition.control_ret.values())
+            self._node(name) for name in dict.fromkeys(self._definition.control_ret.values())
         )
         return FunctionBody(
             signature.name,
@@ -190,7 +187,9 @@ class _BodyBuilder:
         probe = Node("", OpInfo(self._definition.signature), pb.NodeDef(), dict(self._attrs))
         for argument in self._definition.signature.input_arg:
             types, _ = probe._types((argument,))
-            nodes = [self._argument(data_type, len(arguments) + i) for i, data_type in enumerate(types)]
+            nodes = [
+                self._argument(data_type, len(arguments) + i) for i, data_type in enumerate(types)
+            ]
             for i, node in enumerate(nodes):
                 node.name = argument.name if len(nodes) == 1 else f"{argument.name}_{i}"
                 self._nodes[node.name] = node

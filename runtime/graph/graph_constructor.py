@@ -34,7 +34,9 @@ def extend_graph(graph: Graph, graph_def: pb.GraphDef, max_nodes: int = 1_000_00
     """
     total = len(graph.nodes) + len(graph_def.node)
     if total > max_nodes:
-        raise ResourceExhaustedError(f"The graph would have {total} nodes; the limit is {max_nodes}")
+        raise ResourceExhaustedError(
+            f"The graph would have {total} nodes; the limit is {max_nodes}"
+        )
     _check_versions(graph_def.versions)
     library = graph.library.merged(graph_def.library)
     _check_ops_are_known(graph_def, library)

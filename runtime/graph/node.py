@@ -42,9 +42,7 @@ class OpInfo:
         self.is_stateful = op_def.is_stateful
         self.attr_types = {attr.name: attr.type for attr in op_def.attr}
         self.defaults = {
-            attr.name: attr.default_value
-            for attr in op_def.attr
-            if attr.HasField("default_value")
+            attr.name: attr.default_value for attr in op_def.attr if attr.HasField("default_value")
         }
         self.has_single_output = (
             len(self.outputs) == 1
@@ -172,8 +170,7 @@ class Node:
         node_def.name, node_def.device = self.name, self.device
         del node_def.input[:]
         node_def.input.extend(
-            source.name if index == 0 else f"{source.name}:{index}"
-            for source, index in self.inputs
+            source.name if index == 0 else f"{source.name}:{index}" for source, index in self.inputs
         )
         node_def.input.extend(f"^{control.name}" for control in self.control_inputs)
         return node_def

@@ -1,0 +1,1 @@
+"""SavedModels: loading, inspecting, exporting."""

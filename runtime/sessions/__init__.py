@@ -1,0 +1,1 @@
+"""Sessions and the factories that make them."""

@@ -13,6 +13,7 @@ TF: tensorflow/core/common_runtime/direct_session.cc
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import secrets
 import threading
 import time
@@ -225,13 +226,11 @@ class DirectSession(RuntimeSession):
         for position, name in enumerate(compiled.feeds):
             value = request.feeds[name]
             wanted = compiled.feed_types[position]
-            dtype = getattr(value, "dtype", None)
-            if dtype is not wanted.numpy and isinstance(value, np.ndarray | np.generic):
-                if value.dtype != wanted.numpy:
-                    raise InvalidArgumentError(
-                        f"Expects arg[{position}] to be {wanted.tf_name} but "
-                        f"{from_numpy(value.dtype).tf_name} is provided"
-                    )
+            if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
+                raise InvalidArgumentError(
+                    f"Expects arg[{position}] to be {wanted.tf_name} but "
+                    f"{from_numpy(value.dtype).tf_name} is provided"
+                )
             arguments.append(value)
         return arguments
 
@@ -342,9 +341,7 @@ class DirectSession(RuntimeSession):
         self._check_open()
         with self._lock:
             if not 0 < handle < self._next_callable:
-                raise InvalidArgumentError(
-                    f"ReleaseCallable called with invalid handle: {handle}"
-                )
+                raise InvalidArgumentError(f"ReleaseCallable called with invalid handle: {handle}")
             self._callables.pop(handle, None)
 
     # State
@@ -495,10 +492,8 @@ class _Run:
 
     def _resolve(self, values: list[Any] | None, error: OpError | None) -> None:
         """Set the future once; a deadline or a close may have been faster."""
-        try:
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
             if error is not None:
                 self.future.set_exception(error)
             else:
                 self.future.set_result(values or [])
-        except concurrent.futures.InvalidStateError:
-            pass

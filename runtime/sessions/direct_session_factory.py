@@ -13,7 +13,6 @@ import protos as pb
 from runtime.devices.device_factory import DeviceFactoryRegistry
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.framework.op_kernel import KernelDef
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.session_factory import SessionFactory
 from runtime.sessions.session_options import SessionOptions
@@ -79,8 +78,7 @@ class DirectSessionFactory(SessionFactory):
                 continue
             if other.session_metadata == metadata:
                 raise InvalidArgumentError(
-                    "A session with the same name and version has already been created: "
-                    f"{metadata}"
+                    f"A session with the same name and version has already been created: {metadata}"
                 )
 
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
@@ -94,5 +92,3 @@ class DirectSessionFactory(SessionFactory):
             else:
                 session.resources.clear()
             session.close()
-
-

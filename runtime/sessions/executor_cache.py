@@ -40,7 +40,9 @@ class CompiledStep:
 class ExecutorCache:
     """Compiled steps of one graph and its extensions."""
 
-    def __init__(self, parent: ExecutorCache | None = None, capacity: int = DEFAULT_CAPACITY) -> None:
+    def __init__(
+        self, parent: ExecutorCache | None = None, capacity: int = DEFAULT_CAPACITY
+    ) -> None:
         self._parent = parent
         self._capacity = capacity
         self._lock = threading.Lock()  # guards the dicts and the figures

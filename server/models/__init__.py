@@ -1,0 +1,1 @@
+"""Served models and their versions."""

@@ -1,0 +1,1 @@
+"""REST resources: translate and delegate."""

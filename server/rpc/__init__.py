@@ -1,0 +1,1 @@
+"""gRPC services: translate and delegate."""
