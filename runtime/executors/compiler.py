@@ -95,8 +95,6 @@ def _drop_unreached(graph: StepGraph) -> None:
 
 def function_caller(library: FunctionLibrary, kernels: KernelRegistry) -> FunctionCaller:
     """What runs functions of `library` for the kernels that call them (If, While, Map, …)."""
-    depth = _Depth()
-
     def call(step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
         key = library.key(function)
         executor = library.compiled.get(key)
@@ -107,7 +105,7 @@ def function_caller(library: FunctionLibrary, kernels: KernelRegistry) -> Functi
                 f"Function {function.name} takes {executor.argument_count} arguments, "
                 f"got {len(arguments)}"
             )
-        with depth:
+        with _depth:
             return executor.executor.run(step, arguments)
 
     return call
@@ -168,3 +166,6 @@ class _Depth:
 
     def __exit__(self, *exception: object) -> None:
         self._local.depth -= 1
+
+
+_depth = _Depth()

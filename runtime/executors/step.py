@@ -53,7 +53,7 @@ class Step:
         session: SessionState,
         cancellation: CancellationManager,
         files: FileGate,
-        call_function: FunctionCaller,
+        call_function: FunctionCaller | None,
         *,
         runner: Runner | None = None,
         is_low_priority: bool = False,
@@ -92,6 +92,8 @@ class Step:
 
     def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
         """Run a function of the library in this step and wait for its outputs."""
+        if self._call_function is None:
+            raise InternalError("A step without a graph calls a function")
         return self._call_function(self, function, arguments)
 
 

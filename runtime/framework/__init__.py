@@ -1,0 +1,1 @@
+"""Types, tensors, attributes, kernels and resources: what a kernel may use."""

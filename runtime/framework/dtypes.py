@@ -138,10 +138,11 @@ COMPLEX = (DataType.COMPLEX64, DataType.COMPLEX128)
 QUANTIZED = (
     DataType.QINT8, DataType.QUINT8, DataType.QINT16, DataType.QUINT16, DataType.QINT32,
 )  # fmt: skip
-# One DataType for each numpy dtype: the first in the enumeration, so int8 is INT8, not QINT8.
+# One DataType for each numpy dtype: never a quantised one, and STRING for object.
 _FROM_NUMPY: dict[np.dtype, DataType] = {}
 for _data_type, _numpy in _NUMPY.items():
-    _FROM_NUMPY.setdefault(_numpy, _data_type)
+    if _data_type not in QUANTIZED:
+        _FROM_NUMPY.setdefault(_numpy, _data_type)
 
 _FROM_NAME: dict[str, DataType] = {}
 for _data_type in DataType:

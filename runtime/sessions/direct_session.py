@@ -25,7 +25,7 @@ import numpy as np
 import protos as pb
 from runtime.devices.device import Device
 from runtime.executors.compiler import compile_step, executor_factory, function_caller
-from runtime.executors.step import Step
+from runtime.executors.step import FunctionCaller, Step
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import (
@@ -86,11 +86,13 @@ class DirectSession(RuntimeSession):
         self._kernels = kernels
         self._executor_factory = executor_factory(options.config.experimental.executor_type)
         self._lock = threading.Lock()
-        self._graph: Graph | None = template.graph if template is not None else None
+        self._graph: Graph | None = None
+        self._call_function: FunctionCaller | None = None
         self._cache = ExecutorCache()
         if template is not None:
             # Steps of the unchanged template compile into its cache, for all its sessions.
             self._cache = template.cache
+            self._set_graph(template.graph)
         self._template = template
         self._is_closed = False
         self._is_finalized = False
@@ -99,7 +101,6 @@ class DirectSession(RuntimeSession):
             resources or options.resources or ResourceManager(), self.session_handle
         )
         self._files = options.files or AllowAll()
-        self._call_function: Any = None
         self.graph_version = 0
         self._callables: dict[int, pb.CallableOptions] = {}
         self._next_callable = 1
@@ -115,7 +116,7 @@ class DirectSession(RuntimeSession):
         with self._lock:
             if self._graph is not None:
                 raise AlreadyExistsError("A Graph has already been created for this session.")
-            self._graph = self._extended(Graph(), graph_def)
+            self._set_graph(self._extended(Graph(), graph_def))
 
     def extend(self, graph_def: pb.GraphDef) -> None:
         """Add nodes and functions, or nothing at all when any of them is refused."""
@@ -126,9 +127,13 @@ class DirectSession(RuntimeSession):
             graph = self._extended(self._graph or Graph(), graph_def)
             if self._template is not None and self._cache is self._template.cache:
                 self._cache = ExecutorCache(parent=self._template.cache)
-            self._graph = graph
+            self._set_graph(graph)
             if not is_first:
                 self.graph_version += 1
+
+    def _set_graph(self, graph: Graph) -> None:
+        self._call_function = function_caller(graph.library, self._kernels)
+        self._graph = graph
 
     def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
         extended = extend_graph(graph, graph_def, self.options.max_graph_nodes)
@@ -240,12 +245,13 @@ class DirectSession(RuntimeSession):
         options = request.options
         traced = options is not None and options.trace_level != pb.RunOptions.NO_TRACE
         collector = StepStatsCollector() if traced and request.metadata is not None else None
-        graph = self._graph_for("Run")
+        if self._call_function is None:
+            self._graph_for("Run")  # raises: there is no graph
         step = Step(
             self._state,
             cancellation,
-            self._files,
-            function_caller(graph.library, self._kernels),
+            request.files or self._files,
+            self._call_function,
             runner=pool.schedule if pool is not None else None,
             is_low_priority=pool is not None and pool.low_priority,
             collector=collector,

@@ -15,6 +15,7 @@ from typing import Any
 import protos as pb
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
+from runtime.framework.op_kernel import FileGate
 
 Tensor = Any  # numpy array or scalar; bytes-object array; ResourceHandle or variant object
 
@@ -27,6 +28,7 @@ class RunRequest:
     a `time.monotonic()` instant and wins over `options.timeout_in_ms`. `pool` overrides the
     choice of `options.inter_op_thread_pool`. `metadata`, when given, is filled in place.
     `allow_inline` lets a step that cannot block and has measured short run in the caller's thread.
+    `files` decides about files in place of the session's gate: a loader's steps read the model.
     """
 
     feeds: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
@@ -38,6 +40,7 @@ class RunRequest:
     deadline: float | None = None
     pool: ThreadPool | None = None
     allow_inline: bool = False
+    files: FileGate | None = None
 
 
 class RuntimeSession(abc.ABC):
