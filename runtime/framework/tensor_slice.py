@@ -1,0 +1,122 @@
+"""A rectangular part of a tensor, as checkpoints and `shape_and_slice` attributes name it.
+
+TF: tensorflow/core/framework/tensor_slice.h (TensorSlice), util/saved_tensor_slice_util.h
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.framework.shapes import shape_text
+
+_FULL = -1  # length of an extent that takes the whole dimension
+_EXTENT = re.compile(r"(\d{1,18}),(\d{1,18})")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TensorSlice:
+    """(start, length) of each dimension; a length of −1 takes all of it."""
+
+    extents: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> TensorSlice:
+        """`0,2:-` is rows 0 and 1 of all columns; "" is a scalar's. InvalidArgumentError."""
+        return cls(tuple(_parse_extent(part, text) for part in text.split(":") if text))
+
+    @classmethod
+    def from_proto(cls, proto: pb.TensorSliceProto) -> TensorSlice:
+        """The slice of a checkpoint's index; InvalidArgumentError for a negative number."""
+        if any(extent.start < 0 or extent.length < 0 for extent in proto.extent):
+            raise InvalidArgumentError("A slice has a negative start or length")
+        return cls(
+            tuple(
+                (extent.start, extent.length) if extent.HasField("length") else (0, _FULL)
+                for extent in proto.extent
+            )
+        )
+
+    @classmethod
+    def whole(cls, rank: int) -> TensorSlice:
+        """Everything of a tensor of that rank."""
+        return cls(((0, _FULL),) * rank)
+
+    def to_proto(self) -> pb.TensorSliceProto:
+        """The form in a checkpoint's index."""
+        extent = pb.TensorSliceProto.Extent
+        return pb.TensorSliceProto(
+            extent=[
+                extent() if length == _FULL else extent(start=start, length=length)
+                for start, length in self.extents
+            ]
+        )
+
+    def __str__(self) -> str:
+        return ":".join(
+            "-" if length == _FULL else f"{start},{length}" for start, length in self.extents
+        )
+
+    def is_full(self, shape: Sequence[int]) -> bool:
+        """Whether this is all of a tensor of that shape."""
+        return all(
+            length in (_FULL, size) for (_, length), size in zip(self.extents, shape, strict=True)
+        )
+
+    def bounds(self, shape: Sequence[int]) -> tuple[slice, ...]:
+        """The numpy slices in a tensor of `shape`; InternalError when they do not fit."""
+        if len(self.extents) != len(shape):
+            raise InternalError(f"Mismatching ranks: shape = {shape_text(shape)}, slice = {self}")
+        bounds = []
+        for dimension, ((start, length), size) in enumerate(zip(self.extents, shape, strict=True)):
+            stop = size if length == _FULL else start + length
+            if not 0 <= start <= stop <= size:
+                raise InternalError(
+                    f"Extent in dimension {dimension} out of bounds: "
+                    f"shape = {shape_text(shape)}, slice = {self}"
+                )
+            bounds.append(slice(start, stop))
+        return tuple(bounds)
+
+    def shape_in(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of this part of a tensor of `shape`."""
+        return tuple(bound.stop - bound.start for bound in self.bounds(shape))
+
+
+def _parse_extent(part: str, text: str) -> tuple[int, int]:
+    if part == "-":
+        return 0, _FULL
+    match = _EXTENT.fullmatch(part)
+    if match is None:
+        raise InvalidArgumentError(
+            f"Expected a pair of numbers or '-' but got '{part}': string = {text}"
+        )
+    start, length = int(match[1]), int(match[2])
+    if length <= 0:
+        raise InvalidArgumentError(
+            f"Expected non-negative start and positive length but got "
+            f"start = {start}, length = {length}: string = {text}"
+        )
+    return start, length
+
+
+def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:
+    """(full shape, slice) of `4 3 0,2:-`.
+
+    Raises InvalidArgumentError with TensorFlow's text. TF: checkpoint::ParseShapeAndSlice
+    """
+    *sizes, slice_text = text.split(" ")
+    if not sizes:
+        raise InvalidArgumentError(
+            f"Need least two elements in shape_and_slice specification: {text}"
+        )
+    # At most 18 digits: what fits in 64 bits.
+    if any(not size.isascii() or not size.isdigit() or len(size) > 18 for size in sizes):
+        raise InvalidArgumentError(f"Non numerical dimension in shape_and_slice: {text}")
+    shape = tuple(map(int, sizes))
+    part = TensorSlice.parse(slice_text)
+    part.bounds(shape)
+    return shape, part
