@@ -38,6 +38,8 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.registrations import new_session
+from runtime.saved_model.loader import SavedModelBundle, load_saved_model
+from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_options import SessionOptions
@@ -68,6 +70,7 @@ __all__ = [
     "ResourceManager",
     "RunRequest",
     "RuntimeSession",
+    "SavedModelBundle",
     "SessionOptions",
     "ThreadPool",
     "ThreadPoolStats",
@@ -77,6 +80,8 @@ __all__ = [
     "UnknownError",
     "error_for_code",
     "global_thread_pools",
+    "load_meta_graph_into_session",
+    "load_saved_model",
     "new_session",
     "schedulable_cores",
     "set_tensor_limit",

@@ -1,0 +1,160 @@
+"""Which ops a meta graph needs, and which of them this runtime can't run.
+
+TF: the ops that `saved_model_cli show` lists; the split by reachability is ours.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+
+import protos as pb
+from runtime.framework import op_def_registry
+from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY
+
+_NOT_SERVED = (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OpReport:
+    """Ops of a meta graph, each with the names of its nodes; `function/node` inside a function.
+
+    `unknown`: no signature, the graph can't be created. `without_kernel`: a step that reaches
+    such a node fails. `reached_by`: {signature, or "restore op", or "init op": ops without kernel
+    that it reaches}; empty when the model can be served.
+    """
+
+    ops: dict[str, list[str]]
+    unknown: dict[str, list[str]]
+    without_kernel: dict[str, list[str]]
+    reached_by: dict[str, list[str]]
+
+
+def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], bool]) -> OpReport:
+    """Report on all nodes, those of the function library included."""
+    graph_def = meta_graph_def.graph_def
+    functions = {function.signature.name: function for function in graph_def.library.function}
+    ops: dict[str, list[str]] = {}
+    for node in graph_def.node:
+        ops.setdefault(node.op, []).append(node.name)
+    for name, function in functions.items():
+        for node in function.node_def:
+            ops.setdefault(node.op, []).append(f"{name}/{node.name}")
+    for name in functions.keys() & ops.keys():
+        del ops[name]  # a call, not an op
+    unknown = {op: nodes for op, nodes in ops.items() if op_def_registry.find(op) is None}
+    without_kernel = {
+        op: nodes for op, nodes in ops.items() if op not in unknown and not has_kernel(op)
+    }
+    reached_by = {}
+    if without_kernel:
+        walk = _Reachability(graph_def.node, functions)
+        for entry, feeds, outputs in _entry_points(meta_graph_def):
+            missing = walk.ops_reached(feeds, outputs) & without_kernel.keys()
+            if missing:
+                reached_by[entry] = sorted(missing)
+    return OpReport(ops, unknown, without_kernel, reached_by)
+
+
+def _entry_points(
+    meta_graph_def: pb.MetaGraphDef,
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """(what it is, tensors fed, tensors or nodes asked for) of everything that serving runs."""
+    for key, signature in meta_graph_def.signature_def.items():
+        outputs = _tensor_names(signature.outputs.values())
+        if key not in _NOT_SERVED:
+            yield f"signature {key}", _tensor_names(signature.inputs.values()), outputs
+        elif key == INIT_OP_SIGNATURE_KEY:
+            yield "init op", [], outputs
+    for collection in ("saved_model_main_op", "legacy_init_op"):
+        if collection in meta_graph_def.collection_def:
+            names = meta_graph_def.collection_def[collection].node_list.value
+            yield "init op", [], list(names)
+    if meta_graph_def.saver_def.restore_op_name:
+        yield "restore op", [], [meta_graph_def.saver_def.restore_op_name]
+
+
+def _tensor_names(infos: Iterable[pb.TensorInfo]) -> list[str]:
+    names = []
+    for info in infos:
+        sparse = info.coo_sparse
+        parts = (sparse.values_tensor_name, sparse.indices_tensor_name)
+        names += [info.name, *parts, sparse.dense_shape_tensor_name]
+        names += _tensor_names(info.composite_tensor.components)
+    return [name for name in names if name]
+
+
+class _Reachability:
+    """Walks from tensors back to what computes them, into functions too."""
+
+    def __init__(self, nodes: Iterable[pb.NodeDef], functions: dict[str, pb.FunctionDef]) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._functions = functions
+        self._function_ops: dict[str, frozenset[str]] = {}
+
+    def ops_reached(self, feeds: Iterable[str], outputs: Iterable[str]) -> set[str]:
+        """The ops that run when `outputs` are asked for and `feeds` given."""
+        reached: set[str] = set()
+        called: set[str] = set()
+        self._walk(self._nodes, outputs, set(map(_endpoint, feeds)), reached, called)
+        pending = list(called)
+        while pending:
+            function = self._functions.get(pending.pop())
+            if function is None:
+                continue
+            inner: set[str] = set()
+            self._walk_function(function, reached, inner)
+            pending += inner - called
+            called |= inner
+        return reached
+
+    def _walk_function(self, function: pb.FunctionDef, reached: set[str], called: set[str]) -> None:
+        nodes = {node.name: node for node in function.node_def}
+        asked = [*function.ret.values(), *function.control_ret.values()]
+        # A stateful node runs whether or not a result needs it.
+        asked += [node.name for node in function.node_def if _is_stateful(node.op)]
+        self._walk(nodes, asked, set(), reached, called)
+
+    def _walk(
+        self,
+        nodes: dict[str, pb.NodeDef],
+        asked: Iterable[str],
+        fed: set[str],
+        reached: set[str],
+        called: set[str],
+    ) -> None:
+        pending = [_node_name(name) for name in asked if _endpoint(name) not in fed]
+        seen: set[str] = set()
+        while pending:
+            name = pending.pop()
+            node = nodes.get(name)
+            if node is None or name in seen:  # an argument of the function, or a broken edge
+                continue
+            seen.add(name)
+            if node.op in self._functions:
+                called.add(node.op)
+            else:
+                reached.add(node.op)
+            called.update(_called_functions(node))
+            pending += [_node_name(each) for each in node.input if _endpoint(each) not in fed]
+
+
+def _is_stateful(op: str) -> bool:
+    op_def = op_def_registry.find(op)
+    return op_def is not None and op_def.is_stateful
+
+
+def _called_functions(node: pb.NodeDef) -> Iterator[str]:
+    for attr in node.attr.values():
+        if attr.HasField("func"):
+            yield attr.func.name
+        yield from (function.name for function in attr.list.func)
+
+
+def _endpoint(name: str) -> str:
+    """`x` and `x:0` are the same tensor."""
+    return name if ":" in name or name.startswith("^") else f"{name}:0"
+
+
+def _node_name(reference: str) -> str:
+    return reference.removeprefix("^").partition(":")[0]

@@ -1,0 +1,151 @@
+"""Loads a SavedModel: a session with its graph, restored and initialised.
+
+Order: graph, restore (fed with the variables' path and the assets), init op (fed with the
+assets). The steps of the load may read files of the model's folder only.
+
+TF: tensorflow/cc/saved_model/loader.cc (LoadSavedModel), loader.h (SavedModelBundle)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+import protos as pb
+from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.thread_pool import ThreadPool
+from runtime.framework.file_gate import FolderGate
+from runtime.registrations import direct_session_factory, kernel_registry
+from runtime.saved_model.initialization import asset_feeds, init_op_name, restore_feeds
+from runtime.saved_model.inspection import OpReport, inspect_ops
+from runtime.saved_model.meta_graph import load_meta_graph_into_session
+from runtime.saved_model.saved_model_files import find_meta_graph, read_saved_model
+from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.runtime_session import RunRequest, RuntimeSession
+from runtime.sessions.session_options import SessionOptions
+from runtime.sessions.session_template import SessionTemplate
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SavedModelBundle:
+    """A loaded SavedModel. `session` serves it; `open_session` gives others a start of their own.
+
+    `asset_feeds` are the tensors that take asset paths. `template` is None when the session is
+    not of this process. TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
+    """
+
+    session: RuntimeSession
+    meta_graph_def: pb.MetaGraphDef
+    export_dir: str
+    asset_feeds: Mapping[str, np.ndarray]
+    report: OpReport
+    run_options: pb.RunOptions | None = None
+    pool: ThreadPool | None = None
+    template: SessionTemplate | None = None
+
+    @property
+    def signatures(self) -> Mapping[str, pb.SignatureDef]:
+        """All signatures by key."""
+        return self.meta_graph_def.signature_def
+
+    def open_session(self, options: SessionOptions) -> tuple[RuntimeSession, bool]:
+        """A session in the state right after loading, and whether it shares the weights.
+
+        Where the state can't be shared (a queue or an iterator is part of it), restore and init
+        op run again. Nothing that happened in `session` since is seen.
+        """
+        if self.template is not None and not options.target:
+            opened = direct_session_factory().open_template(options, self.template)
+            if opened is not None:
+                return opened, True
+        session = load_meta_graph_into_session(options, self.meta_graph_def)
+        try:
+            _initialize(session, self)
+        except BaseException:
+            session.close()
+            raise
+        return session, False
+
+
+def load_saved_model(
+    options: SessionOptions,
+    run_options: pb.RunOptions | None,
+    export_dir: str,
+    tags: Iterable[str],
+    pool: ThreadPool | None = None,
+) -> SavedModelBundle:
+    """Load the meta graph of `export_dir` whose tags are exactly `tags`.
+
+    `run_options` and `pool` are those of the restore and init steps. Raises NotFoundError for a
+    missing model, missing tags, or ops that are unknown; InvalidArgumentError when a signature,
+    the restore or the init op reaches an op without kernel; and what restore and init raise.
+    """
+    meta_graph_def = find_meta_graph(read_saved_model(export_dir), tags)
+    report = inspect_ops(meta_graph_def, _has_kernel(options))
+    session = load_meta_graph_into_session(options, meta_graph_def)
+    bundle = SavedModelBundle(
+        session,
+        meta_graph_def,
+        export_dir,
+        asset_feeds(meta_graph_def, export_dir),
+        report,
+        run_options,
+        pool,
+    )
+    try:
+        _check_kernels(report, export_dir)
+        _initialize(session, bundle)
+    except BaseException:
+        session.close()
+        raise
+    if not isinstance(session, DirectSession):
+        return bundle
+    return dataclasses.replace(bundle, template=session.freeze_template())
+
+
+def _has_kernel(options: SessionOptions) -> Callable[[str], bool]:
+    own = {kernel.op for kernel in options.kernels}
+    built_in = kernel_registry()
+    return lambda op: op in own or op in V1_CONTROL_FLOW or built_in.has(op)
+
+
+def _check_kernels(report: OpReport, export_dir: str) -> None:
+    """Log the ops without kernel; InvalidArgumentError when serving would reach one."""
+    if report.without_kernel:
+        counts = (f"{op} ({len(nodes)})" for op, nodes in sorted(report.without_kernel.items()))
+        _log.warning("%s: ops without kernel (nodes): %s", export_dir, ", ".join(counts))
+    if report.reached_by:
+        reasons = "; ".join(f"{who}: {', '.join(ops)}" for who, ops in report.reached_by.items())
+        raise InvalidArgumentError(
+            f"No OpKernel was registered to support these ops of {export_dir}: {reasons}"
+        )
+
+
+def _initialize(session: RuntimeSession, bundle: SavedModelBundle) -> None:
+    """Restore the variables, then run the init op."""
+    path_feeds = restore_feeds(bundle.meta_graph_def, bundle.export_dir)
+    if path_feeds is not None:
+        target = bundle.meta_graph_def.saver_def.restore_op_name
+        _run_once(session, bundle, {**bundle.asset_feeds, **path_feeds}, target)
+    init_op = init_op_name(bundle.meta_graph_def, bundle.export_dir)
+    if init_op:
+        _run_once(session, bundle, bundle.asset_feeds, init_op)
+
+
+def _run_once(
+    session: RuntimeSession, bundle: SavedModelBundle, feeds: Mapping[str, np.ndarray], target: str
+) -> None:
+    request = RunRequest(
+        feeds,
+        targets=(target,),
+        options=bundle.run_options,
+        pool=bundle.pool,
+        files=FolderGate((bundle.export_dir,)),
+    )
+    session.run_async(request).result()

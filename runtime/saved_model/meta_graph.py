@@ -1,0 +1,67 @@
+"""From a MetaGraphDef to a session that has its graph, nothing restored.
+
+Served models and sessions that clients open both go through `load_meta_graph_into_session`.
+
+TF: tensorflow/cc/saved_model/loader.cc (LoadMetagraphIntoSession, ValidateSavedTensors)
+"""
+
+from __future__ import annotations
+
+import protos as pb
+from runtime.foundation.errors import FailedPreconditionError
+from runtime.registrations import new_session
+from runtime.sessions.runtime_session import RuntimeSession
+from runtime.sessions.session_options import SessionOptions
+
+
+def load_meta_graph_into_session(
+    options: SessionOptions, meta_graph_def: pb.MetaGraphDef
+) -> RuntimeSession:
+    """A new session with the graph of `meta_graph_def`.
+
+    Raises what `new_session` and `RuntimeSession.create` raise, and FailedPreconditionError for
+    constants without a valid value. No session is left behind by a failure.
+    """
+    session = new_session(options)
+    try:
+        validate_saved_tensors(meta_graph_def.graph_def)
+        session.create(meta_graph_def.graph_def)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def validate_saved_tensors(graph_def: pb.GraphDef) -> None:
+    """FailedPreconditionError when a constant has no value or one of negative size.
+
+    Functions are looked at too; one that has itself as an op is refused.
+    """
+    for node in graph_def.node:
+        _validate_node(node)
+    for function in graph_def.library.function:
+        for node in function.node_def:
+            _validate_node(node)
+            if node.op == function.signature.name:
+                raise FailedPreconditionError(
+                    f"Function {node.op} is self recursive and TensorFlow does not support this "
+                    "scenario."
+                )
+
+
+def _validate_node(node: pb.NodeDef) -> None:
+    if "value" in node.attr:
+        value = node.attr["value"]
+        shape = value.tensor.tensor_shape
+        if value.WhichOneof("value") == "tensor" and (
+            shape.unknown_rank or any(dim.size < 0 for dim in shape.dim)
+        ):
+            raise FailedPreconditionError(
+                f'Saved model contains node "{node.name}" (op "{node.op}") which initializes from '
+                "a tensor with -1 elements"
+            )
+    elif node.op == "Const":
+        raise FailedPreconditionError(
+            f'Saved model contains node "{node.name}" which is a constant tensor but no value has '
+            "been provided"
+        )

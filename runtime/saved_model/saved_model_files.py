@@ -1,0 +1,110 @@
+"""The folder of a SavedModel: its files, and the meta graph that a set of tags picks.
+
+TF: tensorflow/cc/saved_model/reader.cc, constants.h
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf import descriptor_pool, text_format
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from runtime.foundation.errors import (
+    DataLossError,
+    NotFoundError,
+    OutOfRangeError,
+    UnimplementedError,
+)
+from runtime.framework.file_errors import file_error
+
+BINARY_FILE = "saved_model.pb"
+TEXT_FILE = "saved_model.pbtxt"
+CHUNKED_FILE = "saved_model.cpb"
+ASSETS_FOLDER = "assets"
+VARIABLES_PREFIX = os.path.join("variables", "variables")
+
+
+def read_saved_model(export_dir: str) -> pb.SavedModel:
+    """The SavedModel of a folder; the binary form is preferred to the text form.
+
+    Raises NotFoundError when there is neither, OutOfRangeError for a binary and DataLossError for
+    a text that does not parse, UnimplementedError when only the chunked form is there.
+    """
+    for name, parse in ((BINARY_FILE, _parse_binary), (TEXT_FILE, _parse_text)):
+        path = os.path.join(export_dir, name)
+        if os.path.exists(path):
+            return parse(_contents(path), path)
+    if os.path.exists(os.path.join(export_dir, CHUNKED_FILE)):
+        raise UnimplementedError(
+            f"{export_dir} holds a SavedModel in the chunked form ({CHUNKED_FILE}); "
+            f"{BINARY_FILE} and {TEXT_FILE} can be read"
+        )
+    raise NotFoundError(
+        "Could not find SavedModel .pb or .pbtxt at supplied export directory path: "
+        f"{export_dir}. Check that the directory exists and that you have the right permissions "
+        "for accessing it."
+    )
+
+
+def find_meta_graph(saved_model: pb.SavedModel, tags: Iterable[str]) -> pb.MetaGraphDef:
+    """The meta graph whose tags are exactly `tags`, as a set; NotFoundError lists what is there."""
+    wanted = set(tags)
+    for meta_graph in saved_model.meta_graphs:
+        if set(meta_graph.meta_info_def.tags) == wanted:
+            return meta_graph
+    available = ", ".join(_braced(tags) for tags in tag_sets(saved_model))
+    raise NotFoundError(
+        f"Could not find meta graph def matching supplied tags: {_braced(wanted)}. To inspect "
+        "available tag-sets in the SavedModel, please use the SavedModel CLI: `saved_model_cli`. "
+        f"Available tag-sets: {available or 'none'}"
+    )
+
+
+def tag_sets(saved_model: pb.SavedModel) -> list[list[str]]:
+    """The tags of every meta graph, sorted, in the order of the file."""
+    return [sorted(set(graph.meta_info_def.tags)) for graph in saved_model.meta_graphs]
+
+
+def _braced(tags: Iterable[str]) -> str:
+    return f"{{ {' '.join(sorted(tags))} }}"
+
+
+def _contents(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise file_error(error, path) from None
+
+
+def _parse_binary(data: bytes, path: str) -> pb.SavedModel:
+    try:
+        return pb.SavedModel.FromString(data)
+    except DecodeError:
+        raise OutOfRangeError(
+            f"Read less bytes than requested: can't parse {path} as a binary SavedModel"
+        ) from None
+
+
+def _parse_text(data: bytes, path: str) -> pb.SavedModel:
+    try:
+        return text_format.Parse(
+            data,
+            pb.SavedModel(),
+            allow_unknown_field=True,  # fields of a newer TensorFlow
+            descriptor_pool=_TensorFlowNames(),  # type: ignore[arg-type] # only this method is used
+        )
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise DataLossError(f"Can't parse {path} as text proto: {error}") from None
+
+
+class _TensorFlowNames:
+    """Finds our message for the TensorFlow name of a packed one (`tensorflow.AssetFileDef`)."""
+
+    def FindMessageTypeByName(self, full_name: str) -> Any:  # noqa: N802 - protobuf's name
+        _, _, name = full_name.rpartition(".")
+        return descriptor_pool.Default().FindMessageTypeByName(f"runstep.{name}")

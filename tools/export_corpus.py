@@ -1,0 +1,88 @@
+"""Export the corpus of SavedModels with TensorFlow's answers recorded beside each.
+
+Run in an environment that has tensorflow and keras, from the root of the repository:
+
+    python tools/export_corpus.py DIR [name …]            # all models, or those named
+    python tools/export_corpus.py --fixtures [name …]     # the small ones, into tests/fixtures
+
+A model that is there already is left alone. `<model>/io.npz` holds the calls in order:
+`<call>/<signature>/inputs/<key>` and `<call>/<signature>/outputs/<key>`; they ran in one session,
+so a stateful model's later calls see the earlier ones. Strings are arrays of bytes; nothing in it
+needs pickle.
+"""
+
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+ROOT = pathlib.Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+import numpy as np
+import tensorflow as tf
+
+from tools import corpus_graph_models, corpus_keras_models
+from tools.corpus_call import Call
+
+FIXTURES = ROOT / "tests" / "fixtures" / "saved_models"
+SMALL = {**corpus_graph_models.SMALL, **corpus_keras_models.SMALL}
+ALL = {**SMALL, **corpus_keras_models.LARGE}
+# What the loader never reads: it would only make the fixtures larger.
+NOT_LOADED = ("debug", "fingerprint.pb", "assets.extra")
+
+
+def record(folder: pathlib.Path, calls: list[Call]) -> None:
+    """Run the calls in one v1 session of the exported model; write io.npz."""
+    arrays: dict[str, np.ndarray] = {}
+    config = tf.compat.v1.ConfigProto()
+    with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
+        meta_graph = tf.compat.v1.saved_model.load(session, ["serve"], str(folder))
+        for index, call in enumerate(calls):
+            signature = meta_graph.signature_def[call.signature]
+            feeds = {signature.inputs[key].name: value for key, value in call.inputs.items()}
+            fetches = {key: info.name for key, info in signature.outputs.items()}
+            outputs = session.run(fetches, feeds)
+            for kind, values in (("inputs", call.inputs), ("outputs", outputs)):
+                for key, value in values.items():
+                    arrays[f"{index}/{call.signature}/{kind}/{key}"] = storable(value)
+    with (folder / "io.npz").open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def storable(value: object) -> np.ndarray:
+    """The array, strings as fixed-width bytes (which lose NULs at their end)."""
+    array = np.asarray(value)
+    if array.dtype == object:
+        if any(item.endswith(b"\0") for item in array.ravel()):
+            raise ValueError("a string that ends in NUL can't be recorded")
+        array = array.astype("S")
+    return array
+
+
+def main(arguments: list[str]) -> None:
+    fixtures = arguments[0] == "--fixtures"
+    target = FIXTURES if fixtures else pathlib.Path(arguments[0])
+    models = SMALL if fixtures else ALL
+    for name in arguments[1:] or models:
+        folder = target / name
+        if (folder / "io.npz").exists():
+            print(f"{name}: there already")
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        tf.keras.backend.clear_session()
+        tf.keras.utils.set_random_seed(1)
+        start = time.perf_counter()
+        record(folder, models[name](folder))
+        for unused in NOT_LOADED if fixtures else ():
+            path = folder / unused
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        print(f"{name}: {size / 1000:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
