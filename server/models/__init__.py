@@ -1,1 +1,1 @@
-"""Served models and their versions."""
+"""Served models: sources, versions, labels, loading and unloading."""

@@ -1,0 +1,374 @@
+"""ModelManager: loads the versions that are wanted, serves them, unloads them.
+
+Versions serve side by side; a transition never leaves a model without a version that worked (see
+`version_states`). Loading and unloading run on `load_pool`, whose threads have low priority, so
+that they do not disturb requests.
+
+Guarantees: thread-safe; `find` and `acquire` take no lock of the manager and never wait; a version
+is closed only when its last request has been answered.
+
+TF: tensorflow_serving/core/aspired_versions_manager.cc, model_servers/server_core.cc
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from runtime.foundation.errors import (
+    InternalError,
+    NotFoundError,
+    OpError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from server.models.freed_memory import return_freed_memory
+from server.models.manager_options import Loader, LoadPool, ManagerOptions
+from server.models.model_config import ModelConfig, check_labels
+from server.models.model_source import find_versions
+from server.models.model_version import ModelVersion
+from server.models.serving_snapshot import ServedModel, ServingSnapshot
+from server.models.version_states import Action, ModelState, VersionRecord, next_action, want
+
+_log = logging.getLogger(__name__)
+
+_FULL_QUEUE_SECONDS = 1.0  # until a load that the pool had no room for is queued again
+_PENDING = (ModelState.START, ModelState.LOADING)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class VersionStatus:
+    """What the status API tells of one version."""
+
+    version: int
+    state: ModelState
+    error: OpError | None
+
+
+class _Model:
+    """A configured model, or one that was configured before and whose versions are still known."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+        self.is_configured = True
+        self.was_polled = False
+        self.records: dict[int, VersionRecord] = {}
+        self.loaded: dict[int, ModelVersion] = {}
+
+
+class ModelManager:
+    """The models of one server. Nothing happens before the first `poll`."""
+
+    def __init__(
+        self,
+        models: Sequence[ModelConfig],
+        loader: Loader,
+        load_pool: LoadPool,
+        options: ManagerOptions | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._loader = loader
+        self._load_pool = load_pool
+        self._options = options or ManagerOptions()
+        self._clock = clock
+        # Guards everything below but _serving, and is notified at every change of a state.
+        self._changed = threading.Condition(threading.RLock())
+        self._models = {config.name: _Model(config) for config in models}
+        self._is_stopped = False
+        self._serving = ServingSnapshot()  # replaced as a whole
+        self._publish()
+
+    # Requests.
+
+    def find(self, name: str, version: int | None = None, label: str | None = None) -> ModelVersion:
+        """The available version that a request means; see `ServingSnapshot.find`."""
+        return self._serving.find(name, version, label)
+
+    def acquire(
+        self, name: str, version: int | None = None, label: str | None = None
+    ) -> ModelVersion:
+        """Like `find`, and keeps the version from being closed until its `release`."""
+        while True:
+            found = self._serving.find(name, version, label)
+            if found.acquire():
+                return found
+
+    def check_not_loading(self, name: str, version: int | None = None) -> None:
+        """Raise UnavailableError when the model, or that version of it, is still being loaded."""
+        with self._changed:
+            model = self._models.get(name)
+            records = [] if model is None else list(model.records.values())
+            was_polled = model is None or model.was_polled
+        pending = [
+            record.version
+            for record in records
+            if record.state in _PENDING and version in (None, record.version)
+        ]
+        if pending or not was_polled:
+            what = f"version {pending[0]} of model {name}" if pending else f"model {name}"
+            raise UnavailableError(f"Still loading {what}; try again soon")
+
+    # What is known.
+
+    def statuses(self, name: str, version: int | None = None) -> list[VersionStatus]:
+        """Every version ever seen, the highest first, or the one asked for.
+
+        Raises NotFoundError with TensorFlow Serving's text.
+        """
+        with self._changed:
+            model = self._models.get(name)
+            records = {} if model is None else dict(model.records)
+            if version is not None:
+                if version not in records:
+                    raise NotFoundError(f"Could not find version {version} of model {name}")
+                records = {version: records[version]}
+            if not records:
+                raise NotFoundError(f"Could not find any versions of model {name}")
+            return [
+                VersionStatus(record.version, record.state, record.error)
+                for _, record in sorted(records.items(), reverse=True)
+            ]
+
+    def model_names(self) -> list[str]:
+        """The configured models, in the order of the configuration."""
+        with self._changed:
+            return [name for name, model in self._models.items() if model.is_configured]
+
+    def labels(self, name: str) -> dict[str, int]:
+        """The labels of a configured model."""
+        model = self._serving.models.get(name)
+        return {} if model is None else dict(model.labels)
+
+    def available_versions(self) -> Iterator[ModelVersion]:
+        """Every version that serves now."""
+        for model in self._serving.models.values():
+            yield from model.versions.values()
+
+    def not_ready(self) -> list[str]:
+        """The configured models without a version that serves; empty: the server is ready."""
+        return [name for name, model in self._serving.models.items() if model.latest is None]
+
+    def wait_until_settled(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until every model was polled and nothing waits for its first attempt to load.
+
+        False when the time ran out. Never call this on an event loop.
+        """
+        with self._changed:
+            return self._changed.wait_for(self._is_settled, timeout_seconds)
+
+    # Changes.
+
+    def poll(self) -> None:
+        """Look at the file system, and bring about what it asks for."""
+        for model in self._configured():
+            try:
+                wanted = self._wanted_versions(model.config)
+            except OpError as error:
+                _log.error("%s", error.message)
+                wanted = None
+            with self._changed:
+                if wanted is not None and model.is_configured and not self._is_stopped:
+                    want(model.records, wanted)
+                model.was_polled = True
+                self._changed.notify_all()
+            self._advance(model)
+
+    def retry_due_loads(self) -> None:
+        """Try the loads again whose time has come."""
+        now = self._clock()
+        for model in self._configured():
+            with self._changed:
+                due = [
+                    record
+                    for record in model.records.values()
+                    if record.retry_at is not None and record.retry_at <= now
+                ]
+            for record in due:
+                self._schedule_load(model, record)
+
+    def next_retry_at(self) -> float | None:
+        """The instant of the next planned attempt, by the manager's clock."""
+        with self._changed:
+            planned = [
+                record.retry_at
+                for model in self._models.values()
+                for record in model.records.values()
+                if record.retry_at is not None
+            ]
+        return min(planned, default=None)
+
+    def reconfigure(self, models: Sequence[ModelConfig]) -> None:
+        """Serve exactly these models from now on; takes effect with the poll that follows here.
+
+        Raises FailedPreconditionError, and changes nothing, when a label is moved to a version
+        that does not serve.
+        """
+        with self._changed:
+            for config in models:
+                known = self._models.get(config.name)
+                if known is not None and known.was_polled:
+                    check_labels(config, known.config.labels, known.loaded, self._options)
+            new = {config.name: config for config in models}
+            for name, model in self._models.items():
+                model.is_configured = name in new
+                if name in new:
+                    model.config = new.pop(name)
+                else:
+                    want(model.records, {})
+            self._models |= {name: _Model(config) for name, config in new.items()}
+            dropped = [model for model in self._models.values() if not model.is_configured]
+        for model in dropped:
+            self._advance(model)
+        self._publish()
+        self.poll()
+
+    def stop(self) -> None:
+        """Unload everything as soon as nobody uses it, and load nothing more."""
+        with self._changed:
+            self._is_stopped = True
+            models = list(self._models.values())
+            for model in models:
+                want(model.records, {})
+        for model in models:
+            self._advance(model)
+
+    # Inner workings.
+
+    def _configured(self) -> list[_Model]:
+        with self._changed:
+            return [model for model in self._models.values() if model.is_configured]
+
+    @staticmethod
+    def _wanted_versions(config: ModelConfig) -> dict[int, Path]:
+        present = find_versions(config.name, config.base_path)
+        if not present:
+            _log.warning(
+                "No versions of servable %s found under base path %s. Did you forget to name your "
+                "leaf directory as a number (eg. '/1/')?",
+                config.name, config.base_path,
+            )  # fmt: skip
+        return {version: present[version] for version in config.policy.choose(present)}
+
+    def _is_settled(self) -> bool:
+        return all(
+            model.was_polled
+            and not any(
+                record.state in _PENDING and record.retry_at is None
+                for record in model.records.values()
+            )
+            for model in self._models.values()
+            if model.is_configured
+        )
+
+    def _publish(self) -> None:
+        """Make the loaded versions visible to requests."""
+        with self._changed:
+            self._serving = ServingSnapshot(
+                {
+                    name: ServedModel(
+                        model.loaded[max(model.loaded)] if model.loaded else None,
+                        dict(model.loaded),
+                        model.config.labels,
+                    )
+                    for name, model in self._models.items()
+                    if model.is_configured
+                }
+            )
+            self._changed.notify_all()
+
+    def _advance(self, model: _Model) -> None:
+        """Do what can be done for a model now; called after every change."""
+        while True:
+            with self._changed:
+                step = next_action(model.records.values())
+                if step is None:
+                    return
+                action, record = step
+                if action is Action.UNLOAD:
+                    record.move_to(ModelState.UNLOADING)
+                    loaded = model.loaded.pop(record.version)
+                    self._publish()
+            if action is Action.UNLOAD:
+                _log.info("Unloading version %d of model %s", record.version, model.config.name)
+                self._close_when_unused(model, record, loaded)
+            elif not self._schedule_load(model, record):
+                return
+
+    def _schedule_load(self, model: _Model, record: VersionRecord) -> bool:
+        """Queue a load; False when the pool has no room, and the next poll tries again."""
+        with self._changed:
+            if record.state is ModelState.START:
+                record.move_to(ModelState.LOADING)
+            record.retry_at = None
+        try:
+            self._load_pool.schedule(lambda: self._load(model, record))
+        except ResourceExhaustedError:
+            with self._changed:
+                record.retry_at = self._clock() + _FULL_QUEUE_SECONDS
+            return False
+        return True
+
+    def _load(self, model: _Model, record: VersionRecord) -> None:
+        name = model.config.name
+        started = self._clock()
+        try:
+            loaded = ModelVersion(
+                name, record.version, self._loader(name, record.version, record.path)
+            )
+        except Exception as error:
+            self._load_failed(model, record, error)
+        else:
+            _log.info(
+                "Loaded version %d of model %s from %s in %.3f s",
+                record.version, name, record.path, self._clock() - started,
+            )  # fmt: skip
+            with self._changed:
+                record.error = None
+                record.move_to(ModelState.AVAILABLE)
+                model.loaded[record.version] = loaded
+                self._publish()
+        self._advance(model)
+
+    def _load_failed(self, model: _Model, record: VersionRecord, error: Exception) -> None:
+        if not isinstance(error, OpError):
+            _log.error("Unexpected error while loading", exc_info=error)
+            error = InternalError(f"{type(error).__name__}: {error}")
+        with self._changed:
+            record.attempts += 1
+            record.error = error
+            is_last = record.attempts > self._options.max_load_retries or not record.is_wanted
+            if is_last:
+                record.move_to(ModelState.END)
+            else:
+                record.retry_at = self._clock() + self._options.load_retry_seconds
+            self._changed.notify_all()
+        _log.error(
+            "Loading version %d of model %s from %s failed%s: %s",
+            record.version, model.config.name, record.path,
+            "" if is_last else f" (again in {self._options.load_retry_seconds:g} s)",
+            error.message,
+        )  # fmt: skip
+
+    def _close_when_unused(
+        self, model: _Model, record: VersionRecord, loaded: ModelVersion
+    ) -> None:
+        def close() -> None:
+            loaded.close()
+            return_freed_memory()
+            with self._changed:
+                record.move_to(ModelState.END)
+                self._changed.notify_all()
+            _log.info("Unloaded version %d of model %s", record.version, model.config.name)
+            self._advance(model)
+
+        def schedule_close() -> None:
+            try:
+                self._load_pool.schedule(close)
+            except ResourceExhaustedError:  # the queue is full: closing must not get lost
+                threading.Thread(target=close, name="unload", daemon=True).start()
+
+        loaded.close_when_unused(schedule_close)

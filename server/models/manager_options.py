@@ -1,0 +1,32 @@
+"""What a ModelManager is made with: how to load, where, and how often to try again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from server.models.model_version import SavedModelBundle
+
+Loader = Callable[[str, int, Path], SavedModelBundle]  # (model, version, its folder)
+
+
+class LoadPool(Protocol):
+    """Runs loads and unloads: a ThreadPool, or something simpler in a test."""
+
+    def schedule(self, task: Callable[[], object]) -> None:
+        """Run `task` soon; ResourceExhaustedError when that is not possible."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ManagerOptions:
+    """How often a load is tried again, and when labels may point at what does not serve yet.
+
+    TF: `--max_num_load_retries`, `--load_retry_interval_micros`,
+    `--allow_version_labels_for_unavailable_models`
+    """
+
+    max_load_retries: int = 5
+    load_retry_seconds: float = 60
+    allow_labels_for_unavailable: bool = False

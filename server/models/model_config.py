@@ -1,0 +1,145 @@
+"""What is configured for each model: where it is, which versions to serve, their labels.
+
+Comes from the settings' `models` or from TensorFlow Serving's own configuration file.
+
+TF: tensorflow_serving/config/model_server_config.proto, model_servers/server_core.cc
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+
+from google.protobuf import text_format
+
+import protos as pb
+from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from server.models.manager_options import ManagerOptions
+from server.models.version_policy import (
+    AllVersions,
+    LatestVersions,
+    SpecificVersions,
+    VersionPolicy,
+)
+from server.settings import ModelSettings
+
+_PLATFORM = "tensorflow"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """One served model. `base_path` holds one folder a version."""
+
+    name: str
+    base_path: str
+    policy: VersionPolicy = dataclasses.field(default_factory=LatestVersions)
+    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def from_settings(models: Iterable[ModelSettings]) -> list[ModelConfig]:
+    """The models of the settings."""
+    return [
+        ModelConfig(model.name, model.base_path, _settings_policy(model), model.version_labels)
+        for model in models
+    ]
+
+
+def check_labels(
+    new: ModelConfig,
+    old_labels: Mapping[str, int],
+    available: Container[int],
+    options: ManagerOptions,
+) -> None:
+    """Raise FailedPreconditionError for a label of a running model that must not be assigned.
+
+    A label may point at an `available` version; with `allow_labels_for_unavailable` a new label
+    may point anywhere, but one that exists still may not move to a version that does not serve.
+    """
+    for label, version in new.labels.items():
+        is_moved = old_labels.get(label, version) != version
+        if version in available or (options.allow_labels_for_unavailable and not is_moved):
+            continue
+        raise FailedPreconditionError(
+            f"Request to assign label to version {version} of model {new.name}, "
+            "which is not currently available for inference"
+        )
+
+
+def _settings_policy(model: ModelSettings) -> VersionPolicy:
+    policies: dict[str, VersionPolicy] = {
+        "latest": LatestVersions(model.latest_versions),
+        "all": AllVersions(),
+        "specific": SpecificVersions(model.specific_versions),
+    }
+    return policies[model.version_policy]
+
+
+def read_model_config_file(path: Path) -> list[ModelConfig]:
+    """The models of a text ModelServerConfig, TensorFlow Serving's `--model_config_file`.
+
+    Raises NotFoundError when there is no such file, InvalidArgumentError when it does not parse,
+    lists a model twice, or asks for another platform than TensorFlow.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotFoundError(f"Cannot read the model config file {path}: {error}") from error
+    message = pb.server_config.ModelServerConfig()
+    try:
+        text_format.Parse(text, message)
+    except text_format.ParseError as error:
+        raise InvalidArgumentError(f"Invalid protobuf file {path}: {error}") from error
+    return from_model_server_config(message)
+
+
+def from_model_server_config(message: pb.server_config.ModelServerConfig) -> list[ModelConfig]:
+    """The models of a ModelServerConfig; its errors are TensorFlow Serving's."""
+    if message.WhichOneof("config") != "model_config_list":
+        raise InvalidArgumentError("Invalid ServerModelConfig: it has no model_config_list")
+    configs: dict[str, ModelConfig] = {}
+    for entry in message.model_config_list.config:
+        if entry.name in configs:
+            raise InvalidArgumentError(
+                f"Illegal to list model {entry.name} multiple times in config list"
+            )
+        _check_platform(entry)
+        configs[entry.name] = ModelConfig(
+            entry.name,
+            entry.base_path,
+            _proto_policy(entry.model_version_policy),
+            dict(entry.version_labels),
+        )
+    return list(configs.values())
+
+
+def _check_platform(entry: pb.server_config.ModelConfig) -> None:
+    if entry.model_type and entry.model_platform:
+        raise InvalidArgumentError(
+            "Illegal setting both ModelServerConfig::model_type (deprecated) and "
+            f"ModelServerConfig::model_platform, model name is {entry.name}"
+        )
+    if not entry.model_type and not entry.model_platform:
+        raise InvalidArgumentError(
+            "Illegal setting neither ModelServerConfig::model_type (deprecated) nor "
+            f"ModelServerConfig::model_platform, model name is {entry.name}"
+        )
+    if entry.model_type == pb.server_config.OTHER:
+        raise InvalidArgumentError(
+            f"ModelServerConfig::model_type choice {entry.model_type} not supported."
+        )
+    if entry.model_platform and entry.model_platform != _PLATFORM:
+        raise InvalidArgumentError(
+            f"Model {entry.name} requests unsupported platform {entry.model_platform}"
+        )
+
+
+def _proto_policy(
+    policy: pb.server_config.FileSystemStoragePathSourceConfig.ServableVersionPolicy,
+) -> VersionPolicy:
+    choice = policy.WhichOneof("policy_choice")
+    if choice == "all":
+        return AllVersions()
+    if choice == "specific":
+        return SpecificVersions(tuple(policy.specific.versions))
+    return LatestVersions(policy.latest.num_versions)

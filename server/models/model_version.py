@@ -1,0 +1,101 @@
+"""A loaded version of a model: its session, its signatures, and who is using it.
+
+Guarantees: thread-safe; once `close_when_unused` was called nobody gets in any more, and its
+callback runs exactly once, when the last one has left.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError, UnavailableError
+from runtime.sessions.runtime_session import RuntimeSession
+from server.models.signature import Signature, signature_table
+
+
+class SavedModelBundle(Protocol):
+    """What a loaded SavedModel offers here.
+
+    TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
+    """
+
+    @property
+    def session(self) -> RuntimeSession:
+        """The serving session, restored and initialised."""
+
+    @property
+    def meta_graph_def(self) -> pb.MetaGraphDef:
+        """The meta graph that was loaded."""
+
+
+class ModelVersion:
+    """One version that answers requests; predict, classify and regress run in `bundle.session`."""
+
+    def __init__(self, name: str, version: int, bundle: SavedModelBundle) -> None:
+        self.name = name
+        self.version = version
+        self._bundle: SavedModelBundle | None = bundle
+        self.signatures: dict[str, Signature] = signature_table(bundle.meta_graph_def)
+        self._lock = threading.Lock()  # guards _in_flight and _on_unused
+        self._in_flight = 0
+        self._on_unused: Callable[[], None] | None = None
+
+    @property
+    def bundle(self) -> SavedModelBundle:
+        """What was loaded; UnavailableError once the version has been unloaded."""
+        bundle = self._bundle
+        if bundle is None:
+            raise UnavailableError(f"Version {self.version} of {self.name} has been unloaded")
+        return bundle
+
+    @property
+    def session(self) -> RuntimeSession:
+        """The serving session, whose state persists between requests."""
+        return self.bundle.session
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are being answered now."""
+        return self._in_flight
+
+    def signature(self, name: str) -> Signature:
+        """The signature of that name; InvalidArgumentError with TensorFlow Serving's text."""
+        found = self.signatures.get(name)
+        if found is None:
+            raise InvalidArgumentError(
+                f'Serving signature name: "{name}" not found in signature def'
+            )
+        return found
+
+    def acquire(self) -> bool:
+        """Begin to use the version; False when it is being unloaded."""
+        with self._lock:
+            if self._on_unused is not None:
+                return False
+            self._in_flight += 1
+            return True
+
+    def release(self) -> None:
+        """End a use that `acquire` began."""
+        with self._lock:
+            self._in_flight -= 1
+            on_unused = self._on_unused if self._in_flight == 0 else None
+        if on_unused is not None:
+            on_unused()
+
+    def close_when_unused(self, on_unused: Callable[[], None]) -> None:
+        """Let nobody in any more; call `on_unused` once everybody has left."""
+        with self._lock:
+            self._on_unused = on_unused
+            is_unused = self._in_flight == 0
+        if is_unused:
+            on_unused()
+
+    def close(self) -> None:
+        """Close the serving session and let go of the model's memory."""
+        bundle, self._bundle = self._bundle, None
+        if bundle is not None:
+            bundle.session.close()

@@ -1,0 +1,54 @@
+"""What serves at one instant: an immutable table that requests read without a lock.
+
+TF: tensorflow_serving/core/basic_manager.cc (ServingMap), model_servers/server_core.cc (labels)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from server.models.model_version import ModelVersion
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServedModel:
+    """The available versions of one model, and its labels."""
+
+    latest: ModelVersion | None
+    versions: Mapping[int, ModelVersion]
+    labels: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServingSnapshot:
+    """Every configured model by name."""
+
+    models: Mapping[str, ServedModel] = dataclasses.field(default_factory=dict)
+
+    def find(self, name: str, version: int | None = None, label: str | None = None) -> ModelVersion:
+        """The version that a request means; the latest available one by default.
+
+        Raises NotFoundError `Servable not found for request: …`, InvalidArgumentError for an
+        unknown label, or for a version together with a label.
+        """
+        model = self.models.get(name)
+        if label is not None:
+            if version is not None:
+                raise InvalidArgumentError(
+                    f"Both model version ({version}) and model version label ({label}) "
+                    "cannot be supplied."
+                )
+            version = None if model is None else model.labels.get(label)
+            if version is None:
+                raise InvalidArgumentError(f"Unrecognized servable version label: {label}")
+        if version is None:
+            found = None if model is None else model.latest
+            request = f"Latest({name})"
+        else:
+            found = None if model is None else model.versions.get(version)
+            request = f"Specific({name}, {version})"
+        if found is None:
+            raise NotFoundError(f"Servable not found for request: {request}")
+        return found

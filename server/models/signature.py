@@ -1,0 +1,67 @@
+"""A model's signatures as tables that requests need: names, types and shapes, worked out once.
+
+TF: tensorflow/core/protobuf/meta_graph.proto (SignatureDef, TensorInfo)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_number
+from runtime.framework.tensor_codec import shape_from_proto
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One input or output. `shape`: None for unknown rank, −1 for an unknown dimension."""
+
+    name: str
+    data_type: DataType
+    shape: tuple[int, ...] | None
+
+
+class Signature:
+    """One SignatureDef. Aliases are in alphabetical order, which is the order of answers."""
+
+    def __init__(self, name: str, signature_def: pb.SignatureDef) -> None:
+        self.name = name
+        self.method_name = signature_def.method_name
+        self.inputs = _specs(signature_def.inputs)
+        self.outputs = _specs(signature_def.outputs)
+        self.input_types = {alias: spec.data_type for alias, spec in self.inputs.items()}
+        self.feed_names = {alias: spec.name for alias, spec in self.inputs.items()}
+        self.output_aliases = tuple(self.outputs)
+        self.fetches = tuple(spec.name for spec in self.outputs.values())
+
+    def check_inputs(self, sent: Collection[str]) -> None:
+        """Raise InvalidArgumentError unless exactly the signature's inputs were sent."""
+        if sent == self.inputs.keys():
+            return
+        extra = sorted(set(sent) - self.inputs.keys())
+        missing = sorted(self.inputs.keys() - set(sent))
+        raise InvalidArgumentError(
+            f"input size does not match signature: {len(sent)}!={len(self.inputs)} "
+            f"len({{{','.join(sorted(sent))}}}) != len({{{','.join(self.inputs)}}}). "
+            f"Sent extra: {{{','.join(extra)}}}. "
+            f"Missing but required: {{{','.join(missing)}}}."
+        )
+
+
+def _specs(infos: Mapping[str, pb.TensorInfo]) -> dict[str, TensorSpec]:
+    return {
+        alias: TensorSpec(
+            info.name, from_number(info.dtype)[0], shape_from_proto(info.tensor_shape)
+        )
+        for alias, info in sorted(infos.items())
+    }
+
+
+def signature_table(meta_graph_def: pb.MetaGraphDef) -> dict[str, Signature]:
+    """The signatures of a meta graph by name, in alphabetical order."""
+    return {
+        name: Signature(name, signature_def)
+        for name, signature_def in sorted(meta_graph_def.signature_def.items())
+    }

@@ -1,0 +1,44 @@
+"""Which of the versions in a model's folder are to be served.
+
+TF: tensorflow_serving/sources/storage_path/file_system_storage_path_source.proto
+    (ServableVersionPolicy)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LatestVersions:
+    """The `count` highest version numbers."""
+
+    count: int = 1
+
+    def choose(self, present: Collection[int]) -> set[int]:
+        """The versions to serve of those present."""
+        return set(sorted(present, reverse=True)[: max(self.count, 1)])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AllVersions:
+    """Every version."""
+
+    def choose(self, present: Collection[int]) -> set[int]:
+        """The versions to serve of those present."""
+        return set(present)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SpecificVersions:
+    """The versions that are named, as far as they are there."""
+
+    versions: tuple[int, ...]
+
+    def choose(self, present: Collection[int]) -> set[int]:
+        """The versions to serve of those present."""
+        return set(present) & set(self.versions)
+
+
+VersionPolicy = LatestVersions | AllVersions | SpecificVersions

@@ -1,0 +1,96 @@
+"""The life of a model version, and which step comes next: pure state, no threads, no clocks.
+
+    START ──→ LOADING ──→ AVAILABLE ──→ UNLOADING ──→ END
+      └───────────┴──────── given up, or no longer wanted ──→ END
+
+Rule: availability is preserved. The last version that serves is unloaded only when another wanted
+one serves, or when none is wanted any more. A version that failed to load changes nothing.
+
+TF: tensorflow_serving/core/servable_state.h, availability_preserving_policy.cc
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Collection
+from pathlib import Path
+
+from runtime.foundation.errors import InternalError, OpError
+
+
+class ModelState(enum.Enum):
+    """The states by TensorFlow Serving's names."""
+
+    START = "START"
+    LOADING = "LOADING"
+    AVAILABLE = "AVAILABLE"
+    UNLOADING = "UNLOADING"
+    END = "END"
+
+
+_NEXT: dict[ModelState, tuple[ModelState, ...]] = {
+    ModelState.START: (ModelState.LOADING, ModelState.END),
+    ModelState.LOADING: (ModelState.AVAILABLE, ModelState.END),
+    ModelState.AVAILABLE: (ModelState.UNLOADING,),
+    ModelState.UNLOADING: (ModelState.END,),
+    ModelState.END: (ModelState.START,),
+}
+
+
+@dataclasses.dataclass(slots=True)
+class VersionRecord:
+    """What is known of one version. `error` is why the last attempt to load it failed."""
+
+    version: int
+    path: Path
+    state: ModelState = ModelState.START
+    is_wanted: bool = True
+    error: OpError | None = None
+    attempts: int = 0
+    retry_at: float | None = None  # monotonic seconds of the next attempt, while one is planned
+
+    def move_to(self, state: ModelState) -> None:
+        """Change the state; InternalError for a change that the diagram does not have."""
+        if state not in _NEXT[self.state]:
+            raise InternalError(
+                f"Version {self.version} cannot go from {self.state.value} to {state.value}"
+            )
+        self.state = state
+
+
+class Action(enum.Enum):
+    """What to do with a version."""
+
+    LOAD = "load"
+    UNLOAD = "unload"
+
+
+def want(records: dict[int, VersionRecord], wanted: dict[int, Path]) -> None:
+    """Note which versions are wanted now; one that comes back after its end starts anew."""
+    for version, path in wanted.items():
+        record = records.get(version)
+        if record is None or (record.state is ModelState.END and not record.is_wanted):
+            records[version] = VersionRecord(version, path)
+        else:
+            record.is_wanted = True
+    for version, record in records.items():
+        if version not in wanted:
+            record.is_wanted = False
+            if record.state is ModelState.START or record.retry_at is not None:
+                record.retry_at = None
+                record.move_to(ModelState.END)
+
+
+def next_action(records: Collection[VersionRecord]) -> tuple[Action, VersionRecord] | None:
+    """The next thing to do, if any; call again after doing it."""
+    wanted = [record for record in records if record.is_wanted]
+    serving = [record for record in records if record.state is ModelState.AVAILABLE]
+    superfluous = [record for record in serving if not record.is_wanted]
+    is_served = len(superfluous) < len(serving)
+    if superfluous and (not wanted or is_served or len(superfluous) > 1):
+        return Action.UNLOAD, min(superfluous, key=lambda record: record.version)
+    new = [record for record in wanted if record.state is ModelState.START]
+    if new:
+        return Action.LOAD, max(new, key=lambda record: record.version)
+    return None

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runtime.foundation.errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
+from server.models.manager import ModelManager
+from server.models.manager_options import ManagerOptions
+from server.models.model_config import ModelConfig
+from server.models.version_policy import AllVersions, LatestVersions, SpecificVersions
+from server.models.version_states import ModelState
+from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
+
+
+class House:
+    """A manager with everything around it in the test's hands."""
+
+    def __init__(self, base: Path, *configs: ModelConfig, **options: object) -> None:
+        self.base = base
+        self.pool = HandPool()
+        self.loader = FakeLoader()
+        self.now = 0.0
+        self.manager = ModelManager(
+            configs or [ModelConfig("m", str(base))],
+            self.loader,
+            self.pool,
+            ManagerOptions(**options),  # type: ignore[arg-type]
+            clock=lambda: self.now,
+        )
+
+    def settle(self) -> None:
+        self.manager.poll()
+        self.pool.run_all()
+
+    def states(self, name: str = "m") -> dict[int, str]:
+        return {s.version: s.state.value for s in self.manager.statuses(name)}
+
+
+def test_the_latest_version_serves(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1, "00000012", 3, "notes"))
+    house.settle()
+    assert house.loader.loads == [("m", 12)]
+    assert house.manager.find("m").version == 12
+    assert house.manager.find("m", 12).name == "m"
+    assert house.states() == {12: "AVAILABLE"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (LatestVersions(2), {2, 3}),
+        (LatestVersions(0), {3}),
+        (AllVersions(), {1, 2, 3}),
+        (SpecificVersions((1, 9)), {1}),
+    ],
+)
+def test_policies(tmp_path: Path, policy: LatestVersions, expected: set[int]) -> None:
+    house = House(tmp_path, ModelConfig("m", str(make_versions(tmp_path, 1, 2, 3)), policy))
+    house.settle()
+    assert set(house.states()) == expected
+
+
+def test_a_new_version_takes_over_only_once_it_serves(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.settle()
+    make_versions(tmp_path, 2)
+    house.manager.poll()
+    assert house.states() == {2: "LOADING", 1: "AVAILABLE"}
+    assert house.manager.find("m").version == 1
+    house.pool.run_all()
+    assert house.manager.find("m").version == 2
+    assert house.states() == {2: "AVAILABLE", 1: "END"}
+    assert house.loader.bundles[1].session.is_closed
+
+
+def test_a_failed_load_leaves_the_old_version_serving(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1), max_load_retries=1)
+    house.settle()
+    house.loader.failures[2] = [DataLossError("broken"), DataLossError("still broken")]
+    make_versions(tmp_path, 2)
+    house.settle()
+    assert house.states() == {2: "LOADING", 1: "AVAILABLE"}
+    house.manager.retry_due_loads()
+    assert not house.pool.tasks  # not yet
+    house.now = 60
+    house.manager.retry_due_loads()
+    house.pool.run_all()
+    failed = house.manager.statuses("m", 2)[0]
+    assert failed.state is ModelState.END
+    assert isinstance(failed.error, DataLossError)
+    assert failed.error.message == "still broken"
+    assert house.manager.find("m").version == 1
+    house.settle()  # a version that failed is not tried for ever
+    assert house.loader.loads.count(("m", 2)) == 2
+
+
+def test_a_retry_can_succeed(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.loader.failures[1] = [DataLossError("half copied")]
+    house.settle()
+    assert house.manager.next_retry_at() == 60
+    assert house.manager.not_ready() == ["m"]
+    house.now = 60
+    house.manager.retry_due_loads()
+    house.pool.run_all()
+    assert house.manager.not_ready() == []
+    assert house.manager.statuses("m")[0].error is None
+
+
+def test_an_unexpected_exception_is_an_internal_error(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1), max_load_retries=0)
+    house.loader.failures[1] = [KeyError("x")]
+    house.settle()
+    error = house.manager.statuses("m")[0].error
+    assert error is not None
+    assert error.message == "KeyError: 'x'"
+
+
+def test_a_version_is_closed_when_its_last_request_ends(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.settle()
+    used = house.manager.acquire("m")
+    shutil.rmtree(tmp_path / "1")
+    make_versions(tmp_path, 2)
+    house.settle()
+    assert house.states() == {2: "AVAILABLE", 1: "UNLOADING"}
+    assert not used.acquire()
+    assert not house.loader.bundles[1].session.is_closed
+    used.release()
+    house.pool.run_all()
+    assert house.loader.bundles[1].session.is_closed
+    assert house.states() == {2: "AVAILABLE", 1: "END"}
+    with pytest.raises(UnavailableError, match="has been unloaded"):
+        _ = used.session
+
+
+def test_a_version_that_comes_back_is_loaded_again(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.settle()
+    shutil.rmtree(tmp_path / "1")
+    house.settle()
+    assert house.states() == {1: "END"}
+    with pytest.raises(NotFoundError, match=r"Servable not found for request: Latest\(m\)"):
+        house.manager.find("m")
+    make_versions(tmp_path, 1)
+    house.settle()
+    assert house.states() == {1: "AVAILABLE"}
+
+
+def test_a_base_path_that_vanishes_unloads_nothing(tmp_path: Path) -> None:
+    base = make_versions(tmp_path / "models", 1)
+    house = House(base)
+    house.settle()
+    shutil.rmtree(base)
+    house.settle()
+    assert house.manager.find("m").version == 1
+
+
+def test_a_full_load_pool_is_tried_again(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.pool.is_full = True
+    house.manager.poll()
+    house.pool.is_full = False
+    house.now = 1
+    house.manager.retry_due_loads()
+    house.pool.run_all()
+    assert house.manager.find("m").version == 1
+
+
+def test_what_cannot_be_found(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.settle()
+    manager = house.manager
+    with pytest.raises(NotFoundError) as latest:
+        manager.find("foo")
+    assert latest.value.message == "Servable not found for request: Latest(foo)"
+    with pytest.raises(NotFoundError) as specific:
+        manager.find("m", 50)
+    assert specific.value.message == "Servable not found for request: Specific(m, 50)"
+    with pytest.raises(InvalidArgumentError) as label:
+        manager.find("m", label="x")
+    assert label.value.message == "Unrecognized servable version label: x"
+    with pytest.raises(InvalidArgumentError, match="Both model version"):
+        manager.find("m", 1, "x")
+    with pytest.raises(NotFoundError) as version:
+        manager.statuses("m", 9)
+    assert version.value.message == "Could not find version 9 of model m"
+    with pytest.raises(NotFoundError) as versions:
+        manager.statuses("foo")
+    assert versions.value.message == "Could not find any versions of model foo"
+
+
+def test_labels(tmp_path: Path) -> None:
+    base = str(make_versions(tmp_path, 1, 2))
+    house = House(tmp_path, ModelConfig("m", base, AllVersions(), {"stable": 1}))
+    house.settle()
+    assert house.manager.find("m", label="stable").version == 1
+    house.manager.reconfigure([ModelConfig("m", base, AllVersions(), {"stable": 2})])
+    assert house.manager.find("m", label="stable").version == 2
+    text = "Request to assign label to version 9 of model m, which is not currently available"
+    with pytest.raises(FailedPreconditionError, match=text):
+        house.manager.reconfigure([ModelConfig("m", base, AllVersions(), {"stable": 9})])
+    assert house.manager.labels("m") == {"stable": 2}
+
+
+def test_new_labels_may_wait_for_their_version_when_allowed(tmp_path: Path) -> None:
+    base = str(make_versions(tmp_path, 1))
+    house = House(tmp_path, ModelConfig("m", base, AllVersions(), {"stable": 1}),
+                  allow_labels_for_unavailable=True)  # fmt: skip
+    house.settle()
+    labels = {"stable": 1, "canary": 2}
+    house.manager.reconfigure([ModelConfig("m", base, AllVersions(), labels)])
+    with pytest.raises(NotFoundError, match=r"Specific\(m, 2\)"):
+        house.manager.find("m", label="canary")
+    with pytest.raises(FailedPreconditionError):
+        house.manager.reconfigure([ModelConfig("m", base, AllVersions(), {"stable": 2})])
+
+
+def test_reconfigure_is_declarative(tmp_path: Path) -> None:
+    first = str(make_versions(tmp_path / "a", 1))
+    second = str(make_versions(tmp_path / "b", 7))
+    house = House(tmp_path, ModelConfig("a", first))
+    house.settle()
+    house.manager.reconfigure([ModelConfig("b", second)])
+    house.pool.run_all()
+    assert house.manager.model_names() == ["b"]
+    assert house.manager.find("b").version == 7
+    assert house.states("a") == {1: "END"}
+    with pytest.raises(NotFoundError):
+        house.manager.find("a")
+
+
+def test_loading_is_not_unknown(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    with pytest.raises(UnavailableError, match="Still loading model m"):
+        house.manager.check_not_loading("m")
+    house.manager.poll()
+    assert not house.manager.wait_until_settled(0)
+    with pytest.raises(UnavailableError, match="Still loading version 1 of model m"):
+        house.manager.check_not_loading("m", 1)
+    house.manager.check_not_loading("m", 2)
+    house.manager.check_not_loading("unknown")
+    house.pool.run_all()
+    assert house.manager.wait_until_settled(0)
+    house.manager.check_not_loading("m")
+
+
+def test_stop_unloads_everything(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.settle()
+    house.manager.stop()
+    house.settle()
+    assert house.states() == {1: "END"}
+    assert list(house.manager.available_versions()) == []
+
+
+def test_a_version_dropped_while_it_loads_is_unloaded_after(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.manager.poll()
+    shutil.rmtree(tmp_path / "1")
+    house.settle()
+    assert house.states() == {1: "END"}
+    assert house.loader.bundles[1].session.is_closed
