@@ -95,6 +95,7 @@ def _drop_unreached(graph: StepGraph) -> None:
 
 def function_caller(library: FunctionLibrary, kernels: KernelRegistry) -> FunctionCaller:
     """What runs functions of `library` for the kernels that call them (If, While, Map, …)."""
+
     def call(step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
         key = library.key(function)
         executor = library.compiled.get(key)

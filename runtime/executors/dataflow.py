@@ -37,7 +37,7 @@ from runtime.framework.op_kernel import DEAD, Deferred, OpKernelContext
 from runtime.graph.pruning import StepGraph
 
 Done = Callable[[list[Any] | None, OpError | None], None]
-_MISSING = object()
+MISSING = object()
 
 
 class DataflowExecutor(Executor):
@@ -83,7 +83,7 @@ class DataflowRun:
         self._lock = threading.Lock()  # guards everything below
         self._root = Frame("", None, None, 0)
         self._outstanding = 0  # items that are ready or running
-        self._fetched: list[Any] = [_MISSING] * graph.fetch_count
+        self._fetched: list[Any] = [MISSING] * graph.fetch_count
         self._error: OpError | None = None
 
     def start(self) -> None:
@@ -228,7 +228,9 @@ class DataflowRun:
         with self._lock:
             if outputs is not None and self._error is None:
                 for output, position in item.fetches:
-                    if self._fetched[position] is not _MISSING:
+                    if outputs[output] is DEAD:
+                        continue
+                    if self._fetched[position] is not MISSING:
                         self._error = InternalError(f"Retval[{position}] has already been set.")
                     self._fetched[position] = outputs[output]
                 self._propagate(item, frame, iteration, outputs, ready)
@@ -273,18 +275,18 @@ class DataflowRun:
             self._done(None, self._error)
             return
         for position, value in enumerate(self._fetched):
-            if value is _MISSING or value is DEAD:
+            if value is MISSING:
                 self._done(None, InvalidArgumentError(f"Retval[{position}] does not have value"))
                 return
         try:
-            values = [_plain(value) for value in self._fetched]
+            values = [plain_value(value) for value in self._fetched]
         except OpError as error:
             self._done(None, error)
             return
         self._done(values, None)
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A fetched reference is the variable's value."""
     return value.read() if hasattr(value, "generation") else value
 

@@ -25,6 +25,7 @@ import numpy as np
 import protos as pb
 from runtime.devices.device import Device
 from runtime.executors.compiler import compile_step, executor_factory, function_caller
+from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.step import FunctionCaller, Step
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
@@ -48,6 +49,7 @@ from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.placer import place
 from runtime.graph.pruning import find_endpoint
 from runtime.sessions.executor_cache import CompiledStep, ExecutorCache
+from runtime.sessions.partial_runs import PartialRuns
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
 from runtime.sessions.session_pools import SessionPools
@@ -102,6 +104,7 @@ class DirectSession(RuntimeSession):
         )
         self._files = options.files or AllowAll()
         self.graph_version = 0
+        self._partial_runs = PartialRuns()
         self._callables: dict[int, pb.CallableOptions] = {}
         self._next_callable = 1
         self._measured: dict[int, float] = {}  # id of an executor → seconds of its last run
@@ -300,14 +303,21 @@ class DirectSession(RuntimeSession):
     def partial_run_setup(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
     ) -> str:
-        """Not there yet: see `runtime/DIFFERENCES.md`."""
-        raise NotImplementedError
+        """Begin a step in parts, in the threads that run its parts."""
+        self._check_open()
+        graph = self._graph_for("PRunSetup")
+        self._check_not_finalized()
+        executor = compile_step(graph, self._kernels, feeds, fetches, targets, DataflowExecutor)
+        assert isinstance(executor, DataflowExecutor)
+        step, _ = self._new_step(RunRequest(), CancellationManager(self._cancellation), None)
+        return self._partial_runs.set_up(executor, step, feeds, fetches, targets)
 
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Not there yet: see `runtime/DIFFERENCES.md`."""
-        raise NotImplementedError
+        """Feed and fetch a part; errors as `PartialRun.run_part`."""
+        self._check_open()
+        return self._partial_runs.run_part(handle, feeds, fetches)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
         """Check and compile a step; feeds, fetches and targets as for `run`."""
@@ -394,7 +404,9 @@ class DirectSession(RuntimeSession):
             if self._is_closed:
                 return
             self._is_closed = True
-        self._cancellation.cancel(CancelledError("Session has been closed."))
+        error = CancelledError("Session has been closed.")
+        self._cancellation.cancel(error)
+        self._partial_runs.close(error)
 
     def destroy(self) -> None:
         """Close, end the session's own pools, and let go of graph and resources."""

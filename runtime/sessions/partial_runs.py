@@ -1,0 +1,107 @@
+"""The partial runs of a session: their handles, and the end of those that nobody goes on with.
+
+Guarantees: thread-safe; a handle is forgotten when everything was fed and fetched, after an error
+of the step, after IDLE_SECONDS without a part, and with its session.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (PRunState); the expiry is ours (abandoned
+handles are kept for ever there).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from runtime.executors.dataflow import DataflowExecutor
+from runtime.executors.partial_run import PartialRun
+from runtime.executors.step import Step
+from runtime.foundation.deadline_timer import Timeout, deadline_timer
+from runtime.foundation.errors import CancelledError, InvalidArgumentError
+from runtime.sessions.runtime_session import Tensor
+
+IDLE_SECONDS = 600.0  # a partial run that nobody went on with for so long ends
+
+
+@dataclasses.dataclass(slots=True)
+class _Entry:
+    run: PartialRun
+    lock: threading.Lock  # one part at a time
+    timeout: Timeout | None = None
+
+
+class PartialRuns:
+    """Handles of one session."""
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
+        self._lock = threading.Lock()  # guards _entries
+        self._entries: dict[str, _Entry] = {}
+        self._numbers = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def set_up(
+        self,
+        executor: DataflowExecutor,
+        step: Step,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+    ) -> str:
+        """Begin a step; its handle spells what it feeds, fetches and targets."""
+        spelled = f"{','.join(feeds)}->{','.join(fetches)}/{','.join(targets)}/1/;"
+        handle = f"{spelled}{next(self._numbers)}"
+        run = PartialRun(executor, step, feeds, fetches)
+        entry = _Entry(run, threading.Lock())
+        with self._lock:
+            self._entries[handle] = entry
+        self._renew(handle, entry)
+        run.begin()
+        return handle
+
+    def run_part(
+        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
+    ) -> list[Tensor]:
+        """Run a part; InvalidArgumentError for a handle that is unknown or finished."""
+        with self._lock:
+            entry = self._entries.get(handle)
+        if entry is None:
+            raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
+        with entry.lock:
+            self._renew(handle, entry)
+            try:
+                return entry.run.run_part(feeds, fetches)
+            finally:
+                if entry.run.is_complete:
+                    self._forget(handle)
+
+    def _renew(self, handle: str, entry: _Entry) -> None:
+        if entry.timeout is not None:
+            entry.timeout.cancel()
+        deadline = time.monotonic() + self._idle_seconds
+        entry.timeout = deadline_timer.call_at(deadline, lambda: self._expire(handle))
+
+    def _expire(self, handle: str) -> None:
+        entry = self._forget(handle)
+        if entry is not None:
+            entry.run.abandon(
+                CancelledError(f"The partial run was left alone for {self._idle_seconds} s")
+            )
+
+    def _forget(self, handle: str) -> _Entry | None:
+        with self._lock:
+            entry = self._entries.pop(handle, None)
+        if entry is not None and entry.timeout is not None:
+            entry.timeout.cancel()
+        return entry
+
+    def close(self, error: CancelledError) -> None:
+        """End every step."""
+        for handle in list(self._entries):
+            entry = self._forget(handle)
+            if entry is not None:
+                entry.run.abandon(error)
