@@ -6,7 +6,7 @@ TF: tensorflow/core/kernels/{gather_op,gather_nd_op,one_hot_op}.cc
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box, unbox
 
 
-def check_indices(indices: np.ndarray, limit: int) -> None:
+def check_indices(indices: np.ndarray, limit: int, name: str = "indices") -> None:
     """Raise InvalidArgumentError, naming the first offender, unless all are in [0, limit)."""
     if not indices.size or (indices.min() >= 0 and indices.max() < limit):
         return
     flat = int(((indices < 0) | (indices >= limit)).argmax())
     position = ",".join(str(int(each)) for each in np.unravel_index(flat, indices.shape))
-    where = f"indices[{position}]" if indices.ndim else "indices"
+    where = f"{name}[{position}]" if indices.ndim else name
     raise InvalidArgumentError(f"{where} = {indices.ravel()[flat]} is not in [0, {limit})")
 
 
@@ -95,7 +95,9 @@ def _gather_batches(params: np.ndarray, indices: np.ndarray, axis: int, batch_di
     return unbox(rows.reshape(result_shape))
 
 
-def gather_nd(context: OpKernelContext, params: Any, indices: np.ndarray) -> Any:
+def gather_nd(
+    context: OpKernelContext, params: Any, indices: np.ndarray, *, bad_indices_policy: str
+) -> Any:
     """GatherNd: indices [I…, k] name slices params[i1, …, ik]."""
     array = box(params)
     if array.ndim < 1:
@@ -114,23 +116,41 @@ def gather_nd(context: OpKernelContext, params: Any, indices: np.ndarray) -> Any
             "Requested more than 0 entries, but params is empty.  "
             f"Params shape: {shape_text(array.shape)}"
         )
-    _check_nd_indices(indices, array.shape, context.node.name)
     check_allocation(result_shape, array.dtype)
+    outside = _outside(indices, array.shape)
+    if outside.any():
+        if bad_indices_policy != "IGNORE":
+            _raise_outside(indices, outside, array.shape, context.node.name)
+        return _gather_inside(array, indices, outside, result_shape)
     if depth == 0:
         return np.broadcast_to(array, result_shape).copy()
     return unbox(array[(*np.moveaxis(indices, -1, 0), ...)])
 
 
-def _check_nd_indices(indices: np.ndarray, shape: tuple[int, ...], node_name: str) -> None:
-    depth = indices.shape[-1]
-    limits = np.array(shape[:depth], np.int64)
-    outside = ((indices < 0) | (indices >= limits)).any(-1)
-    if not outside.any():
-        return
+def _outside(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Which rows of `indices` [I…, k] do not lie within `shape`: bool [I…]."""
+    limits = np.array(shape[: indices.shape[-1]], np.int64)
+    return np.asarray(((indices < 0) | (indices >= limits)).any(-1))
+
+
+def _gather_inside(
+    array: np.ndarray, indices: np.ndarray, outside: np.ndarray, result_shape: tuple[int, ...]
+) -> np.ndarray:
+    """The slices at good indices; zeros (or empty strings) at the others."""
+    result = np.zeros(result_shape, array.dtype)
+    if array.dtype.hasobject:
+        result[...] = b""
+    result[~outside] = array[tuple(indices[~outside].T)]
+    return result
+
+
+def _raise_outside(
+    indices: np.ndarray, outside: np.ndarray, shape: tuple[int, ...], node_name: str
+) -> NoReturn:
     flat = int(outside.argmax())
     position = ",".join(str(int(each)) for each in np.unravel_index(flat, outside.shape))
     where = f"indices[{position}]" if indices.ndim > 1 else "indices"
-    row = ", ".join(map(str, indices.reshape(-1, depth)[flat].tolist()))
+    row = ", ".join(map(str, indices.reshape(-1, indices.shape[-1])[flat].tolist()))
     raise InvalidArgumentError(
         f"{where} = [{row}] does not index into param shape {shape_text(shape)}, "
         f"node name: {node_name}"

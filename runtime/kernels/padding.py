@@ -27,7 +27,7 @@ def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: Any) -> np.ndarray
         raise InvalidArgumentError(
             f"constant_values must be a scalar. Found: {shape_text(constant.shape)}"
         )
-    margins = check_paddings(value, paddings)
+    margins = _margins(value, paddings, " ")
     for before, after in margins:
         if before < 0 or after < 0:
             raise InvalidArgumentError(f"Paddings must be non-negative: {before} {after}")
@@ -48,7 +48,7 @@ def _inside(shape: tuple[int, ...], margins: list[list[int]]) -> tuple[slice, ..
     )
 
 
-def check_paddings(value: np.ndarray, paddings: np.ndarray) -> list[list[int]]:
+def _margins(value: np.ndarray, paddings: np.ndarray, separator: str) -> list[list[int]]:
     """[[before, after], …] of every dimension; InvalidArgumentError for another shape."""
     if paddings.ndim != 2 or paddings.shape[1] != 2:
         raise InvalidArgumentError(
@@ -57,10 +57,70 @@ def check_paddings(value: np.ndarray, paddings: np.ndarray) -> list[list[int]]:
     if value.ndim != paddings.shape[0]:
         raise InvalidArgumentError(
             "The first dimension of paddings must be the rank of inputs"
-            f"{shape_text(paddings.shape)} {shape_text(value.shape)}"
+            f"{shape_text(paddings.shape)}{separator}{shape_text(value.shape)}"
         )
     margins: list[list[int]] = paddings.tolist()
     return margins
+
+
+def mirror_pad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndarray:
+    """MirrorPad: margins that mirror the input, with the border itself (SYMMETRIC) or without."""
+    margins = _margins(value, paddings, ", ")
+    border = 1 if mode == "REFLECT" else 0
+    for size, (before, after) in zip(value.shape, margins, strict=True):
+        _check_mirror(before, after, size, border, "")
+    sizes = [
+        before + size + after for size, (before, after) in zip(value.shape, margins, strict=True)
+    ]
+    check_allocation(sizes, value.dtype)
+    result = value
+    for axis, (before, after) in enumerate(margins):
+        if before or after:
+            result = np.take(result, _mirrored(value.shape[axis], before, after, border), axis)
+    return result
+
+
+def _mirrored(size: int, before: int, after: int, border: int) -> np.ndarray:
+    """The source position of each position of a mirror-padded dimension."""
+    positions = np.arange(size)
+    head = positions[border : border + before][::-1]
+    tail = positions[::-1][border : border + after]
+    return np.concatenate((head, positions, tail))
+
+
+def _check_mirror(before: int, after: int, size: int, border: int, kind: str) -> None:
+    if before < 0 or after < 0:
+        raise InvalidArgumentError(f"paddings must be non-negative: {before} {after}")
+    if before > size - border or after > size - border:
+        relation = ("less than", "not less than") if border else ("no greater than", "greater than")
+        raise InvalidArgumentError(
+            f"paddings must be {relation[0]} the {kind}dimension size: {before}, {after} "
+            f"{relation[1]} {size}"
+        )
+
+
+def mirror_pad_grad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndarray:
+    """MirrorPadGrad: every padded position added to the one that it mirrors."""
+    margins = _margins(value, paddings, " ")
+    border = 1 if mode == "REFLECT" else 0
+    result = value
+    for axis, (before, after) in enumerate(margins):
+        size = value.shape[axis] - before - after
+        if before < 0 or after < 0:
+            raise InvalidArgumentError(f"Paddings must be non-negative: {before}, {after}")
+        if size <= 0:
+            raise InvalidArgumentError(
+                "Total paddings must be less than the input dimension size: "
+                f"{before + after} was not less than {value.shape[axis]}"
+            )
+        _check_mirror(before, after, size, border, "output ")
+        if before or after:
+            folded = np.moveaxis(result, axis, 0)
+            total = folded[before : before + size].copy()
+            total[border : border + before] += folded[:before][::-1]
+            total[size - border - after : size - border] += folded[before + size :][::-1]
+            result = np.moveaxis(total, 0, axis)
+    return result
 
 
 def tile(value: Any, multiples: np.ndarray) -> Any:
@@ -88,6 +148,8 @@ def tile(value: Any, multiples: np.ndarray) -> Any:
 
 
 KERNELS = (
+    KernelDef("MirrorPad", mirror_pad),
+    KernelDef("MirrorPadGrad", mirror_pad_grad),
     KernelDef("Pad", pad),
     KernelDef("PadV2", pad_v2),
     KernelDef("Tile", tile),

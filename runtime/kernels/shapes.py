@@ -193,9 +193,24 @@ def broadcast_args(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.array(sizes, first.dtype)
 
 
+def empty(shape: np.ndarray, *, dtype: DataType) -> np.ndarray:
+    """Empty: a tensor of the given shape. Zeros always: memory of others must not show."""
+    if shape.ndim != 1:
+        raise InvalidArgumentError(
+            f"shape must be a vector of int32, got shape {shape_text(shape.shape)}"
+        )
+    sizes = shape.tolist()
+    check_allocation(sizes, dtype.numpy)
+    result = np.zeros(sizes, dtype.numpy)
+    if dtype is DataType.STRING:
+        result[...] = b""
+    return result
+
+
 KERNELS = (
     KernelDef("BroadcastArgs", broadcast_args),
     KernelDef("BroadcastTo", broadcast_to),
+    KernelDef("Empty", empty),
     KernelDef("EnsureShape", ensure_shape),
     KernelDef("ExpandDims", expand_dims),
     KernelDef("Rank", rank),

@@ -94,10 +94,67 @@ def reverse(value: Any, dims: np.ndarray) -> Any:
     return unbox(np.flip(array, tuple(np.flatnonzero(dims))))
 
 
+def reverse_sequence(
+    value: np.ndarray, seq_lengths: np.ndarray, *, seq_dim: int, batch_dim: int
+) -> np.ndarray:
+    """ReverseSequence: in batch entry i, the first seq_lengths[i] positions turned round."""
+    _check_sequences(value, seq_lengths, seq_dim, batch_dim)
+    steps = np.arange(value.shape[seq_dim])
+    lengths = seq_lengths[:, None]
+    order = np.where(steps < lengths, lengths - 1 - steps, steps)  # [batch, steps]
+    if batch_dim > seq_dim:
+        order = order.T
+    sizes = [1] * value.ndim
+    sizes[batch_dim], sizes[seq_dim] = len(seq_lengths), len(steps)
+    return np.take_along_axis(value, order.reshape(sizes), seq_dim)
+
+
+def _check_sequences(
+    value: np.ndarray, seq_lengths: np.ndarray, seq_dim: int, batch_dim: int
+) -> None:
+    if seq_lengths.ndim != 1:
+        raise InvalidArgumentError(f"seq_lengths must be 1-dim, not {seq_lengths.ndim}")
+    if batch_dim == seq_dim:
+        raise InvalidArgumentError(f"batch_dim == seq_dim == {seq_dim}")
+    for name, dim in (("seq_dim", seq_dim), ("batch_dim", batch_dim)):
+        if not 0 <= dim < value.ndim:
+            raise InvalidArgumentError(f"{name} must be < input rank ( {dim} vs. {value.ndim})")
+    if len(seq_lengths) != value.shape[batch_dim]:
+        raise InvalidArgumentError(
+            f"Length of seq_lengths != input.dims({batch_dim}), "
+            f"({len(seq_lengths)} vs. {value.shape[batch_dim]})"
+        )
+    for index, length in enumerate(seq_lengths.tolist()):
+        if length < 0:
+            raise InvalidArgumentError(f"seq_lens({index}) < 0")
+        if length > value.shape[seq_dim]:
+            raise InvalidArgumentError(f"seq_lens({index}) > input.dims({seq_dim})")
+
+
+def roll(value: np.ndarray, shift: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Roll: elements moved by `shift` along `axis`, those that fall off coming in again."""
+    if value.ndim < 1:
+        raise InvalidArgumentError("input must be 1-D or higher")
+    for name, given in (("shift", shift), ("axis", axis)):
+        if given.ndim > 1:
+            raise InvalidArgumentError(
+                f"{name} must be a scalar or a 1-D vector. Found: {shape_text(given.shape)}"
+            )
+    if shift.shape != axis.shape:
+        raise InvalidArgumentError("shift and axis must have the same size")
+    dims = np.atleast_1d(axis).tolist()
+    for dim in dims:
+        if not -value.ndim <= dim < value.ndim:
+            raise InvalidArgumentError(f"axis {dim} is out of range")
+    return np.roll(value, np.atleast_1d(shift).tolist(), dims)
+
+
 KERNELS = (
     KernelDef("ConjugateTranspose", conjugate_transpose),
     KernelDef("InvertPermutation", invert_permutation),
     KernelDef("Reverse", reverse),
+    KernelDef("ReverseSequence", reverse_sequence),
     KernelDef("ReverseV2", reverse_v2),
+    KernelDef("Roll", roll),
     KernelDef("Transpose", transpose),
 )

@@ -12,6 +12,8 @@ TYPES = (
     np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64, np.uint32, np.uint64,
     np.float16, ml_dtypes.bfloat16, np.float64, np.complex64, np.complex128,
 )  # fmt: skip
+MIRRORED = tuple(t for t in TYPES if t not in (np.uint16, np.uint32, np.uint64, np.bool_))
+GRADIENT = np.arange(1, 21, dtype=np.float32).reshape(4, 5)
 PADDED = (
     (MATRIX, [[1, 0], [0, 2]]), (MATRIX, np.int64([[0, 0], [1, 1]])), (np.float32(3), NONE),
     (MATRIX[:0], [[1, 1], [0, 0]]), (MATRIX, [[0, 0], [0, 0]]), (MATRIX, [[1, 0]]),
@@ -25,6 +27,24 @@ CASES = (
     *(case("PadV2", value, paddings, -1.5, message=True) for value, paddings in PADDED),
     case("PadV2", WORDS, [[1, 1]], "pad"),
     case("PadV2", MATRIX, [[0, 1], [1, 0]], [1.0], message=True),
+    *(
+        case("MirrorPad", value, paddings, mode=mode, message=True)
+        for mode in ("REFLECT", "SYMMETRIC")
+        for value, paddings in (
+            (MATRIX, [[1, 1], [0, 2]]), (MATRIX, np.int64([[0, 0], [2, 1]])), (np.float32(3), NONE),
+            (MATRIX, [[2, 0], [0, 0]]), (MATRIX, [[0, 3], [0, 0]]), (MATRIX, [[-1, 0], [0, 0]]),
+            (MATRIX, [[1, 0]]), (MATRIX, [1, 0]), (WORDS, [[1, 1]]),
+        )
+    ),
+    *(case("MirrorPad", MATRIX.astype(t), [[0, 1], [1, 0]], mode="REFLECT") for t in MIRRORED),
+    *(
+        case("MirrorPadGrad", GRADIENT, paddings, mode=mode, message=True)
+        for mode in ("REFLECT", "SYMMETRIC")
+        for paddings in (
+            [[1, 1], [0, 2]], np.int64([[0, 0], [2, 1]]), [[2, 2], [0, 0]], [[0, 3], [0, 0]],
+            [[-1, 0], [0, 0]], [[1, 0]], [[0, 2], [1, 0]], [[1, 1], [2, 2]],
+        )
+    ),
     *(
         case("Tile", value, multiples, message=True)
         for value, multiples in (

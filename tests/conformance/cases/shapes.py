@@ -18,6 +18,11 @@ CASES = (
         for value in SHAPED
         for out in (DataType.INT32, DataType.INT64)
     ),
+    *(
+        case("Empty", shape, dtype=dtype, init=True, message=True)
+        for shape in ([2, 3], [0, 4], [-1], 3, [[2]])
+        for dtype in (DataType.FLOAT, DataType.STRING, DataType.COMPLEX64)
+    ),
     *(case("Rank", value) for value in SHAPED),
     case("ShapeN", list(SHAPED[1:2]) * 2, out_type=DataType.INT64),
     *(case("Reshape", MATRIX.astype(dtype), np.int32([3, -1])) for dtype in TYPES),

@@ -42,6 +42,25 @@ CASES = (
     ),
     *(case("ReverseV2", CUBE.astype(t), [0, 2]) for t in TYPES),
     *(
+        case("ReverseSequence", value, lengths, seq_dim=seq, batch_dim=batch, message=True)
+        for value, lengths, seq, batch in (
+            (CUBE, [1, 3], 1, 0), (CUBE, np.int64([0, 2, 1]), 0, 1), (CUBE, [4, 2], 2, 0),
+            (CUBE, [1, 2, 2, 0], 0, 2), (WORDS, [2, 1], 1, 0), (CUBE[:, :0], [0, 0], 1, 0),
+            (CUBE, [4, 3], 1, 0), (CUBE, [1, -1], 1, 0), (CUBE, [1], 1, 0), (CUBE, [1, 2], 0, 0),
+            (CUBE, [1, 2], 3, 0), (CUBE, [1, 2], 1, 3), (CUBE, [[1, 2]], 1, 0),
+        )
+    ),
+    *(case("ReverseSequence", CUBE.astype(t), [3, 2], seq_dim=1) for t in TYPES if t is not bool),
+    *(
+        case("Roll", value, shift, axis, message=True)
+        for value, shift, axis in (
+            (CUBE, 1, 0), (CUBE, [1, -2], [1, 2]), (CUBE, [1, 1], [0, -3]), (CUBE, -7, -1),
+            (CUBE, np.int64([5]), np.int64([2])), (WORDS, 1, 1), (CUBE[:0], 1, 0), (CUBE, 1, 4),
+            (CUBE, [1, 2], 0), (np.float32(1), 1, 0), (CUBE, [[1]], 0), (CUBE, [1], [[0]]),
+        )
+    ),
+    *(case("Roll", CUBE.astype(t), 2, 2) for t in TYPES),
+    *(
         case("Reverse", value, dims, message=True)
         for value, dims in (
             (CUBE, [True, False, True]), (WORDS, [False, True]), (CUBE, [True]),

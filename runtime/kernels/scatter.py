@@ -1,0 +1,174 @@
+"""Writing slices at their indices: ScatterNd and the TensorScatter ops.
+
+TF: tensorflow/core/kernels/scatter_nd_op.cc
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.boxing import box
+
+# Puts updates [n, m] at rows [n] of a target [r, m], in order; rows may repeat.
+Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+
+
+def _update(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    target[rows] = updates
+
+
+def _add(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    if target.dtype.hasobject:  # strings are joined
+        for row, update in zip(rows.tolist(), updates, strict=True):
+            target[row] += update
+    else:
+        np.add.at(target, rows, updates)
+
+
+def _subtract(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    np.subtract.at(target, rows, updates)
+
+
+def _maximum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    np.fmax.at(target, rows, updates)
+
+
+def _minimum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    np.fmin.at(target, rows, updates)
+
+
+def scatter_nd(
+    indices: np.ndarray, updates: Any, shape: np.ndarray, *, bad_indices_policy: str
+) -> np.ndarray:
+    """ScatterNd: zeros of `shape` with updates [I…, S…] added at indices [I…, k]."""
+    updates = box(updates)
+    if shape.ndim != 1:
+        raise InvalidArgumentError("Shape must be a vector")
+    _check_ranks(indices.shape, updates.shape)
+    sizes = tuple(shape.tolist())
+    check_allocation(sizes, updates.dtype)
+    if updates.size and not indices.size:
+        raise InvalidArgumentError("Indices and updates specified for empty output shape")
+    if not math.prod(sizes) and indices.size and updates.size:
+        raise InvalidArgumentError(
+            "Indices and updates specified for empty output.  "
+            f"indices shape: {shape_text(indices.shape)}"
+        )
+    _check_scatter_nd_shapes(indices.shape, updates.shape, sizes)
+    result = np.zeros(sizes, updates.dtype)
+    if result.dtype.hasobject:
+        result[...] = b""
+    _scatter(result, indices, updates, _add, bad_indices_policy)
+    return result
+
+
+def _check_scatter_nd_shapes(
+    indices: tuple[int, ...], updates: tuple[int, ...], result: tuple[int, ...]
+) -> None:
+    outer, depth = len(indices) - 1, indices[-1]
+    if updates[:outer] != indices[:-1]:
+        raise InvalidArgumentError(
+            f"Dimensions [0,{outer}) of indices[shape={shape_text(indices)}] must match "
+            f"dimensions [0,{outer}) of updates[shape={shape_text(updates)}]"
+        )
+    if updates[outer:] != result[depth:] or depth > len(result):
+        raise InvalidArgumentError(
+            f"Dimensions [{depth},{len(result)}) of input[shape={shape_text(result)}] must match "
+            f"dimensions [{outer},{len(updates)}) of updates[shape={shape_text(updates)}]"
+        )
+
+
+def _scatter(
+    target: np.ndarray, indices: np.ndarray, updates: np.ndarray, combine: Combine, policy: str
+) -> None:
+    """Combine `updates` into `target`, which is this call's own array."""
+    depth = indices.shape[-1]
+    rows = indices.reshape(math.prod(indices.shape[:-1]), depth)
+    limits = np.array(target.shape[:depth], np.int64)
+    slices = updates.reshape(len(rows), math.prod(target.shape[depth:]))
+    inside = ((rows >= 0) & (rows < limits)).all(-1)
+    if not inside.all():
+        if policy != "IGNORE":
+            _raise_bad_index(indices, rows, int(inside.argmin()), target.shape)
+        rows, slices = rows[inside], slices[inside]
+    if not target.size or not len(rows):
+        return
+    flat = rows.astype(np.int64) @ _strides(limits)
+    combine(target.reshape(math.prod(limits.tolist()), -1), flat, slices)
+
+
+def _strides(limits: np.ndarray) -> np.ndarray:
+    """How many rows apart neighbours along each indexed dimension are."""
+    return np.append(limits[1:], 1)[::-1].cumprod()[::-1][: len(limits)]
+
+
+def _raise_bad_index(
+    indices: np.ndarray, rows: np.ndarray, first: int, shape: tuple[int, ...]
+) -> None:
+    position = ",".join(str(int(each)) for each in np.unravel_index(first, indices.shape[:-1]))
+    where = f"indices[{position}]" if indices.ndim > 1 else "indices"
+    row = ", ".join(map(str, rows[first].tolist()))
+    raise InvalidArgumentError(f"{where} = [{row}] does not index into shape {shape_text(shape)}")
+
+
+def _tensor_scatter(combine: Combine) -> Callable[..., np.ndarray]:
+    def kernel(
+        tensor: Any, indices: np.ndarray, updates: Any, *, bad_indices_policy: str
+    ) -> np.ndarray:
+        array, changes = box(tensor), box(updates)
+        _check_ranks(indices.shape, changes.shape)
+        _check_tensor_scatter(array.shape, indices, changes.shape)
+        result = array.copy()
+        _scatter(result, indices, changes, combine, bad_indices_policy)
+        return result
+
+    return kernel
+
+
+def _check_ranks(indices: tuple[int, ...], updates: tuple[int, ...]) -> None:
+    for name, given in (("Indices", indices), ("Updates", updates)):
+        if not given:
+            raise InvalidArgumentError(
+                f"{name} shape must have rank at least one. Found:{shape_text(given)}"
+            )
+
+
+def _check_tensor_scatter(
+    tensor: tuple[int, ...], indices: np.ndarray, updates: tuple[int, ...]
+) -> None:
+    outer, depth = indices.ndim - 1, indices.shape[-1]
+    if updates[:outer] != indices.shape[:-1]:
+        raise InvalidArgumentError(
+            "Outer dimensions of indices and update must match. "
+            f"Indices shape: {shape_text(indices.shape)}, updates shape:{shape_text(updates)}"
+        )
+    inner = len(updates) - outer
+    if depth > len(tensor) or inner != len(tensor) - depth:
+        raise InvalidArgumentError(
+            "Inner dimensions of output shape must match inner dimensions of updates shape. "
+            f"Output: {shape_text(tensor)} updates: {shape_text(updates)}"
+        )
+    if updates[outer:] != tensor[depth:]:
+        raise InvalidArgumentError(
+            f"The inner {inner} dimensions of output.shape={shape_text(tensor)} must match the "
+            f"inner {inner} dimensions of updates.shape={shape_text(updates)}"
+        )
+
+
+KERNELS = (
+    KernelDef("ScatterNd", scatter_nd),
+    KernelDef("ScatterNdNonAliasingAdd", _tensor_scatter(_add)),
+    KernelDef("TensorScatterAdd", _tensor_scatter(_add)),
+    KernelDef("TensorScatterMax", _tensor_scatter(_maximum)),
+    KernelDef("TensorScatterMin", _tensor_scatter(_minimum)),
+    KernelDef("TensorScatterSub", _tensor_scatter(_subtract)),
+    KernelDef("TensorScatterUpdate", _tensor_scatter(_update)),
+)

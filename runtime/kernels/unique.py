@@ -1,0 +1,177 @@
+"""Distinct elements, differences of lists, positions of what is not zero.
+
+TF: tensorflow/core/kernels/{unique_op,listdiff_op,where_op,unravel_index_op}.cc
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+
+
+def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndarray]:
+    """Unique: distinct elements in the order of first occurrence, and each element's number."""
+    result, numbers, _ = _unique(value, _whole(value), out_idx)
+    return result, numbers
+
+
+def unique_v2(
+    value: np.ndarray, axis: np.ndarray, *, out_idx: DataType
+) -> tuple[np.ndarray, np.ndarray]:
+    """UniqueV2: Unique of the slices along `axis` (a vector of one, or none for a vector)."""
+    result, numbers, _ = _unique(value, _unique_axis(value, axis), out_idx)
+    return result, numbers
+
+
+def unique_with_counts(
+    value: np.ndarray, *, out_idx: DataType
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """UniqueWithCounts: Unique, and how often each occurs."""
+    return _unique(value, _whole(value), out_idx)
+
+
+def unique_with_counts_v2(
+    value: np.ndarray, axis: np.ndarray, *, out_idx: DataType
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """UniqueWithCountsV2: UniqueV2, and how often each occurs."""
+    return _unique(value, _unique_axis(value, axis), out_idx)
+
+
+def _whole(value: np.ndarray) -> int:
+    if value.ndim != 1:
+        raise InvalidArgumentError("unique expects a 1D vector.")
+    return 0
+
+
+def _unique_axis(value: np.ndarray, axis: np.ndarray) -> int:
+    if axis.ndim != 1:
+        raise InvalidArgumentError("axis expects a 1D vector.")
+    if axis.size > 1:
+        raise InvalidArgumentError("axis does not support input tensors larger than 1 elements")
+    if not axis.size:
+        return _whole(value)
+    dim = int(axis[0])
+    if dim < 0:
+        dim += value.ndim
+    if not 0 <= dim < value.ndim:
+        raise InvalidArgumentError(f"axis has to be between [0, {value.ndim})")
+    return dim
+
+
+def _unique(
+    value: np.ndarray, axis: int, out_idx: DataType
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    slices = np.moveaxis(value, axis, 0)
+    rows = slices.reshape(len(slices), math.prod(slices.shape[1:]))
+    first, numbers, counts = _first_occurrences(rows)
+    result = np.moveaxis(slices[first], 0, axis)
+    return result, numbers.astype(out_idx.numpy), counts.astype(out_idx.numpy)
+
+
+def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of rows [n, m]: where each distinct one is first, each row's number, how many there are."""
+    if rows.dtype.hasobject:
+        return _first_occurrences_of_objects(rows)
+    if rows.dtype.kind == "V":  # bfloat16 and smaller floats: numpy's unique knows float32 better
+        rows = rows.astype(np.float32)
+    if not rows.size:
+        # Rows without elements are all equal.
+        count = min(len(rows), 1)
+        return np.arange(count), np.zeros(len(rows), np.int64), np.full(count, len(rows))
+    keys, axis = (rows[:, 0], None) if rows.shape[1] == 1 else (rows, 0)
+    _, first, inverse, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True, axis=axis,
+        equal_nan=False,
+    )  # fmt: skip
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse.ravel()], counts[order]
+
+
+def _first_occurrences_of_objects(
+    rows: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    seen: dict[Any, int] = {}
+    first: list[int] = []
+    numbers = np.empty(len(rows), np.int64)
+    for index, row in enumerate(map(tuple, rows.tolist())):
+        number = seen.setdefault(row, len(seen))
+        if number == len(first):
+            first.append(index)
+        numbers[index] = number
+    return np.array(first, np.int64), numbers, np.bincount(numbers, minlength=len(first))
+
+
+def list_diff(
+    first: np.ndarray, second: np.ndarray, *, out_idx: DataType
+) -> tuple[np.ndarray, np.ndarray]:
+    """ListDiff: the elements of the first vector that are not in the second, and where."""
+    for name, given in (("x", first), ("y", second)):
+        if given.ndim != 1:
+            raise InvalidArgumentError(f"{name} should be a 1D vector.")
+    if first.dtype.hasobject:
+        known = set(second.tolist())
+        kept = np.array([item not in known for item in first.tolist()], bool)
+    elif first.dtype.kind == "V":
+        kept = ~np.isin(first.astype(np.float32), second.astype(np.float32))
+    else:
+        kept = ~np.isin(first, second)
+    return first[kept], np.flatnonzero(kept).astype(out_idx.numpy)
+
+
+def where(condition: np.ndarray) -> np.ndarray:
+    """Where: the indices [n, rank] of the elements that are not zero."""
+    if condition.ndim < 1 or condition.ndim > 8:
+        raise InvalidArgumentError(f"WhereOp : Unhandled input dimensions: {condition.ndim}")
+    return np.argwhere(condition).astype(np.int64)
+
+
+def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
+    """UnravelIndex: flat indices as coordinates [rank, n]."""
+    if indices.ndim > 1:
+        raise InvalidArgumentError(
+            f'The indices can only be scalar or vector, got "{shape_text(indices.shape)}"'
+        )
+    if dims.ndim != 1:
+        raise InvalidArgumentError(f'The indices can only be 1-D, got "{shape_text(dims.shape)}"')
+    sizes = dims.tolist()
+    if 0 in sizes:
+        raise InvalidArgumentError(
+            "Input dims cannot contain a dim of zero, but dims contains zero at index "
+            f"{sizes.index(0)}"
+        )
+    if not indices.size:
+        raise InvalidArgumentError(
+            f"received empty tensor indices: Tensor<type: {from_numpy(indices.dtype).tf_name} "
+            f"shape: {shape_text(indices.shape)} values: >"
+        )
+    if (indices >= math.prod(sizes)).any():
+        raise InvalidArgumentError("index is out of bound as with dims")
+    result = np.empty((len(sizes), *indices.shape), dims.dtype)
+    left = indices
+    for axis in range(len(sizes)):
+        stride = math.prod(sizes[axis + 1 :])
+        # fmod: a negative index, which TensorFlow lets through, divides towards zero as in C++.
+        inner = np.fmod(left, stride)
+        result[axis] = (left - inner) // stride
+        left = inner
+    return result
+
+
+KERNELS = (
+    KernelDef("ListDiff", list_diff),
+    KernelDef("Unique", unique),
+    KernelDef("UniqueV2", unique_v2),
+    KernelDef("UniqueWithCounts", unique_with_counts),
+    KernelDef("UniqueWithCountsV2", unique_with_counts_v2),
+    KernelDef("UnravelIndex", unravel_index),
+    KernelDef("Where", where),
+)
