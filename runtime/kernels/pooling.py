@@ -9,7 +9,7 @@ pooling_ops_common.cc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import ml_dtypes
 import numpy as np
@@ -76,12 +76,15 @@ def max_pool_v2(
     data_format: str,
 ) -> np.ndarray:
     """MaxPool with `ksize` and `strides` as int32 vectors of 4."""
-    sizes = []
-    for name, vector in (("ksize", ksize), ("strides", strides)):
-        if np.ndim(vector) != 1 or np.size(vector) != 4:
-            raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
-        sizes.append([int(size) for size in vector])
-    return _max_pool(value, sizes[0], sizes[1], padding, (), data_format)
+    sizes, steps = vector_of_four("ksize", ksize), vector_of_four("strides", strides)
+    return _max_pool(value, sizes, steps, padding, (), data_format)
+
+
+def vector_of_four(name: str, vector: np.ndarray) -> list[int]:
+    """A window size or stride that comes as a tensor."""
+    if np.shape(vector) != (4,):
+        raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
+    return [int(size) for size in vector]
 
 
 def max_pool_3d(
@@ -93,7 +96,9 @@ def max_pool_3d(
     data_format: str,
 ) -> np.ndarray:
     """Largest element of each window: `[n, d, h, w, c]` to `[n, od, oh, ow, c]`."""
-    return _max_pool(value, ksize, strides, padding, (), data_format)
+    dimensions = _max_pool_dimensions(value, ksize, strides, padding, (), data_format)
+    x = to_channels_last(value, data_format)
+    return from_channels_last(_reduce_windows(x, dimensions, np.maximum), data_format)
 
 
 def _max_pool(
@@ -104,15 +109,8 @@ def _max_pool(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> np.ndarray:
-    if any(size <= 0 for size in ksize):
-        raise InvalidArgumentError(
-            "Sliding window ksize must be positive. The specified or inferred ksize is: "
-            + ",".join(map(str, ksize))
-        )
-    if data_format == "NCHW_VECT_C":
-        raise InvalidArgumentError("Default MaxPoolingOp only supports NHWC on device type CPU")
-    dimensions = pooled_dimensions(
-        value.shape, ksize, strides, padding, explicit_paddings, data_format
+    dimensions = _max_pool_dimensions(
+        value, ksize, strides, padding, explicit_paddings, data_format
     )
     x = to_channels_last(value, data_format)
     depth_window = ksize[channel_axis(data_format)]
@@ -120,6 +118,24 @@ def _max_pool(
         blocks = x.reshape(*x.shape[:-1], x.shape[-1] // depth_window, depth_window)
         return from_channels_last(blocks.max(axis=-1), data_format)
     return from_channels_last(_reduce_windows(x, dimensions, np.fmax), data_format)
+
+
+def _max_pool_dimensions(
+    value: np.ndarray,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> tuple[WindowedDimension, ...]:
+    if any(size <= 0 for size in ksize):
+        raise InvalidArgumentError(
+            "Sliding window ksize must be positive. The specified or inferred ksize is: "
+            + ",".join(map(str, ksize))
+        )
+    if data_format == "NCHW_VECT_C":
+        raise InvalidArgumentError("Default MaxPoolingOp only supports NHWC on device type CPU")
+    return pooled_dimensions(value.shape, ksize, strides, padding, explicit_paddings, data_format)
 
 
 def pooled_dimensions(
@@ -206,7 +222,7 @@ def _reduce_axis(
     x: np.ndarray, axis: int, dimension: WindowedDimension, reduce: np.ufunc
 ) -> np.ndarray:
     shape = (*x.shape[:axis], dimension.output, *x.shape[axis + 1 :])
-    start = 0 if reduce is np.add else _lowest(x.dtype)
+    start = _START[reduce](x.dtype)
     result = np.full(shape, start, x.dtype)
     before = (slice(None),) * axis
     for tap in dimension.taps():
@@ -216,10 +232,18 @@ def _reduce_axis(
     return result
 
 
-def _lowest(dtype: np.dtype) -> float | int:
+def lowest_number(dtype: np.dtype) -> float | int:
+    """The lowest finite number, where TensorFlow's 2-D maximum starts."""
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).min)
     return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
+
+
+_START: dict[np.ufunc, Callable[[np.dtype], float | int]] = {
+    np.add: lambda dtype: 0,
+    np.fmax: lowest_number,
+    np.maximum: lambda dtype: -np.inf,
+}
 
 
 def window_counts(dimensions: Sequence[WindowedDimension]) -> np.ndarray:

@@ -104,6 +104,27 @@ BOTH_3D = (
     (X3, F3, (1, 4, 5, 6, 2), {"message": False}),
 )
 
+D = (3, 3, 4, 1)
+DEPTHWISE = (
+    (X, D, X, {}),
+    (X, (3, 2, 4, 2), (2, 5, 6, 8), {}),
+    (X, D, (2, 3, 3, 4), {"strides": [1, 2, 2, 1]}),
+    (X, (3, 3, 4, 2), (2, 2, 2, 8), {**STRIDED}),
+    (X, D, (2, 7, 5, 4), {"padding": "EXPLICIT", "explicit_paddings": [0, 0, 3, 1, 0, 1, 0, 0]}),
+    ((0, 5, 6, 4), D, (0, 5, 6, 4), {}),
+    # refused
+    (X, (3, 3, 3, 1), X, {}),
+    (X, (3, 3, 4, 2), X, {}),
+    (X, D, (1, 5, 6, 4), {}),
+    (X, D, (2, 4, 6, 4), {}),
+    (X, D, (2, 5, 5, 4), {}),
+    (X, D[1:], X, {}),
+    (X[1:], D, X, {}),
+    (X, D, X[1:], {"strides": [1, 1, 1, 1]}),
+    (X, D, X, {"strides": [1, 1, 2, 1]}),
+    (X, D, X, {"strides": [2, 1, 1, 1]}),
+)
+
 CASES = (
     *(backprop_input("Conv2DBackpropInput", *each[:3], **each[3]) for each in INPUT_2D),
     *(
@@ -116,4 +137,21 @@ CASES = (
     *(backprop_input("Conv3DBackpropInputV2", X3, F3, G3, dtype=t, **k) for t, k in TYPES),
     *(backprop_filter("Conv3DBackpropFilterV2", *each[:3], **each[3]) for each in BOTH_3D),
     *(backprop_filter("Conv3DBackpropFilterV2", X3, F3, G3, dtype=t, **k) for t, k in TYPES),
+    *(
+        backprop_input("DepthwiseConv2dNativeBackpropInput", *each[:3], **each[3])
+        for each in DEPTHWISE
+    ),
+    *(
+        backprop_filter("DepthwiseConv2dNativeBackpropFilter", *each[:3], **each[3])
+        for each in DEPTHWISE
+        if each[0][0]  # TensorFlow leaves the gradient of an empty batch unset
+    ),
+    *(
+        backprop_input("DepthwiseConv2dNativeBackpropInput", X, D, X, dtype=t, **k)
+        for t, k in TYPES
+    ),
+    *(
+        backprop_filter("DepthwiseConv2dNativeBackpropFilter", X, D, X, dtype=t, **k)
+        for t, k in TYPES
+    ),
 )

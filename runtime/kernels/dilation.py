@@ -1,0 +1,159 @@
+"""Grey-scale morphological dilation of images and its gradients.
+
+TF: tensorflow/core/kernels/dilation_ops.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.pooling import lowest_number
+from runtime.kernels.register_types import REAL_NUMBER_TYPES
+from runtime.kernels.window import WindowedDimension, windowed_dimension
+
+Overlap = tuple[tuple[int, int], tuple[slice, ...], tuple[slice, ...]]
+
+
+def dilation2d(
+    x: np.ndarray,
+    filter: np.ndarray,
+    *,
+    strides: Sequence[int],
+    rates: Sequence[int],
+    padding: str,
+) -> np.ndarray:
+    """Largest sum of `x` `[n, h, w, c]` and `filter` `[kh, kw, c]` under each window."""
+    dimensions = _dimensions(x, filter, strides, rates, padding)
+    return _dilate(x, filter, dimensions)[0]
+
+
+def _dilate(
+    x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(largest sum, flat window position of its first occurrence) at each output."""
+    shape = (x.shape[0], *(each.output for each in dimensions), x.shape[3])
+    check_allocation(shape, np.int64)
+    best = np.full(shape, lowest_number(x.dtype), x.dtype)
+    position = np.zeros(shape, np.int64)
+    for tap, outputs, inputs in _overlaps(dimensions):
+        total = x[inputs] + filter[tap]
+        better = total > best[outputs]
+        np.copyto(best[outputs], total, where=better)
+        np.copyto(position[outputs], tap[0] * filter.shape[1] + tap[1], where=better)
+    return best, position
+
+
+def _overlaps(dimensions: Sequence[WindowedDimension]) -> Iterator[Overlap]:
+    """(window position, outputs, inputs) for every position that touches the input."""
+    rows, columns = dimensions
+    for row in rows.taps():
+        out_rows, in_rows = rows.overlap(row)
+        for column in columns.taps():
+            out_columns, in_columns = columns.overlap(column)
+            yield (
+                (row, column),
+                (slice(None), out_rows, out_columns),
+                (slice(None), in_rows, in_columns),
+            )
+
+
+def dilation2d_backprop_input(
+    x: np.ndarray,
+    filter: np.ndarray,
+    out_backprop: np.ndarray,
+    *,
+    strides: Sequence[int],
+    rates: Sequence[int],
+    padding: str,
+) -> np.ndarray:
+    """`out_backprop` given to the element of `x` that each output came from."""
+    dimensions, position = _backprop(x, filter, out_backprop, strides, rates, padding)
+    result = np.zeros_like(x)
+    for tap, outputs, inputs in _overlaps(dimensions):
+        chosen = position[outputs] == tap[0] * filter.shape[1] + tap[1]
+        np.add(result[inputs], out_backprop[outputs], out=result[inputs], where=chosen)
+    return result
+
+
+def dilation2d_backprop_filter(
+    x: np.ndarray,
+    filter: np.ndarray,
+    out_backprop: np.ndarray,
+    *,
+    strides: Sequence[int],
+    rates: Sequence[int],
+    padding: str,
+) -> np.ndarray:
+    """`out_backprop` summed over the outputs that came from each element of `filter`."""
+    dimensions, position = _backprop(x, filter, out_backprop, strides, rates, padding)
+    result = np.zeros_like(filter)
+    for tap, outputs, _ in _overlaps(dimensions):
+        chosen = position[outputs] == tap[0] * filter.shape[1] + tap[1]
+        kept = np.where(chosen, out_backprop[outputs], out_backprop.dtype.type(0))
+        result[tap] = kept.sum(axis=(0, 1, 2), dtype=kept.dtype)
+    return result
+
+
+def _backprop(
+    x: np.ndarray,
+    filter: np.ndarray,
+    out_backprop: np.ndarray,
+    strides: Sequence[int],
+    rates: Sequence[int],
+    padding: str,
+) -> tuple[tuple[WindowedDimension, ...], np.ndarray]:
+    """(windows, which window position each output came from)."""
+    dimensions = _dimensions(x, filter, strides, rates, padding)
+    if out_backprop.ndim != 4:
+        raise InvalidArgumentError(
+            f"out_backprop must be 4-dimensional{shape_text(out_backprop.shape)}"
+        )
+    if out_backprop.shape != (x.shape[0], *(d.output for d in dimensions), x.shape[3]):
+        raise InvalidArgumentError("out_backprop has incompatible size.")
+    return dimensions, _dilate(x, filter, dimensions)[1]
+
+
+def _dimensions(
+    x: np.ndarray,
+    filter: np.ndarray,
+    strides: Sequence[int],
+    rates: Sequence[int],
+    padding: str,
+) -> tuple[WindowedDimension, ...]:
+    for name, values in (("Stride", strides), ("Rate", rates)):
+        if len(values) != 4:
+            raise InvalidArgumentError(
+                f"Sliding window {name.lower()} field must specify 4 dimensions"
+            )
+        if values[0] != 1 or values[3] != 1:
+            raise UnimplementedError(f"{name} is only supported across spatial dimensions.")
+        if values[1] <= 0 or values[2] <= 0:
+            raise InvalidArgumentError(f"{name} must be positive, got {list(values)}")
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional{shape_text(x.shape)}")
+    if filter.ndim != 3:
+        raise InvalidArgumentError(f"filter must be 3-dimensional: {shape_text(filter.shape)}")
+    if x.shape[3] != filter.shape[2]:
+        raise InvalidArgumentError(
+            f"input and filter must have the same depth: {x.shape[3]} vs {filter.shape[2]}"
+        )
+    sizes = zip(x.shape[1:3], filter.shape[:2], strides[1:3], rates[1:3], strict=True)
+    return tuple(
+        windowed_dimension(size, window, stride, padding, rate)
+        for size, window, stride, rate in sizes
+    )
+
+
+_REAL = {"T": REAL_NUMBER_TYPES}
+
+KERNELS = (
+    KernelDef("Dilation2D", dilation2d, _REAL),
+    KernelDef("Dilation2DBackpropFilter", dilation2d_backprop_filter, _REAL),
+    KernelDef("Dilation2DBackpropInput", dilation2d_backprop_input, _REAL),
+)

@@ -1,0 +1,289 @@
+"""Gradients of average and maximum pooling.
+
+TF: tensorflow/core/kernels/avgpooling_op.cc, maxpooling_op.cc, pooling_ops_3d.cc
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.accumulation import accumulation_dtype
+from runtime.kernels.pooling import pooled_dimensions, vector_of_four
+from runtime.kernels.pooling_argmax import largest_in_windows
+from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
+from runtime.kernels.window import (
+    WindowedDimension,
+    channel_axis,
+    from_channels_last,
+    spatial_values,
+    to_channels_last,
+)
+
+
+def _check_gradient_shapes(
+    names: Sequence[str], tensors: Sequence[np.ndarray], data_format: str
+) -> None:
+    rank = len(data_format)
+    for name, tensor in zip(names, tensors, strict=True):
+        if tensor.ndim != rank:
+            raise InvalidArgumentError(f"{name} must be {rank}-dimensional")
+
+
+def _expect_shape(name: str, tensor: np.ndarray, shape: Sequence[int]) -> None:
+    if tensor.shape != tuple(shape):
+        raise InvalidArgumentError(
+            f"Expected {name} shape to be {shape_text(shape)}, but got {shape_text(tensor.shape)}"
+        )
+
+
+def _output_shape(
+    x: np.ndarray, dimensions: Sequence[WindowedDimension], data_format: str
+) -> tuple[int, ...]:
+    sizes = [x.shape[0], *(each.output for each in dimensions)]
+    sizes.insert(channel_axis(data_format), x.shape[channel_axis(data_format)])
+    return tuple(sizes)
+
+
+def _place(
+    x: np.ndarray,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> tuple[WindowedDimension, ...]:
+    """The windows of a gradient op, which pools over space only."""
+    dimensions = pooled_dimensions(x.shape, ksize, strides, padding, explicit_paddings, data_format)
+    if ksize[channel_axis(data_format)] != 1:
+        raise UnimplementedError("MaxPoolingGrad is not yet supported on the depth dimension.")
+    return dimensions
+
+
+def max_pool_grad(
+    orig_input: np.ndarray,
+    orig_output: np.ndarray,
+    grad: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> np.ndarray:
+    """Each window's `grad` given to the first element that is its maximum: shape of the input."""
+    names = ("tensor_in", "tensor_out", "out_backprop")
+    _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
+    dimensions = _place(orig_input, ksize, strides, padding, explicit_paddings, data_format)
+    expected = _output_shape(orig_input, dimensions, data_format)
+    _expect_shape("orig_output", orig_output, expected)
+    _expect_shape("grad", grad, expected)
+    x = to_channels_last(orig_input, data_format)
+    index = _flat_index(x, dimensions)
+    result = scatter_add(to_channels_last(grad, data_format), index, x.shape)
+    return from_channels_last(result, data_format)
+
+
+def _flat_index(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
+    """Index into the flattened channels-last `x` of each window's maximum."""
+    _, position = largest_in_windows(x, dimensions)
+    first = np.arange(x.shape[0]).reshape(-1, *(1,) * (x.ndim - 1)) * math.prod(x.shape[1:])
+    return first + position * x.shape[-1] + np.arange(x.shape[-1])
+
+
+def scatter_add(values: np.ndarray, index: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """A tensor of `shape` with `values` added at flat positions `index`."""
+    total = np.zeros(math.prod(shape), accumulation_dtype(values.dtype))
+    np.add.at(total, index.ravel(), values.ravel().astype(total.dtype, copy=False))
+    return total.astype(values.dtype, copy=False).reshape(shape)
+
+
+def max_pool_grad_v2(
+    orig_input: np.ndarray,
+    orig_output: np.ndarray,
+    grad: np.ndarray,
+    ksize: np.ndarray,
+    strides: np.ndarray,
+    *,
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """MaxPoolGrad with `ksize` and `strides` as int32 vectors of 4."""
+    return max_pool_grad(
+        orig_input,
+        orig_output,
+        grad,
+        ksize=vector_of_four("ksize", ksize),
+        strides=vector_of_four("strides", strides),
+        padding=padding,
+        explicit_paddings=(),
+        data_format=data_format,
+    )
+
+
+def max_pool_grad_with_argmax(
+    x: np.ndarray,
+    grad: np.ndarray,
+    argmax: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    include_batch_in_index: bool,
+) -> np.ndarray:
+    """`grad` given to the elements that `argmax` names: shape of `x` `[n, h, w, c]`."""
+    dimensions = _place(x, ksize, strides, padding, (), "NHWC")
+    expected = _output_shape(x, dimensions, "NHWC")
+    _expect_shape("grad", grad, expected)
+    _expect_shape("argmax", argmax, expected)
+    per_image = math.prod(x.shape[1:])
+    images = np.arange(x.shape[0]).reshape(-1, 1, 1, 1) * per_image
+    index = argmax.astype(np.int64) + (0 if include_batch_in_index else images)
+    inside = (index >= images) & (index < images + per_image)
+    if not inside.all():
+        raise InvalidArgumentError(
+            f"argmax holds {argmax[~inside][0]}, which is outside of its image of "
+            f"{per_image} elements"
+        )
+    return scatter_add(grad, index, x.shape)
+
+
+def max_pool_grad_grad(
+    orig_input: np.ndarray,
+    orig_output: np.ndarray,
+    grad: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """The elements of `grad` where each window of `orig_input` has its maximum."""
+    names = ("tensor_in", "tensor_out", "out_grad_backprop")
+    _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
+    dimensions = _place(orig_input, ksize, strides, padding, (), data_format)
+    _expect_shape("orig_output", orig_output, _output_shape(orig_input, dimensions, data_format))
+    _expect_shape("grad", grad, orig_input.shape)
+    index = _flat_index(to_channels_last(orig_input, data_format), dimensions)
+    chosen = np.ascontiguousarray(to_channels_last(grad, data_format)).reshape(-1)[index]
+    return from_channels_last(chosen, data_format)
+
+
+def max_pool_grad_grad_v2(
+    orig_input: np.ndarray,
+    orig_output: np.ndarray,
+    grad: np.ndarray,
+    ksize: np.ndarray,
+    strides: np.ndarray,
+    *,
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """MaxPoolGradGrad with `ksize` and `strides` as int32 vectors of 4."""
+    return max_pool_grad_grad(
+        orig_input,
+        orig_output,
+        grad,
+        ksize=vector_of_four("ksize", ksize),
+        strides=vector_of_four("strides", strides),
+        padding=padding,
+        data_format=data_format,
+    )
+
+
+def max_pool_3d_grad(
+    orig_input: np.ndarray,
+    orig_output: np.ndarray,
+    grad: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """Each window's `grad` given to every element that equals its maximum."""
+    names = ("tensor_in", "tensor_out", "out_backprop")
+    _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
+    dimensions = _place(orig_input, ksize, strides, padding, (), data_format)
+    expected = _output_shape(orig_input, dimensions, data_format)
+    _expect_shape("orig_output", orig_output, expected)
+    _expect_shape("grad", grad, expected)
+    x, largest, gradient = (
+        to_channels_last(each, data_format) for each in (orig_input, orig_output, grad)
+    )
+    total = np.zeros(x.shape, accumulation_dtype(grad.dtype))
+    for taps in itertools.product(*(each.taps() for each in dimensions)):
+        overlaps = [each.overlap(tap) for each, tap in zip(dimensions, taps, strict=True)]
+        outputs = (slice(None), *(pair[0] for pair in overlaps))
+        inputs = (slice(None), *(pair[1] for pair in overlaps))
+        is_largest = x[inputs] == largest[outputs]
+        np.add(total[inputs], gradient[outputs], out=total[inputs], where=is_largest)
+    return from_channels_last(total.astype(grad.dtype, copy=False), data_format)
+
+
+def avg_pool_grad(
+    orig_input_shape: np.ndarray,
+    grad: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """Each window's `grad` spread evenly over its elements: shape `orig_input_shape`."""
+    rank = len(data_format)
+    if orig_input_shape.ndim != 1 or orig_input_shape.size != rank:
+        raise InvalidArgumentError(f"out_backprop must be 1-dimensional and {rank} elements")
+    if grad.ndim != rank:
+        raise InvalidArgumentError(f"out_backprop must be {rank}-dimensional")
+    shape = [int(size) for size in orig_input_shape]
+    for size in shape:
+        if size < 0:
+            raise InvalidArgumentError(f"Expected a non-negative size, got {size}")
+    check_allocation(shape, grad.dtype)
+    dimensions = pooled_dimensions(shape, ksize, strides, padding, (), data_format)
+    if spatial_values(grad.shape, data_format) != tuple(each.output for each in dimensions):
+        raise InvalidArgumentError(
+            f"grad of shape {shape_text(grad.shape)} does not fit an input of shape "
+            f"{shape_text(shape)}"
+        )
+    result = to_channels_last(grad, data_format).astype(accumulation_dtype(grad.dtype))
+    for axis, each in enumerate(dimensions, start=1):
+        counts = np.maximum(each.counts(), 1).astype(result.dtype)
+        result = _spread(result / counts.reshape(-1, *(1,) * (rank - 1 - axis)), axis, each)
+    return from_channels_last(result.astype(grad.dtype, copy=False), data_format)
+
+
+def _spread(gradient: np.ndarray, axis: int, dimension: WindowedDimension) -> np.ndarray:
+    """Add each output's value to all elements of its window along `axis`."""
+    shape = (*gradient.shape[:axis], dimension.input, *gradient.shape[axis + 1 :])
+    result = np.zeros(shape, gradient.dtype)
+    before = (slice(None),) * axis
+    for tap in dimension.taps():
+        outputs, inputs = dimension.overlap(tap)
+        result[(*before, inputs)] += gradient[(*before, outputs)]
+    return result
+
+
+_BFLOAT16_AND_FLOAT = (DataType.BFLOAT16, DataType.FLOAT)
+_REAL = {"T": REAL_NUMBER_TYPES}
+
+KERNELS = (
+    KernelDef("AvgPool3DGrad", avg_pool_grad, {"T": _BFLOAT16_AND_FLOAT}),
+    KernelDef("AvgPoolGrad", avg_pool_grad, {"T": FLOAT_TYPES}),
+    KernelDef("MaxPool3DGrad", max_pool_3d_grad, {"T": _BFLOAT16_AND_FLOAT}),
+    KernelDef("MaxPool3DGradGrad", max_pool_grad_grad, {"T": _BFLOAT16_AND_FLOAT}),
+    KernelDef("MaxPoolGrad", max_pool_grad, _REAL),
+    KernelDef("MaxPoolGradGrad", max_pool_grad_grad, _REAL),
+    KernelDef("MaxPoolGradGradV2", max_pool_grad_grad_v2, _REAL),
+    KernelDef("MaxPoolGradV2", max_pool_grad_v2, _REAL),
+    KernelDef("MaxPoolGradWithArgmax", max_pool_grad_with_argmax, _REAL),
+)
