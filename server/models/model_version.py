@@ -13,6 +13,7 @@ from typing import Protocol
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, UnavailableError
 from runtime.sessions.runtime_session import RuntimeSession
+from runtime.sessions.session_options import SessionOptions
 from server.models.signature import Signature, signature_table
 
 
@@ -29,6 +30,9 @@ class SavedModelBundle(Protocol):
     @property
     def meta_graph_def(self) -> pb.MetaGraphDef:
         """The meta graph that was loaded."""
+
+    def open_session(self, options: SessionOptions) -> tuple[RuntimeSession, bool]:
+        """A session in the state right after loading, and whether it shares the weights."""
 
 
 class ModelVersion:

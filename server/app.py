@@ -1,0 +1,118 @@
+"""create_app(): the page with every router, handler and lifespan step.
+
+Order of an HTTP request: RequestMiddleware → router → resource (`server/rest`) → codec → service
+(`server/sessions`, `server/models`) → runtime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator
+from importlib import metadata as package_metadata
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+
+from runtime.api import OpError, set_tensor_limit
+from server.errors import handle_error
+from server.lifecycle import Lifecycle
+from server.metrics import Metrics
+from server.middleware import RequestMiddleware
+from server.models.manager import ModelManager
+from server.models.model_config import from_settings
+from server.models.poller import ModelPoller
+from server.models.saved_model_loading import SavedModelLoading
+from server.priorities import Priorities
+from server.rest.openapi import document_plain_routes
+from server.rest.operations import operations_router
+from server.rest.session_docs import STEP_DOCS
+from server.rest.session_steps import SessionSteps
+from server.rest.sessions import SessionResource, session_router, step_routes
+from server.sessions.model_sessions import ModelSessions
+from server.sessions.service import SessionService
+from server.settings import Settings
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Services:
+    """The transport-free services of one server: what REST and gRPC are fronts of."""
+
+    settings: Settings
+    priorities: Priorities
+    metrics: Metrics
+    lifecycle: Lifecycle
+    models: ModelManager
+    sessions: SessionService
+
+
+def make_services(settings: Settings) -> Services:
+    """Make the services; nothing is loaded before the application starts.
+
+    Raises InvalidArgumentError when the settings do not fit the process's thread pools.
+    """
+    set_tensor_limit(settings.sessions.max_tensor_bytes)
+    priorities = Priorities(settings)
+    metrics = Metrics()
+    models = ModelManager(
+        from_settings(settings.models), SavedModelLoading(settings).load, priorities.load_pool
+    )
+    sessions = SessionService(settings, priorities, metrics, open_model=ModelSessions(models).open)
+    return Services(settings, priorities, metrics, Lifecycle(), models, sessions)
+
+
+def create_app(services: Services) -> FastAPI:
+    """The ASGI application of one server."""
+    settings = services.settings
+    app = FastAPI(
+        title="Runstep",
+        version=package_version(),
+        summary="TensorFlow graphs over HTTP, without TensorFlow",
+        lifespan=lambda _: lifespan(services),
+        routes=[*step_routes(SessionSteps(services.sessions, settings))],
+    )
+    app.include_router(session_router(SessionResource(services.sessions)))
+    app.include_router(
+        operations_router(
+            services.lifecycle,
+            services.metrics,
+            services.sessions.thread_pools,
+            services.models.not_ready,
+        )
+    )
+    for kind in (OpError, HTTPException):
+        app.add_exception_handler(kind, handle_error)
+    app.add_middleware(
+        RequestMiddleware,
+        lifecycle=services.lifecycle,
+        metrics=services.metrics,
+        max_body_bytes=settings.rest.max_body_bytes,
+        access_log=settings.rest.access_log,
+    )
+    document_plain_routes(app, STEP_DOCS)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def lifespan(services: Services) -> AsyncIterator[None]:
+    """Start what runs beside requests; at the end close the sessions, then the models."""
+    poller = ModelPoller(services.models, services.settings.model_poll_seconds)
+    poller.start()
+    reaper = asyncio.create_task(services.sessions.reap_forever())
+    services.lifecycle.begin_serving()
+    try:
+        yield
+    finally:
+        reaper.cancel()
+        await services.sessions.close_all()
+        await asyncio.to_thread(poller.stop)
+        await asyncio.to_thread(services.models.stop)
+
+
+def package_version() -> str:
+    """The version of the installed package."""
+    try:
+        return package_metadata.version("runstep")
+    except package_metadata.PackageNotFoundError:  # run from a checkout that is not installed
+        return "0.1.0"

@@ -1,0 +1,193 @@
+"""Session calls as JSON bodies: what each may hold, and how it becomes a request.
+
+`:run` is on the hot path and is read by hand; the other bodies are pydantic models, which also
+describe them in `/docs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError, Message
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+
+import protos as pb
+from runtime.api import InvalidArgumentError
+from server.codec.json_body import parse_json, parse_object, type_name
+from server.codec.json_tensor_reader import decode_base64
+from server.sessions.requests import CreateRequest, ModelSource
+
+M = TypeVar("M", bound=Message)
+B = TypeVar("B", bound=BaseModel)
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CreateBody(_Body):
+    """At most one of a model, `graph_def` and `meta_graph_def`; none opens an empty session."""
+
+    model: StrictStr | None = Field(None, description="name of a served model")
+    version: StrictInt | None = Field(None, description="of the model; the latest if absent")
+    label: StrictStr | None = Field(None, description="of the model's version, e.g. `stable`")
+    tags: list[StrictStr] | None = Field(None, description="must be the loaded ones")
+    graph_def: StrictStr | None = Field(None, description="base64 of a serialized GraphDef")
+    meta_graph_def: StrictStr | None = Field(
+        None, description="base64 of a serialized MetaGraphDef; nothing is restored"
+    )
+    config: dict[str, Any] | None = Field(None, description="ConfigProto as JSON")
+    lease_seconds: float | None = Field(None, description="idle time until the session is closed")
+    name: StrictStr = Field("", description="a label for listings")
+
+
+class ExtendBody(_Body):
+    """Nodes to add; with `graph_version` only if that is the current one."""
+
+    graph_def: StrictStr = Field(description="base64 of a serialized GraphDef")
+    graph_version: StrictInt | None = None
+
+
+class KeepAliveBody(_Body):
+    """Renews the lease, with a new length if one is given."""
+
+    lease_seconds: float | None = None
+
+
+class CancelBody(_Body):
+    """The `X-Request-Id` of the step to cancel."""
+
+    request_id: StrictStr
+
+
+class PartialRunSetupBody(_Body):
+    """The names that the parts of the step will feed, fetch and run."""
+
+    feeds: list[StrictStr] = []
+    fetches: list[StrictStr] = []
+    targets: list[StrictStr] = []
+
+
+class MakeCallableBody(_Body):
+    """CallableOptions as JSON: `feed`, `fetch`, `target`, `run_options`."""
+
+    options: dict[str, Any]
+
+
+class ReleaseCallableBody(_Body):
+    """The handle to forget."""
+
+    handle: StrictInt
+
+
+def read_body(body: bytes, kind: type[B]) -> B:
+    """A body as its pydantic model; InvalidArgumentError names each wrong key."""
+    value = parse_json(body)
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(f"The body must be a JSON object, got {type_name(value)}")
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        problems = [_describe(problem, kind) for problem in error.errors(include_url=False)]
+        raise InvalidArgumentError("; ".join(problems)) from None
+
+
+def _describe(problem: Any, kind: type[BaseModel]) -> str:
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"Unknown key: {key}; known keys are {', '.join(kind.model_fields)}"
+    return f"{key}: {problem['msg']}, got {problem['input']!r:.80}"
+
+
+def to_create_request(body: CreateBody) -> CreateRequest:
+    """The request of a create body; InvalidArgumentError when its parts do not go together."""
+    return CreateRequest(
+        model=_model_source(body),
+        graph_def=_read_base64_proto(body.graph_def, "graph_def", pb.GraphDef),
+        meta_graph_def=_read_base64_proto(body.meta_graph_def, "meta_graph_def", pb.MetaGraphDef),
+        config=read_json_proto(body.config or {}, "config", pb.ConfigProto),
+        lease_seconds=body.lease_seconds,
+        name=body.name,
+    )
+
+
+def _model_source(body: CreateBody) -> ModelSource | None:
+    if body.model is None:
+        given = [key for key in ("version", "label", "tags") if getattr(body, key) is not None]
+        if given:
+            raise InvalidArgumentError(f"{', '.join(given)} needs a model")
+        return None
+    if body.version is not None and body.label is not None:
+        raise InvalidArgumentError("Expected at most one of version and label, got both")
+    tags = None if body.tags is None else tuple(body.tags)
+    return ModelSource(body.model, body.version, body.label, tags)
+
+
+def _read_base64_proto(text: str | None, key: str, kind: type[M]) -> M | None:
+    if text is None:
+        return None
+    try:
+        return read_proto(decode_base64(text), kind)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{key}: {error.message}") from None
+
+
+def read_graph_def(text: str) -> pb.GraphDef:
+    """The GraphDef of a base64 string."""
+    graph_def = _read_base64_proto(text, "graph_def", pb.GraphDef)
+    return graph_def if graph_def is not None else pb.GraphDef()
+
+
+def read_proto(content: bytes, kind: type[M]) -> M:
+    """A serialized message; InvalidArgumentError when the bytes are none."""
+    message = kind()
+    try:
+        message.ParseFromString(content)
+    except DecodeError as error:
+        name = kind.DESCRIPTOR.name
+        raise InvalidArgumentError(f"The bytes are not a serialized {name}: {error}") from None
+    return message
+
+
+def read_json_proto(value: Any, key: str, kind: type[M]) -> M:
+    """A message from its JSON form; unknown fields are refused."""
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(f"{key} must be an object, got {type_name(value)}")
+    try:
+        return json_format.ParseDict(value, kind(), max_recursion_depth=50)
+    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        name = kind.DESCRIPTOR.name
+        raise InvalidArgumentError(f"{key} is not a {name}: {error}") from None
+
+
+def write_json_proto(message: Message) -> dict[str, Any]:
+    """A message as JSON, with the names of its proto fields."""
+    return json_format.MessageToDict(message, preserving_proto_field_name=True)
+
+
+# --- :run and its relatives ---------------------------------------------------------------------
+
+RUN_KEYS = frozenset({"feeds", "fetches", "targets", "priority", "options"})
+PARTIAL_RUN_KEYS = frozenset({"partial_run_handle", "feeds", "fetches"})
+RUN_CALLABLE_KEYS = frozenset({"handle", "feeds"})
+
+
+def read_run_body(body: bytes, known: frozenset[str]) -> dict[str, Any]:
+    """The object of a run body with `feeds`, `fetches` and `targets` filled in and checked."""
+    value = parse_object(body, known)
+    feeds = value.setdefault("feeds", {})
+    if not isinstance(feeds, dict):
+        raise InvalidArgumentError(f"feeds must be an object, got {type_name(feeds)}")
+    for key in ("fetches", "targets"):
+        names = value.setdefault(key, [])
+        if not isinstance(names, list) or not all(type(name) is str for name in names):
+            raise InvalidArgumentError(f"{key} must be a list of strings, got {names!r:.80}")
+    return value
+
+
+def read_priority(value: Any) -> str | None:
+    """The priority of a body: a name, or nothing."""
+    if value is None or isinstance(value, str):
+        return value
+    raise InvalidArgumentError(f"priority must be a string, got {type_name(value)}")

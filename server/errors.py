@@ -1,0 +1,126 @@
+"""The only place that knows which HTTP status an error has, and what an error body looks like.
+
+Bodies are `{"error": "<message>", "code": "NOT_FOUND", "request_id": "…"}`; those of `/v2` are
+`{"error": "<message>"}` alone, as the Open Inference Protocol has it.
+
+Source of the table: google/rpc/code.proto, and 499 for CANCELLED as TensorFlow Serving's REST API.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from http import HTTPStatus
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from runtime.foundation.errors import (
+    Code,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+)
+from server.codec.json_body import to_json
+from server.sessions.session_errors import SessionGoneError, TooManySessionsError
+
+_log = logging.getLogger(__name__)
+
+HTTP_STATUS: dict[Code, int] = {
+    Code.OK: 200,
+    Code.CANCELLED: 499,
+    Code.UNKNOWN: 500,
+    Code.INVALID_ARGUMENT: 400,
+    Code.DEADLINE_EXCEEDED: 504,
+    Code.NOT_FOUND: 404,
+    Code.ALREADY_EXISTS: 409,
+    Code.PERMISSION_DENIED: 403,
+    Code.RESOURCE_EXHAUSTED: 429,
+    Code.FAILED_PRECONDITION: 400,
+    Code.ABORTED: 409,
+    Code.OUT_OF_RANGE: 400,
+    Code.UNIMPLEMENTED: 501,
+    Code.INTERNAL: 500,
+    Code.UNAVAILABLE: 503,
+    Code.DATA_LOSS: 500,
+    Code.UNAUTHENTICATED: 401,
+}
+
+
+class BodyTooLargeError(InvalidArgumentError):
+    """The request body exceeds `rest.max_body_bytes`."""
+
+
+class MethodNotAllowedError(UnimplementedError):
+    """The path exists, but not with this method."""
+
+
+# Errors whose status is more telling than their code's.
+_STATUS_OF_CLASS: dict[type[OpError], int] = {
+    SessionGoneError: 410,
+    BodyTooLargeError: 413,
+    MethodNotAllowedError: 405,
+}
+_RETRIABLE = (429, 503)
+_RETRY_AFTER_SECONDS = 1  # queues drain in less; sessions say themselves
+
+
+def http_status(error: OpError) -> int:
+    """The status of an error's answer."""
+    return _STATUS_OF_CLASS.get(type(error)) or HTTP_STATUS[error.code]
+
+
+def error_response(error: OpError, scope: dict[str, Any]) -> Response:
+    """The answer that tells of an error; `scope` is the ASGI request's."""
+    body: dict[str, Any] = {"error": error.message}
+    if not scope["path"].startswith("/v2"):
+        body |= {"code": error.code.name, "request_id": scope.get("request_id", "")}
+    status = http_status(error)
+    headers = {}
+    if status in _RETRIABLE:
+        seconds = _RETRY_AFTER_SECONDS
+        if isinstance(error, TooManySessionsError):
+            seconds = max(1, math.ceil(error.retry_after_seconds))
+        headers["Retry-After"] = str(seconds)
+    return Response(to_json(body), status, headers, "application/json")
+
+
+def as_op_error(error: Exception) -> OpError:
+    """The OpError that tells a client of any exception; unexpected ones are logged, not shown."""
+    if isinstance(error, OpError):
+        return error
+    if isinstance(error, HTTPException):
+        return _from_http(error)
+    _log.error("Unexpected error", exc_info=error)
+    return InternalError(f"Internal error ({type(error).__name__}); see the server's log")
+
+
+def _from_http(error: HTTPException) -> OpError:
+    """What Starlette's router raises: no such path, no such method."""
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return NotFoundError("No such path; GET /docs lists those there are")
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = (error.headers or {}).get("Allow", "another")
+        return MethodNotAllowedError(f"Method not allowed here; the path takes {allowed}")
+    return InvalidArgumentError(str(error.detail))
+
+
+async def handle_error(request: Request, error: Exception) -> Response:
+    """Starlette's exception handler for every kind of error."""
+    return error_response(as_op_error(error), request.scope)  # type: ignore[arg-type] # a dict
+
+
+def describe_validation(problems: list[dict[str, Any]]) -> InvalidArgumentError:
+    """One line for a body that pydantic refused: each key, what is wrong, what was got."""
+    lines = []
+    for problem in problems:
+        key = ".".join(str(part) for part in problem["loc"] if part != "body")
+        message = problem["msg"]
+        if problem["type"] == "extra_forbidden":
+            message = "unknown key"
+        lines.append(f"{key or 'body'}: {message}, got {problem['input']!r:.80}")
+    return InvalidArgumentError("; ".join(lines))

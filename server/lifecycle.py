@@ -1,0 +1,60 @@
+"""What phase the server is in, and how it ends: drain, then close.
+
+Drain: new work answers 503, running requests finish within a grace time, health and metrics go on
+answering, `/readyz` says no. A second signal ends the process at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+
+from runtime.foundation.errors import UnavailableError
+
+
+class Phase(enum.Enum):
+    """The life of a server."""
+
+    STARTING = "starting"
+    SERVING = "serving"
+    DRAINING = "draining"
+
+
+class Lifecycle:
+    """The phase and the number of requests in flight. Used from the event loop only."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.STARTING
+        self.in_flight = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def begin_request(self) -> None:
+        """Count a request that does work."""
+        self.in_flight += 1
+        self._idle.clear()
+
+    def end_request(self) -> None:
+        """The request has been answered."""
+        self.in_flight -= 1
+        if not self.in_flight:
+            self._idle.set()
+
+    def check_accepting(self) -> None:
+        """Raise UnavailableError when new work is refused."""
+        if self.phase is Phase.DRAINING:
+            raise UnavailableError("The server is draining and takes no new work")
+
+    def begin_serving(self) -> None:
+        """Everything is there that requests need."""
+        if self.phase is Phase.STARTING:
+            self.phase = Phase.SERVING
+
+    async def drain(self, grace_seconds: float) -> bool:
+        """Refuse new work and wait for what runs; False when the grace time was not enough."""
+        self.phase = Phase.DRAINING
+        try:
+            await asyncio.wait_for(self._idle.wait(), grace_seconds)
+        except TimeoutError:
+            return False
+        return True

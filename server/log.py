@@ -1,0 +1,71 @@
+"""Logging, configured once: one line an event, as text or JSON, with the keys that tie them up.
+
+Modules log through `logging.getLogger(__name__)` and pass `extra={"session": …}`; the keys below
+are the ones that are shown. Life-cycle events are INFO, requests and steps DEBUG.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import sys
+
+from server.codec.json_body import to_json
+
+KEYS = ("request_id", "session", "model", "step_id", "node", "status", "milliseconds")
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def configure_logging(level: str, line_format: str) -> None:
+    """Send everything of `level` and above to standard error; `line_format` is text or json."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if line_format == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(_LEVELS[level])
+    # Other people's DEBUG lines would drown ours.
+    for name in ("asyncio", "httpx", "httpcore", "uvicorn"):
+        logging.getLogger(name).setLevel(max(_LEVELS[level], logging.INFO))
+
+
+def _instant(record: logging.LogRecord) -> str:
+    instant = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _keys(record: logging.LogRecord) -> dict[str, object]:
+    return {key: getattr(record, key) for key in KEYS if hasattr(record, key)}
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-01-02T03:04:05.678Z INFO server.sessions: Session opened session=…`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line; a traceback follows on its own lines."""
+        keys = "".join(f" {key}={value}" for key, value in _keys(record).items())
+        line = f"{_instant(record)} {record.levelname} {record.name}: {record.getMessage()}{keys}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, the keys, and `exception`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, whatever the record holds."""
+        entry: dict[str, object] = {
+            "time": _instant(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry |= _keys(record)
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return to_json(entry).decode()

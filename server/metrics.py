@@ -1,0 +1,130 @@
+"""Prometheus metrics, in a registry of their own.
+
+`runstep_…` tell of requests, steps by priority, thread pools and sessions. Figures of pools and
+sessions are read when they are asked for, so keeping them costs a request nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+# Seconds: 0.1 ms to 30 s, about 3 a decade.
+_BUCKETS = (
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+    10, 30,
+)  # fmt: skip
+
+# (metric, what it is, whether it only grows, the figure of ThreadPoolStats)
+_POOL_FIGURES: tuple[tuple[str, str, bool, str], ...] = (
+    ("runstep_thread_pool_threads", "Threads of the pool", False, "num_threads"),
+    ("runstep_thread_pool_queued", "Tasks that wait", False, "queued"),
+    ("runstep_thread_pool_running", "Tasks that run", False, "running"),
+    ("runstep_thread_pool_completed", "Tasks that are done", True, "completed"),
+    ("runstep_thread_pool_wait_seconds", "Time that tasks waited", True, "wait_seconds_total"),
+    ("runstep_thread_pool_run_seconds", "Time that tasks ran", True, "run_seconds_total"),
+)
+
+NamedPools = Callable[[], Iterable[tuple[str, ThreadPool]]]
+
+
+def named_global_pools() -> Iterator[tuple[str, ThreadPool]]:
+    """(name, pool) of the process's named pools."""
+    for pool in global_thread_pools.all():
+        yield pool.name, pool
+
+
+class Metrics:
+    """The metrics of one server. All methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "runstep_requests", "Requests answered", ["api", "status"], registry=self.registry
+        )
+        self._request_seconds = Histogram(
+            "runstep_request_seconds",
+            "Time from receipt to the last byte of the answer",
+            ["api"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._steps = Counter(
+            "runstep_steps", "Session steps by outcome", ["priority", "code"],
+            registry=self.registry,
+        )  # fmt: skip
+        self._step_seconds = Histogram(
+            "runstep_step_seconds",
+            "Time of session steps, queueing included",
+            ["priority"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._sessions_opened = Counter(
+            "runstep_sessions_opened", "Sessions opened", registry=self.registry
+        )
+        self._sessions_closed = Counter(
+            "runstep_sessions_closed", "Sessions ended", ["reason"], registry=self.registry
+        )
+        self.registry.register(_PoolCollector(named_global_pools))
+
+    def request_answered(self, api: str, status: int, seconds: float) -> None:
+        """Count a request; `api` is the name of the function that answered it."""
+        self._requests.labels(api, status).inc()
+        self._request_seconds.labels(api).observe(seconds)
+
+    def step_finished(self, priority: str, code: str, seconds: float) -> None:
+        """Count a session step; `priority` is `pool` when the client chose a pool by index."""
+        self._steps.labels(priority, code).inc()
+        self._step_seconds.labels(priority).observe(seconds)
+
+    def session_opened(self) -> None:
+        """Count a session that was opened."""
+        self._sessions_opened.inc()
+
+    def session_closed(self, reason: str) -> None:
+        """Count a session that ended: `closed`, `expired` or `server stopped`."""
+        self._sessions_closed.labels(reason).inc()
+
+    def watch_sessions(self, count: Callable[[], int]) -> None:
+        """Report `count()` as the number of open sessions."""
+        self.registry.register(_SessionCollector(count))
+
+    def exposition(self) -> bytes:
+        """Everything in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+
+class _PoolCollector(Collector):
+    """Reads the pools' own figures when Prometheus asks."""
+
+    def __init__(self, pools: NamedPools) -> None:
+        self._pools = pools
+
+    def collect(self) -> Iterator[Metric]:
+        """One family a figure, one sample a pool."""
+        figures = [(name, pool.stats()) for name, pool in self._pools()]
+        for metric, text, grows, field in _POOL_FIGURES:
+            kind = CounterMetricFamily if grows else GaugeMetricFamily
+            family = kind(metric, text, labels=["pool", "low_priority"])
+            for name, stats in figures:
+                low = "true" if stats.low_priority else "false"
+                family.add_metric([name, low], getattr(stats, field))
+            yield family
+
+
+class _SessionCollector(Collector):
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+
+    def collect(self) -> Iterator[Metric]:
+        """The number of open sessions."""
+        yield GaugeMetricFamily("runstep_sessions_open", "Open sessions", value=self._count())

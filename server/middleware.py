@@ -1,0 +1,130 @@
+"""What every request goes through: its id, its clock, the body limit, drain, metrics, access log.
+
+A plain ASGI application around the router: about 10 µs a request.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from runtime.foundation.errors import InvalidArgumentError
+from server.errors import BodyTooLargeError, as_op_error, error_response
+from server.lifecycle import Lifecycle
+from server.metrics import Metrics
+
+_log = logging.getLogger("server.access")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:/+=-]{1,128}\Z")
+# Calls that end work rather than begin it are answered while draining.
+_ENDING_VERBS = (":close", ":cancel", ":keepAlive", ":releaseCallable")
+_SERVER_ERROR = 500
+
+
+class RequestMiddleware:
+    """Prepares the scope (`request_id`, `received_at`) and sees to what is common to all calls."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        lifecycle: Lifecycle,
+        metrics: Metrics,
+        max_body_bytes: int,
+        access_log: bool,
+    ) -> None:
+        self._app = app
+        self._lifecycle = lifecycle
+        self._metrics = metrics
+        self._max_body_bytes = max_body_bytes
+        self._access_log = access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = scope["received_at"] = time.monotonic()
+        headers = dict(scope["headers"])
+        request_id = scope["request_id"] = _request_id(headers)
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        counts = scope["method"] == "POST"
+        if counts:
+            self._lifecycle.begin_request()
+        try:
+            receive = self._limit_body(headers, receive)
+            if counts and not scope["path"].endswith(_ENDING_VERBS):
+                self._lifecycle.check_accepting()
+            await self._app(scope, receive, send_with_id)
+        except Exception as error:
+            if status:  # half an answer is out; the connection must break
+                raise
+            await error_response(as_op_error(error), scope)(scope, receive, send_with_id)  # type: ignore[arg-type] # a dict
+        finally:
+            if counts:
+                self._lifecycle.end_request()
+            self._note(scope, status, time.monotonic() - started)
+
+    def _limit_body(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+        """Refuse a body that is announced too large; count one whose length is not announced."""
+        limit = self._max_body_bytes
+        length = headers.get(b"content-length")
+        if length is not None:
+            if not length.isdigit():
+                raise InvalidArgumentError(f"Content-Length is not a number: {length!r:.40}")
+            if int(length) > limit:
+                raise BodyTooLargeError(_too_large(limit, length.decode()))
+            return receive
+        if b"transfer-encoding" not in headers:
+            return receive
+        received = 0
+
+        async def counted() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > limit:
+                raise BodyTooLargeError(_too_large(limit, f"{received} or more"))
+            return message
+
+        return counted
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        endpoint: Any = scope.get("endpoint")
+        api = getattr(endpoint, "__name__", "none")
+        self._metrics.request_answered(api, status, seconds)
+        failed = status >= _SERVER_ERROR or not status
+        if self._access_log or failed:
+            _log.log(
+                logging.WARNING if failed else logging.INFO,
+                "%s %s",
+                scope["method"],
+                scope["path"],
+                extra={
+                    "request_id": scope["request_id"],
+                    "status": status,
+                    "milliseconds": round(seconds * 1000, 3),
+                },
+            )
+
+
+def _request_id(headers: dict[bytes, bytes]) -> str:
+    """The client's `X-Request-Id` when it is fit to be logged and echoed, else a fresh one."""
+    given = headers.get(b"x-request-id", b"")
+    return given.decode() if _REQUEST_ID.match(given) else secrets.token_hex(8)
+
+
+def _too_large(limit: int, length: str) -> str:
+    return f"The body has {length} bytes; rest.max_body_bytes is {limit}"

@@ -1,0 +1,36 @@
+"""How the server loads a SavedModel: on the load pool's thread, with the gate of wire steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import protos as pb
+from runtime.api import FolderGate, SavedModelBundle, SessionOptions, load_saved_model
+from server.settings import Settings
+
+SERVING_TAGS = ("serve",)  # TF: saved_model/tag_constants.h (kSavedModelTagServe)
+_CALLER_THREAD = -1  # of RunOptions.inter_op_thread_pool
+
+
+class SavedModelLoading:
+    """Loads versions with the settings of one server."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._config = pb.ConfigProto()
+        for pool in settings.thread_pools:
+            self._config.session_inter_op_thread_pool.add(
+                global_name=pool.name, num_threads=pool.num_threads
+            )
+        self._allowed_paths = settings.sessions.allowed_paths
+
+    def load(self, name: str, version: int, folder: Path) -> SavedModelBundle:
+        """The bundle of a version's folder; raises what the runtime's loader raises.
+
+        Restore and init run in the calling thread, which is the load pool's: with one thread in
+        that pool, a step that it queued there would wait for ever.
+        """
+        options = SessionOptions(
+            config=self._config, files=FolderGate(self._allowed_paths, write=True)
+        )
+        run_options = pb.RunOptions(inter_op_thread_pool=_CALLER_THREAD)
+        return load_saved_model(options, run_options, str(folder), SERVING_TAGS)

@@ -1,0 +1,60 @@
+"""Priorities: names that requests may ask for, and the thread pools that they stand for."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
+from server.settings import Settings
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Priority:
+    """One entry of `priorities:` with its pool."""
+
+    name: str
+    pool: ThreadPool
+
+
+class Priorities:
+    """The table of one server; its pools are made here, as global named pools.
+
+    Raises InvalidArgumentError when a pool of the same name exists with another configured number
+    of threads.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.pools: list[ThreadPool] = [
+            global_thread_pools.get_or_create(
+                pool.name,
+                pool.num_threads,
+                low_priority=pool.low_priority,
+                queue_size=pool.queue_size,
+            )
+            for pool in settings.thread_pools
+        ]
+        by_name = {pool.name: pool for pool in self.pools}
+        self._table = {
+            name: Priority(name, by_name[pool]) for name, pool in settings.priorities.items()
+        }
+        self._in_order = list(self._table.values())
+        self.default = self._table[settings.default_priority]
+        self.load_pool = by_name[settings.load_thread_pool]
+
+    def resolve(self, priority: str | int | None) -> Priority:
+        """The entry for a name, for an integer (0: the default, n: the nth entry), or for None.
+
+        Raises InvalidArgumentError that lists the known ones.
+        """
+        if priority is None or priority == 0:
+            return self.default
+        if isinstance(priority, str):
+            found = self._table.get(priority)
+        else:
+            found = self._in_order[priority - 1] if 0 < priority <= len(self._in_order) else None
+        if found is None:
+            raise InvalidArgumentError(
+                f"Unknown priority {priority!r}; known are {', '.join(self._table)}"
+            )
+        return found

@@ -1,0 +1,49 @@
+"""Notice that a client went away while its step runs, and cancel the step."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+from starlette.types import Receive
+
+from runtime.api import CancellationManager, CancelledError
+
+# Most steps are over before anybody looks: a timer costs 1 µs, a task for each request 20 µs.
+WATCH_AFTER_SECONDS = 0.02
+
+
+class DisconnectWatch:
+    """Within it, a client that closes its connection cancels `cancellation`."""
+
+    def __init__(self, receive: Receive, cancellation: CancellationManager) -> None:
+        self._receive = receive
+        self._cancellation = cancellation
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> DisconnectWatch:
+        """Begin to watch, a little later."""
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._start)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop watching."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _start(self) -> None:
+        self._task = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """The body has been read: the next thing to receive is the end of the connection."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._cancellation.cancel(CancelledError("The client went away."))

@@ -1,0 +1,30 @@
+"""Put plain Starlette routes, which FastAPI does not see, into the OpenAPI schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.routing import Route
+
+
+def document_plain_routes(app: FastAPI, operations: Mapping[str, dict[str, Any]]) -> None:
+    """Add `operations` (by endpoint name) to the schema, at the paths where the app has them.
+
+    The schema is made when it is first asked for, as FastAPI does.
+    """
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = generate()
+            for route in app.routes:
+                if isinstance(route, Route) and route.name in operations:
+                    methods = (route.methods or set()) - {"HEAD"}
+                    item = {method.lower(): operations[route.name] for method in methods}
+                    schema["paths"].setdefault(route.path, {}).update(item)
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way

@@ -1,0 +1,53 @@
+"""Operations: health, readiness, thread pools, metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from runtime.api import UnavailableError
+from server.lifecycle import Lifecycle, Phase
+from server.metrics import CONTENT_TYPE, Metrics, NamedPools, named_global_pools
+from server.rest.bodies import json_response
+
+# Says what is not ready yet: nothing, or names of models.
+NotReady = Callable[[], Iterable[str]]
+
+
+def operations_router(
+    lifecycle: Lifecycle, metrics: Metrics, session_pools: NamedPools, not_ready: NotReady
+) -> APIRouter:
+    """The routes that load balancers, orchestrators and Prometheus ask."""
+    router = APIRouter(tags=["operations"], default_response_class=Response)
+
+    @router.get("/healthz", summary="Alive")
+    async def healthz() -> Response:
+        """200 as long as the process answers."""
+        return json_response({"status": "alive"})
+
+    @router.get("/readyz", summary="Ready for requests")
+    async def readyz() -> Response:
+        """200 when all configured models are loaded and the server is not draining, else 503."""
+        if lifecycle.phase is not Phase.SERVING:
+            raise UnavailableError(f"The server is {lifecycle.phase.value}")
+        waiting = list(not_ready())
+        if waiting:
+            raise UnavailableError(f"Not ready: {', '.join(waiting)}")
+        return json_response({"status": "ready"})
+
+    @router.get("/v1/threadpools", summary="Thread pools and their figures")
+    async def thread_pools() -> Response:
+        """The named pools, then those that sessions have of their own."""
+        pools = [*named_global_pools(), *session_pools()]
+        figures = [dataclasses.asdict(pool.stats()) | {"name": name} for name, pool in pools]
+        return json_response({"thread_pools": figures})
+
+    @router.get("/monitoring/prometheus/metrics", summary="Metrics for Prometheus")
+    async def prometheus_metrics() -> Response:
+        """All metrics in Prometheus's text format."""
+        return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
+
+    return router

@@ -1,0 +1,252 @@
+"""The calls that run steps: `:run`, the partial runs and the callables.
+
+A body of over OFFLOAD_BYTES is read, and an answer of that size written, on another thread, so that
+the event loop goes on answering others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+import protos as pb
+from runtime.api import CancellationManager, DataType, InvalidArgumentError
+from server.codec.json_body import parse_object, to_json, type_name
+from server.codec.json_tensor_writer import write_tensor
+from server.codec.session_bodies import (
+    PARTIAL_RUN_KEYS,
+    RUN_CALLABLE_KEYS,
+    RUN_KEYS,
+    MakeCallableBody,
+    PartialRunSetupBody,
+    ReleaseCallableBody,
+    read_body,
+    read_json_proto,
+    read_priority,
+    read_proto,
+    read_run_body,
+    write_json_proto,
+)
+from server.codec.session_tensors import (
+    fetch_types,
+    read_feeds,
+    read_proto_feeds,
+    write_outputs,
+    write_proto_outputs,
+)
+from server.rest.bodies import (
+    asked_encoding,
+    header_timeout_ms,
+    is_protobuf,
+    json_response,
+    proto_response,
+)
+from server.rest.disconnect import DisconnectWatch
+from server.sessions.open_session import OpenSession
+from server.sessions.requests import StepRequest
+from server.sessions.service import SessionService
+from server.settings import Settings
+
+T = TypeVar("T")
+OFFLOAD_BYTES = 1 << 18  # about 3 ms of JSON
+_POOL_KEYS = ("inter_op_thread_pool", "interOpThreadPool")  # proto JSON knows both spellings
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Run:
+    """A step that has been read, and what is needed to write its answer."""
+
+    step: StepRequest
+    types: list[DataType]
+
+
+class SessionSteps:
+    """One method a call; each is a plain Starlette endpoint."""
+
+    def __init__(self, service: SessionService, settings: Settings) -> None:
+        self._service = service
+        self._non_finite = settings.rest.non_finite
+        self._max_tensor_bytes = settings.sessions.max_tensor_bytes
+
+    async def run_session(self, request: Request) -> Response:
+        """Run one step."""
+        opened = self._service.get(request.path_params["session_id"])
+        encoding = asked_encoding(request)
+        body = await request.body()
+        if is_protobuf(request):
+            return await self._run_protobuf(request, opened, body)
+        run = await _off_loop(len(body), lambda: self._read_run(request, opened, body))
+        step = run.step
+        with DisconnectWatch(request.receive, step.cancellation):
+            values = await self._service.run(opened.id, step)
+        return await _off_loop(
+            _size(values), lambda: self._write_run(step, values, run.types, encoding)
+        )
+
+    def _read_run(self, request: Request, opened: OpenSession, body: bytes) -> _Run:
+        value = read_run_body(body, RUN_KEYS)
+        named = value.get("options", {})
+        options = read_json_proto(named, "options", pb.RunOptions) if named != {} else None
+        fetches = value["fetches"]
+        step = StepRequest(
+            feeds=read_feeds(value["feeds"], opened.tensor_info),
+            fetches=fetches,
+            targets=value["targets"],
+            options=options,
+            pool_is_chosen=any(key in named for key in _POOL_KEYS),
+            priority=read_priority(value.get("priority")) or request.headers.get("x-priority"),
+            metadata=_metadata_if_asked(options),
+            **_common(request),
+        )
+        return _Run(step, fetch_types(fetches, opened.tensor_info))
+
+    def _write_run(
+        self, step: StepRequest, values: Sequence[Any], types: list[DataType], encoding: Any
+    ) -> Response:
+        answer: dict[str, Any] = {
+            "outputs": write_outputs(step.fetches, values, types, encoding, self._non_finite)
+        }
+        if step.metadata is not None:
+            answer["run_metadata"] = write_json_proto(step.metadata)
+        return Response(to_json(answer), media_type="application/json")
+
+    async def _run_protobuf(self, request: Request, opened: OpenSession, body: bytes) -> Response:
+        """RunStepRequest in, RunStepResponse out."""
+        run = await _off_loop(len(body), lambda: self._read_protobuf(request, opened, body))
+        step = run.step
+        with DisconnectWatch(request.receive, step.cancellation):
+            values = await self._service.run(opened.id, step)
+        answer = pb.RunStepResponse(
+            tensor=write_proto_outputs(step.fetches, values, run.types), metadata=step.metadata
+        )
+        return proto_response(answer)
+
+    def _read_protobuf(self, request: Request, opened: OpenSession, body: bytes) -> _Run:
+        message = read_proto(body, pb.RunStepRequest)
+        if message.partial_run_handle:
+            raise InvalidArgumentError("A part of a partial run goes to :partialRun, as JSON")
+        fetches = list(message.fetch)
+        step = StepRequest(
+            feeds=read_proto_feeds(message.feed, opened.tensor_info, self._max_tensor_bytes),
+            fetches=fetches,
+            targets=list(message.target),
+            options=message.options,
+            pool_is_chosen=message.options.inter_op_thread_pool != 0,
+            priority=request.headers.get("x-priority"),
+            metadata=_metadata_if_asked(message.options),
+            **_common(request),
+        )
+        return _Run(step, fetch_types(fetches, opened.tensor_info))
+
+    # --- partial runs -------------------------------------------------------------------------
+
+    async def partial_run_setup(self, request: Request) -> Response:
+        """Begin a step that is fed and fetched in parts."""
+        asked = read_body(await request.body(), PartialRunSetupBody)
+        handle = await self._service.partial_run_setup(
+            request.path_params["session_id"], asked.feeds, asked.fetches, asked.targets
+        )
+        return json_response({"partial_run_handle": handle})
+
+    async def partial_run(self, request: Request) -> Response:
+        """Feed and fetch a part of a step."""
+        opened = self._service.get(request.path_params["session_id"])
+        encoding = asked_encoding(request)
+        value = read_run_body(await request.body(), PARTIAL_RUN_KEYS)
+        handle = value.get("partial_run_handle")
+        if not isinstance(handle, str):
+            raise InvalidArgumentError(
+                f"partial_run_handle must be a string, got {type_name(handle)}"
+            )
+        types = fetch_types(value["fetches"], opened.tensor_info)
+        step = StepRequest(
+            feeds=read_feeds(value["feeds"], opened.tensor_info),
+            fetches=value["fetches"],
+            targets=(),
+            **_common(request),
+        )
+        with DisconnectWatch(request.receive, step.cancellation):
+            values = await self._service.partial_run(opened.id, handle, step)
+        return self._write_run(step, values, types, encoding)
+
+    # --- callables ----------------------------------------------------------------------------
+
+    async def make_callable(self, request: Request) -> Response:
+        """Prepare a step with fixed feeds, fetches and targets."""
+        asked = read_body(await request.body(), MakeCallableBody)
+        options = read_json_proto(asked.options, "options", pb.CallableOptions)
+        handle = await self._service.make_callable(request.path_params["session_id"], options)
+        return json_response({"handle": handle})
+
+    async def run_callable(self, request: Request) -> Response:
+        """Run a prepared step: feeds and outputs are lists, in the order of its options."""
+        opened = self._service.get(request.path_params["session_id"])
+        encoding = asked_encoding(request)
+        value = parse_object(await request.body(), RUN_CALLABLE_KEYS)
+        handle, feeds = value.get("handle"), value.get("feeds", [])
+        if type(handle) is not int or not isinstance(feeds, list):
+            raise InvalidArgumentError(
+                f"Expected an integer handle and a list of feeds, got {type_name(handle)} "
+                f"and {type_name(feeds)}"
+            )
+        options = opened.callable_options(handle)
+        if len(feeds) != len(options.feed):
+            raise InvalidArgumentError(
+                f"Expected {len(options.feed)} feed tensors, but got {len(feeds)}"
+            )
+        named = dict(zip(options.feed, feeds, strict=True))
+        arrays = list(read_feeds(named, opened.tensor_info).values())
+        types = fetch_types(options.fetch, opened.tensor_info)
+        step = StepRequest(
+            feeds={},
+            fetches=list(options.fetch),
+            targets=(),
+            options=options.run_options,
+            metadata=_metadata_if_asked(options.run_options),
+            **_common(request),
+        )
+        with DisconnectWatch(request.receive, step.cancellation):
+            values = await self._service.run_callable(opened.id, handle, arrays, step)
+        outputs = [
+            write_tensor(value, data_type, encoding=encoding, non_finite=self._non_finite)
+            for value, data_type in zip(values, types, strict=True)
+        ]
+        return json_response({"outputs": outputs})
+
+    async def release_callable(self, request: Request) -> Response:
+        """Forget a prepared step."""
+        asked = read_body(await request.body(), ReleaseCallableBody)
+        await self._service.release_callable(request.path_params["session_id"], asked.handle)
+        return json_response({})
+
+
+def _common(request: Request) -> dict[str, Any]:
+    """The parts of a step that come with every request."""
+    return {
+        "received_at": request.scope["received_at"],
+        "request_id": request.scope["request_id"],
+        "cancellation": CancellationManager(),
+        "timeout_ms": header_timeout_ms(request),
+    }
+
+
+def _metadata_if_asked(options: pb.RunOptions | None) -> pb.RunMetadata | None:
+    if options is None:
+        return None
+    asked = options.trace_level != pb.RunOptions.NO_TRACE or options.output_partition_graphs
+    return pb.RunMetadata() if asked else None
+
+
+def _size(values: Sequence[Any]) -> int:
+    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+
+
+async def _off_loop(size: int, work: Callable[[], T]) -> T:
+    """Do `work` here when it is small, else on another thread."""
+    return work() if size < OFFLOAD_BYTES else await asyncio.to_thread(work)

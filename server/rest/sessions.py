@@ -1,0 +1,207 @@
+"""The REST resource of sessions: translate and delegate to the session service.
+
+`:run` is a plain Starlette route, the rest FastAPI's. Every call takes JSON; create, run, extend
+and close also take and answer `application/x-protobuf` bodies of the master service's messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import protos as pb
+from server.codec.json_tensor_reader import encode_base64
+from server.codec.session_bodies import (
+    CancelBody,
+    CreateBody,
+    ExtendBody,
+    KeepAliveBody,
+    read_body,
+    read_graph_def,
+    read_proto,
+    to_create_request,
+)
+from server.rest.bodies import is_protobuf, json_response, proto_response
+from server.rest.session_docs import SESSION_DOCS
+from server.rest.session_steps import SessionSteps
+from server.sessions.lease import rfc3339
+from server.sessions.open_session import OpenSession
+from server.sessions.requests import CreateRequest
+from server.sessions.service import SessionService
+
+PREFIX = "/v1/sessions"
+# (method, path below the prefix, name of the method below)
+_ROUTES: tuple[tuple[str, str, str], ...] = (
+    ("POST", "", "create_session"),
+    ("GET", "", "list_sessions"),
+    ("POST", "/{session_id}:extend", "extend_session"),
+    ("POST", "/{session_id}:close", "close_session"),
+    ("POST", "/{session_id}:keepAlive", "keep_session_alive"),
+    ("POST", "/{session_id}:cancel", "cancel_step"),
+    ("GET", "/{session_id}/graph", "get_session_graph"),
+    ("GET", "/{session_id}/devices", "get_session_devices"),
+    ("GET", "/{session_id}", "get_session"),
+    ("DELETE", "/{session_id}", "delete_session"),
+)
+# Steps answer on plain routes: nothing stands between the router and the handler.
+_STEP_ROUTES: tuple[tuple[str, str], ...] = (
+    ("run", "run_session"),
+    ("partialRunSetup", "partial_run_setup"),
+    ("partialRun", "partial_run"),
+    ("makeCallable", "make_callable"),
+    ("runCallable", "run_callable"),
+    ("releaseCallable", "release_callable"),
+)
+
+
+def step_routes(steps: SessionSteps) -> list[Route]:
+    """The plain routes of steps, `:run` first."""
+    return [
+        Route(f"{PREFIX}/{{session_id}}:{verb}", getattr(steps, name), methods=["POST"])
+        for verb, name in _STEP_ROUTES
+    ]
+
+
+def session_router(resource: SessionResource) -> APIRouter:
+    """The other calls."""
+    router = APIRouter(prefix=PREFIX, tags=["sessions"])
+    for method, path, name in _ROUTES:
+        router.add_api_route(
+            path,
+            getattr(resource, name),
+            methods=[method],
+            response_class=Response,
+            operation_id=name,
+            **SESSION_DOCS[name],
+        )
+    return router
+
+
+class SessionResource:
+    """One method a call."""
+
+    def __init__(self, service: SessionService) -> None:
+        self._service = service
+
+    async def create_session(self, request: Request) -> Response:
+        """Open a session on a model, on a graph, or empty."""
+        body = await request.body()
+        as_protobuf = is_protobuf(request)
+        if as_protobuf:
+            message = read_proto(body, pb.CreateSessionRequest)
+            asked = CreateRequest(graph_def=message.graph_def, config=message.config)
+        else:
+            asked = to_create_request(read_body(body, CreateBody))
+        opened = await self._service.create(asked)
+        headers = {"Location": f"{PREFIX}/{opened.id}"}
+        if as_protobuf:
+            answer = pb.CreateSessionResponse(
+                session_handle=opened.id, graph_version=opened.graph_version
+            )
+            return proto_response(answer, 201, headers)
+        return json_response(_describe_new(opened), 201, headers)
+
+    async def extend_session(self, request: Request, session_id: str) -> Response:
+        """Add nodes to the session's graph."""
+        body = await request.body()
+        if is_protobuf(request):
+            message = read_proto(body, pb.ExtendSessionRequest)
+            version = await self._service.extend(
+                session_id, message.graph_def, message.current_graph_version
+            )
+            return proto_response(pb.ExtendSessionResponse(new_graph_version=version))
+        asked = read_body(body, ExtendBody)
+        version = await self._service.extend(
+            session_id, read_graph_def(asked.graph_def), asked.graph_version
+        )
+        return json_response({"graph_version": version})
+
+    async def close_session(self, request: Request, session_id: str) -> Response:
+        """End the session at once; running steps answer 499."""
+        await self._service.close(session_id)
+        if is_protobuf(request):
+            return proto_response(pb.CloseSessionResponse())
+        return json_response({})
+
+    async def delete_session(self, session_id: str) -> Response:
+        """The same as `:close`."""
+        await self._service.close(session_id)
+        return json_response({})
+
+    async def keep_session_alive(self, request: Request, session_id: str) -> Response:
+        """Renew the lease."""
+        asked = read_body(await request.body(), KeepAliveBody)
+        opened = self._service.keep_alive(session_id, asked.lease_seconds)
+        return json_response({"expires_at": _expires_at(opened)})
+
+    async def cancel_step(self, request: Request, session_id: str) -> Response:
+        """Cancel the step of a request; the session lives on."""
+        asked = read_body(await request.body(), CancelBody)
+        self._service.cancel(session_id, asked.request_id)
+        return json_response({})
+
+    async def list_sessions(self) -> Response:
+        """The open sessions, oldest first."""
+        return json_response(
+            {"sessions": [_describe(opened) for opened in self._service.open_sessions()]}
+        )
+
+    async def get_session(self, session_id: str) -> Response:
+        """One open session."""
+        return json_response(_describe(self._service.get(session_id)))
+
+    async def get_session_graph(self, session_id: str) -> Response:
+        """The session's graph as it is now."""
+        graph_def, version = await self._service.graph_def(session_id)
+        text = encode_base64(graph_def.SerializeToString())
+        return json_response({"graph_def": text, "graph_version": version})
+
+    async def get_session_devices(self, session_id: str) -> Response:
+        """The session's devices, the client device first."""
+        return json_response({"devices": _describe_devices(self._service.get(session_id))})
+
+
+def _describe_new(opened: OpenSession) -> dict[str, Any]:
+    return {
+        "session": opened.id,
+        "graph_version": opened.graph_version,
+        "devices": _describe_devices(opened),
+        "thread_pools": [name for name, _ in opened.thread_pools()],
+        "expires_at": _expires_at(opened),
+    }
+
+
+def _describe(opened: OpenSession) -> dict[str, Any]:
+    return {
+        "session": opened.id,
+        "state": "RUNNING" if opened.is_running else "IDLE",
+        "name": opened.name,
+        "model": opened.model,
+        "graph_version": opened.graph_version,
+        "steps": opened.steps,
+        "last_used_at": rfc3339(opened.last_used_at),
+        "expires_at": _expires_at(opened),
+        "thread_pools": [name for name, _ in opened.thread_pools()],
+        "bytes_held": opened.session.bytes_held,
+        "shared_weights": opened.shared_weights,
+    }
+
+
+def _describe_devices(opened: OpenSession) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": device.name,
+            "device_type": device.device_type,
+            "memory_limit": device.memory_limit,
+        }
+        for device in opened.session.list_devices()
+    ]
+
+
+def _expires_at(opened: OpenSession) -> str:
+    clock = opened.clock
+    return rfc3339(clock.wall_at(opened.lease.expires_at(clock.monotonic())))

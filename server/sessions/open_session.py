@@ -1,0 +1,126 @@
+"""One open session: the runtime's session and what the server knows about it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import protos as pb
+from runtime.api import (
+    CancellationManager,
+    CancelledError,
+    DataType,
+    DirectSession,
+    InvalidArgumentError,
+    ThreadPool,
+    global_thread_pools,
+)
+from server.sessions.lease import Clock, Lease
+
+Shape = tuple[int, ...] | None  # None: unknown rank; −1: unknown dimension
+
+
+@dataclasses.dataclass(slots=True)
+class OpenSession:
+    """A session in the registry. Used from the event loop only, apart from `session` itself."""
+
+    id: str
+    session: DirectSession
+    name: str
+    model: dict[str, Any] | None
+    shared_weights: bool
+    lease: Lease
+    clock: Clock
+    operation_timeout_ms: int = 0
+    runs_in_caller: bool = False  # see session_config
+    steps: int = 0
+    last_used_at: float = 0  # wall time
+    # Extends are checked against the version and applied one after the other.
+    extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
+    callables: dict[int, pb.CallableOptions] = dataclasses.field(default_factory=dict)
+    _running: dict[str, list[CancellationManager]] = dataclasses.field(default_factory=dict)
+    # An extend only adds nodes, so what was known of a tensor stays true.
+    _tensor_info: dict[str, tuple[DataType, Shape]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a step is in flight."""
+        return bool(self._running)
+
+    @property
+    def graph_version(self) -> int:
+        """How many extends the graph has had."""
+        return self.session.graph_version
+
+    def tensor_info(self, name: str) -> tuple[DataType, Shape]:
+        """Element type and static shape; the direct session's error for an unknown name."""
+        known = self._tensor_info.get(name)
+        if known is None:
+            known = self._tensor_info[name] = self.session.tensor_info(name)
+        return known
+
+    def callable_options(self, handle: int) -> pb.CallableOptions:
+        """What a callable was made with; InvalidArgumentError for a handle that is not known."""
+        options = self.callables.get(handle)
+        if options is None:
+            raise InvalidArgumentError("No such callable handle")
+        return options
+
+    def thread_pools(self) -> list[tuple[str, ThreadPool]]:
+        """(name as listed, pool) by index; a pool of the session alone is `<id>/Compute0`."""
+        return [
+            (pool.name if self._is_global(pool) else f"{self.id}/Compute{index}", pool)
+            for index, pool in enumerate(self.session.thread_pools)
+        ]
+
+    def own_thread_pools(self) -> list[tuple[str, ThreadPool]]:
+        """The entries of `thread_pools` that end with the session."""
+        if self.runs_in_caller:  # it has the process's pool, and does not use it
+            return []
+        return [(name, pool) for name, pool in self.thread_pools() if not self._is_global(pool)]
+
+    @staticmethod
+    def _is_global(pool: ThreadPool) -> bool:
+        return global_thread_pools.find(pool.name) is pool
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[None]:
+        """Hold the lease while something other than a step works on the session."""
+        self.lease.hold(self.clock.monotonic())
+        try:
+            yield
+        finally:
+            self.lease.release(self.clock.monotonic())
+            self.last_used_at = self.clock.wall()
+
+    @contextlib.contextmanager
+    def step(self, request_id: str, cancellation: CancellationManager) -> Iterator[None]:
+        """Count a step, hold the lease for it, and let it be found by its request id."""
+        self.steps += 1
+        running = self._running.setdefault(request_id, [])
+        running.append(cancellation)
+        try:
+            with self.using():
+                yield
+        finally:
+            running.remove(cancellation)
+            if not running and self._running.get(request_id) is running:
+                del self._running[request_id]
+
+    def cancel(self, request_id: str) -> bool:
+        """Cancel the steps of a request; False when none is running."""
+        running = self._running.get(request_id)
+        if not running:
+            return False
+        for cancellation in list(running):
+            cancellation.cancel(CancelledError("Step was cancelled by request."))
+        return True
+
+    def cancel_all(self, message: str) -> None:
+        """Cancel every running step."""
+        for running in list(self._running.values()):
+            for cancellation in list(running):
+                cancellation.cancel(CancelledError(message))

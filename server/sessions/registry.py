@@ -1,0 +1,114 @@
+"""The open sessions by id, and for a while the ids of those that are gone.
+
+Guarantees: used from the event loop only, so nothing changes between two awaits; a place is
+reserved before a session is made, so that `max_open` holds however many are being opened.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import secrets
+from collections.abc import Iterator
+
+from runtime.foundation.errors import NotFoundError
+from server.sessions.lease import Clock, rfc3339
+from server.sessions.open_session import OpenSession
+from server.sessions.session_errors import SessionGoneError, TooManySessionsError
+
+TOMBSTONE_SECONDS = 3600  # how long a gone id answers 410 instead of 404
+MAX_TOMBSTONES = 10_000
+ID_BYTES = 16  # 128 random bits: 22 characters of [A-Za-z0-9_-]
+CLOSED_MESSAGE = "Session has been closed."
+
+
+def new_session_id() -> str:
+    """An unguessable id, which is the gRPC handle too."""
+    return secrets.token_urlsafe(ID_BYTES)
+
+
+class SessionRegistry:
+    """Handles, leases and the limit on open sessions."""
+
+    def __init__(self, max_open: int, clock: Clock) -> None:
+        self._max_open = max_open
+        self._clock = clock
+        self._open: dict[str, OpenSession] = {}
+        self._being_opened = 0
+        # id -> (instant when it went, message); the oldest first.
+        self._gone: collections.OrderedDict[str, tuple[float, str]] = collections.OrderedDict()
+
+    def __iter__(self) -> Iterator[OpenSession]:
+        """The open sessions, in the order they were opened."""
+        return iter(list(self._open.values()))
+
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """Reserve the place of a session that is being opened; TooManySessionsError when full."""
+        if len(self._open) + self._being_opened >= self._max_open:
+            raise TooManySessionsError(
+                f"{self._max_open} sessions are open, which is the most (sessions.max_open)",
+                self._seconds_to_first_expiry(),
+            )
+        self._being_opened += 1
+        try:
+            yield
+        finally:
+            self._being_opened -= 1
+
+    def add(self, opened: OpenSession) -> None:
+        """Enter a session under its id."""
+        self._open[opened.id] = opened
+
+    def get(self, session_id: str) -> OpenSession:
+        """The open session.
+
+        Raises SessionGoneError for one that was closed or has expired, NotFoundError for an id
+        that is not known, or not any more.
+        """
+        opened = self._open.get(session_id)
+        if opened is not None:
+            if not opened.lease.has_expired(self._clock.monotonic()):
+                return opened
+            raise SessionGoneError(self.expiry_message(opened))
+        self._forget_old()
+        if session_id in self._gone:
+            raise SessionGoneError(self._gone[session_id][1])
+        raise NotFoundError(f"Session {session_id} is not found.")
+
+    def remove(self, session_id: str, message: str) -> OpenSession | None:
+        """Take a session out; `message` is what its id answers from now on."""
+        opened = self._open.pop(session_id, None)
+        if opened is not None:
+            self._gone[session_id] = (self._clock.monotonic(), message)
+            if len(self._gone) > MAX_TOMBSTONES:
+                self._gone.popitem(last=False)
+        return opened
+
+    def is_gone(self, session_id: str) -> bool:
+        """Whether the id belonged to a session that was closed or has expired."""
+        self._forget_old()
+        return session_id in self._gone
+
+    def expired(self) -> list[OpenSession]:
+        """The sessions whose lease has run out."""
+        now = self._clock.monotonic()
+        return [opened for opened in self._open.values() if opened.lease.has_expired(now)]
+
+    def expiry_message(self, opened: OpenSession) -> str:
+        """What an id answers after its lease ran out."""
+        instant = opened.lease.expires_at(self._clock.monotonic())
+        return f"Session lease expired at {rfc3339(self._clock.wall_at(instant))}"
+
+    def _seconds_to_first_expiry(self) -> float:
+        now = self._clock.monotonic()
+        return min((o.lease.expires_at(now) - now for o in self._open.values()), default=1.0)
+
+    def _forget_old(self) -> None:
+        oldest = self._clock.monotonic() - TOMBSTONE_SECONDS
+        while self._gone and next(iter(self._gone.values()))[0] < oldest:
+            self._gone.popitem(last=False)

@@ -1,0 +1,90 @@
+"""Check the ConfigProto that a client sends, and fill in the server's pools.
+
+A session whose config names no pools has the configured list, in order. A client may use a global
+pool by name (with the number of threads it was configured with), have unnamed pools of its own
+within `sessions.max_threads`, and create global names only if `sessions.allow_new_global_pools`.
+"""
+
+from __future__ import annotations
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.thread_pool import global_thread_pools, schedulable_cores
+from server.settings import SessionSettings, ThreadPoolSettings
+
+MAX_DEVICES = 64  # of one type in one session; nothing is gained by more than cores
+
+
+def session_config(
+    asked: pb.ConfigProto,
+    settings: SessionSettings,
+    thread_pools: tuple[ThreadPoolSettings, ...],
+) -> pb.ConfigProto:
+    """The config to make a session with.
+
+    Raises InvalidArgumentError when it asks for threads or names that clients may not have.
+    """
+    config = pb.ConfigProto()
+    config.CopyFrom(asked)
+    _check_devices(config)
+    _check_names(config, settings)
+    _check_threads(config, settings)
+    if not config.session_inter_op_thread_pool and not config.use_per_session_threads:
+        for pool in thread_pools:
+            config.session_inter_op_thread_pool.add(
+                global_name=pool.name, num_threads=pool.num_threads
+            )
+    return config
+
+
+def runs_in_caller(config: pb.ConfigProto) -> bool:
+    """Whether steps on the session's own pool run in the thread that asks for them.
+
+    TF: process_util.cc (NumInterOpThreadsFromSessionOptions); negative means the caller's thread
+    """
+    return config.inter_op_parallelism_threads < 0 and not config.session_inter_op_thread_pool
+
+
+def _check_devices(config: pb.ConfigProto) -> None:
+    for device_type, count in config.device_count.items():
+        if count > MAX_DEVICES:
+            raise InvalidArgumentError(
+                f"device_count asks for {count} {device_type} devices; at most {MAX_DEVICES}"
+            )
+
+
+def _check_names(config: pb.ConfigProto, settings: SessionSettings) -> None:
+    if settings.allow_new_global_pools:
+        return
+    for pool in config.session_inter_op_thread_pool:
+        if pool.global_name and global_thread_pools.find(pool.global_name) is None:
+            known = ", ".join(each.name for each in global_thread_pools.all())
+            raise InvalidArgumentError(
+                f"There is no thread pool named {pool.global_name!r}, and this server does not let "
+                f"clients create one (sessions.allow_new_global_pools); known are {known}"
+            )
+
+
+def _check_threads(config: pb.ConfigProto, settings: SessionSettings) -> None:
+    if config.inter_op_parallelism_threads == 0:
+        # What 0 means must fit the limit, or no session could have a pool on a large machine.
+        config.inter_op_parallelism_threads = min(schedulable_cores(), settings.max_threads)
+    default = max(config.inter_op_parallelism_threads, 1)
+    wanted = 0
+    for pool in config.session_inter_op_thread_pool:
+        if pool.num_threads < 0:
+            raise InvalidArgumentError(
+                f"session_inter_op_thread_pool asks for num_threads={pool.num_threads}; "
+                "0 means the default"
+            )
+        if not pool.global_name or global_thread_pools.find(pool.global_name) is None:
+            wanted += pool.num_threads or default
+    has_own_pool = config.use_per_session_threads and not config.session_inter_op_thread_pool
+    if has_own_pool and not runs_in_caller(config):
+        wanted += default
+    wanted = max(wanted, config.inter_op_parallelism_threads, config.intra_op_parallelism_threads)
+    if wanted > settings.max_threads:
+        raise InvalidArgumentError(
+            f"The config asks for {wanted} threads; a session may have {settings.max_threads} "
+            "(sessions.max_threads)"
+        )

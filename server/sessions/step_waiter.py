@@ -1,0 +1,65 @@
+"""Wait for a step on the event loop, but not beyond its deadline or its cancellation.
+
+The answer leaves at the deadline even though a running kernel finishes behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from runtime.api import CancellationManager, CancelledError, DeadlineExceededError
+
+TIMED_OUT = "Timed out waiting for notification"  # TF: direct_session.cc (WaitForNotification)
+
+
+async def wait_for_step(
+    future: concurrent.futures.Future[Any],
+    cancellation: CancellationManager,
+    deadline: float | None,
+) -> Any:
+    """The result of a step that was started with `cancellation`.
+
+    `deadline` is a `time.monotonic()` instant. Raises the step's error, DeadlineExceededError at
+    the deadline, or the error of the cancellation as soon as there is one.
+    """
+    if future.done():
+        return future.result()
+    loop = asyncio.get_running_loop()
+    woken = asyncio.Event()
+
+    def wake(_: object = None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(woken.set)
+
+    future.add_done_callback(wake)
+    token = cancellation.add_callback(wake)
+    timer = _cancel_at(deadline, cancellation, loop)
+    try:
+        if not cancellation.is_cancelled:
+            await woken.wait()
+    except asyncio.CancelledError:  # the task that answers was cancelled: so is the step
+        cancellation.cancel(CancelledError("The request was cancelled."))
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
+        cancellation.remove_callback(token)
+    if future.done():
+        return future.result()
+    raise cancellation.copy_of_error()
+
+
+def _cancel_at(
+    deadline: float | None, cancellation: CancellationManager, loop: asyncio.AbstractEventLoop
+) -> asyncio.TimerHandle | None:
+    if deadline is None:
+        return None
+    expire: Callable[[], object] = lambda: cancellation.cancel(  # noqa: E731 - one line
+        DeadlineExceededError(TIMED_OUT)
+    )
+    return loop.call_later(deadline - time.monotonic(), expire)
