@@ -37,7 +37,7 @@ from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
-from runtime.registrations import new_session
+from runtime.registrations import new_session, reset
 from runtime.saved_model.loader import SavedModelBundle, load_saved_model
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.sessions.direct_session import DirectSession
@@ -83,6 +83,7 @@ __all__ = [
     "load_meta_graph_into_session",
     "load_saved_model",
     "new_session",
+    "reset",
     "schedulable_cores",
     "set_tensor_limit",
     "tensor_from_proto",

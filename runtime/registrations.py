@@ -6,6 +6,7 @@ To add one, write its file and a row here. Registering the same thing twice rais
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 
 from runtime.devices.device_factory import (
     THREAD_POOL_PRIORITY,
@@ -16,8 +17,9 @@ from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.kernels import kernel_defs
 from runtime.sessions.direct_session_factory import DirectSessionFactory
+from runtime.sessions.remote_session_factories import grpc_session_factory, http_session_factory
 from runtime.sessions.runtime_session import RuntimeSession
-from runtime.sessions.session_factory import SessionFactoryRegistry
+from runtime.sessions.session_factory import SessionFactory, SessionFactoryRegistry
 from runtime.sessions.session_options import SessionOptions
 
 # (device type, factory, priority)
@@ -47,11 +49,20 @@ def direct_session_factory() -> DirectSessionFactory:
     return DirectSessionFactory(device_factories(), kernel_registry())
 
 
+# (runtime type, what makes the factory); exactly one of them may accept a target
+SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
+    ("DIRECT_SESSION", direct_session_factory),
+    ("GRPC_SESSION", grpc_session_factory),
+    ("HTTP_SESSION", http_session_factory),
+)
+
+
 @functools.cache
 def session_factories() -> SessionFactoryRegistry:
     """Every session factory, by runtime type."""
     registry = SessionFactoryRegistry()
-    registry.register("DIRECT_SESSION", direct_session_factory())
+    for runtime_type, make in SESSION_FACTORIES:
+        registry.register(runtime_type, make())
     return registry
 
 
@@ -61,3 +72,9 @@ def new_session(options: SessionOptions) -> RuntimeSession:
     Raises NotFoundError when no factory accepts it, and what the factory raises.
     """
     return session_factories().get_factory(options).new_session(options)
+
+
+def reset(target: str, containers: Sequence[str] = ()) -> None:
+    """Clear resource containers of a target (all, when none is named) and close its sessions."""
+    options = SessionOptions(target)
+    session_factories().get_factory(options).reset(options, containers)

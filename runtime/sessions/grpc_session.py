@@ -1,0 +1,266 @@
+"""GrpcSession: a session on a TensorFlow master service, ours or TensorFlow's own.
+
+No call is made before the first graph or step, so a session on a port where nobody listens can be
+made; its first call waits for a server until its deadline, for ever without one. Variables live in
+the server and are shared by its sessions (`isolate_session_state` apart).
+
+Guarantees: every method may be called from any thread; `_lock` guards the handle and the graph's
+version, and orders extends.
+
+TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import grpc
+
+import protos as pb
+from runtime.foundation.errors import (
+    AlreadyExistsError,
+    CancelledError,
+    InvalidArgumentError,
+    OpError,
+    error_for_code,
+)
+from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.sessions.master_messages import fetched_values, run_step_request, timeout_seconds
+from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
+from runtime.sessions.session_options import SessionOptions
+
+SCHEME = "grpc://"
+_UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
+_SERVICE = "/tensorflow.MasterService/"
+# Method name → the message that answers; the request is the message of the same name + "Request".
+_RESPONSES: dict[str, Any] = {
+    "CreateSession": pb.CreateSessionResponse,
+    "ExtendSession": pb.ExtendSessionResponse,
+    "PartialRunSetup": pb.PartialRunSetupResponse,
+    "RunStep": pb.RunStepResponse,
+    "CloseSession": pb.CloseSessionResponse,
+    "ListDevices": pb.ListDevicesResponse,
+    "Reset": pb.ResetResponse,
+    "MakeCallable": pb.MakeCallableResponse,
+    "RunCallable": pb.RunCallableResponse,
+    "ReleaseCallable": pb.ReleaseCallableResponse,
+}
+
+
+class GrpcMaster:
+    """The stub of a master service: one channel, the ten methods."""
+
+    def __init__(self, target: str) -> None:
+        self._channel = grpc.insecure_channel(target.removeprefix(SCHEME), options=_UNLIMITED)
+        self._methods: dict[str, Any] = {
+            name: self._channel.unary_unary(
+                _SERVICE + name,
+                request_serializer=_serialize,
+                response_deserializer=response.FromString,
+            )
+            for name, response in _RESPONSES.items()
+        }
+
+    def call(self, method: str, request: Any, timeout: float | None = None) -> Any:
+        """Call and wait, for a server too; the answer, or the status as an OpError."""
+        try:
+            return self._methods[method](request, timeout=timeout, wait_for_ready=True)
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from None
+
+    def start(self, method: str, request: Any, timeout: float | None = None) -> Any:
+        """Start a call; its grpc future."""
+        return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
+
+    def close(self) -> None:
+        """Let go of the channel; calls in flight are cancelled."""
+        self._channel.close()
+
+
+def _serialize(message: Any) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data
+
+
+def from_rpc_error(error: Any) -> OpError:
+    """The OpError of a failed call: gRPC's codes are the canonical ones."""
+    return error_for_code(error.code().value[0], error.details() or "")
+
+
+class GrpcSession(RuntimeSession):
+    """A session whose graph and steps are a server's."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        self.options = options
+        self._master = GrpcMaster(options.target)
+        self._lock = threading.Lock()
+        self._handle = ""
+        self._is_closed = False
+        self.graph_version = 0
+
+    @property
+    def session_handle(self) -> str:
+        """The server's handle; empty before the first graph."""
+        return self._handle
+
+    def create(self, graph_def: pb.GraphDef) -> None:
+        """Create the session in the server; an empty graph changes nothing."""
+        if not graph_def.node:
+            return
+        with self._lock:
+            self._check_open()
+            if self._handle:
+                raise AlreadyExistsError("A Graph has already been created for this session.")
+            self._create(graph_def)
+
+    def _create(self, graph_def: pb.GraphDef) -> None:
+        request = pb.CreateSessionRequest(graph_def=graph_def, config=self.options.config)
+        response = self._call("CreateSession", request)
+        self._handle, self.graph_version = response.session_handle, response.graph_version
+
+    def extend(self, graph_def: pb.GraphDef) -> None:
+        """Add nodes; the server refuses when somebody else has extended meanwhile (ABORTED)."""
+        with self._lock:
+            self._check_open()
+            if not self._handle:
+                self._create(graph_def)
+                return
+            request = pb.ExtendSessionRequest(
+                session_handle=self._handle,
+                graph_def=graph_def,
+                current_graph_version=self.graph_version,
+            )
+            self.graph_version = self._call("ExtendSession", request).new_graph_version
+
+    def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
+        """Start one step; cancelling the request's manager cancels the call."""
+        future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+        try:
+            message = run_step_request(
+                self._open_handle("Run"),
+                request.feeds,
+                request.fetches,
+                request.targets,
+                request.options,
+            )
+            call = self._master.start("RunStep", message, self._seconds_left(request))
+        except OpError as error:
+            future.set_exception(error)
+            return future
+        token = request.cancellation.add_callback(call.cancel) if request.cancellation else None
+
+        def done(answered: Any) -> None:
+            if request.cancellation is not None:
+                request.cancellation.remove_callback(token)
+            try:
+                response = answered.result()
+                future.set_result(fetched_values(response, request.fetches, request.metadata))
+            except grpc.FutureCancelledError:
+                future.set_exception(CancelledError("The step was cancelled."))
+            except grpc.RpcError as error:
+                future.set_exception(from_rpc_error(error))
+            except OpError as error:
+                future.set_exception(error)
+
+        call.add_done_callback(done)
+        return future
+
+    def _seconds_left(self, request: RunRequest) -> float | None:
+        if request.deadline is not None:
+            return max(0.0, request.deadline - time.monotonic())
+        return timeout_seconds(request.options, self.options.config)
+
+    def partial_run_setup(
+        self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
+    ) -> str:
+        """Begin a step in parts in the server."""
+        request = pb.PartialRunSetupRequest(
+            session_handle=self._open_handle("PRunSetup"), feed=feeds, fetch=fetches, target=targets
+        )
+        handle: str = self._call("PartialRunSetup", request).partial_run_handle
+        return handle
+
+    def partial_run(
+        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
+    ) -> list[Tensor]:
+        """Feed and fetch a part."""
+        request = run_step_request(
+            self._open_handle("PRun"), feeds, fetches, partial_run_handle=handle
+        )
+        return fetched_values(self._call("RunStep", request), fetches, None)
+
+    def make_callable(self, options: pb.CallableOptions) -> int:
+        """Prepare a step in the server."""
+        request = pb.MakeCallableRequest(
+            session_handle=self._open_handle("MakeCallable"), options=options
+        )
+        handle: int = self._call("MakeCallable", request).handle
+        return handle
+
+    def run_callable(
+        self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
+    ) -> list[Tensor]:
+        """Run a prepared step."""
+        request = pb.RunCallableRequest(
+            session_handle=self._open_handle("RunCallable"),
+            handle=handle,
+            feed=[tensor_to_proto(value) for value in feeds],
+        )
+        response = self._call("RunCallable", request)
+        if metadata is not None:
+            metadata.MergeFrom(response.metadata)
+        return [tensor_from_proto(tensor) for tensor in response.fetch]
+
+    def release_callable(self, handle: int) -> None:
+        """Forget a prepared step."""
+        request = pb.ReleaseCallableRequest(
+            session_handle=self._open_handle("ReleaseCallable"), handle=handle
+        )
+        self._call("ReleaseCallable", request)
+
+    def list_devices(self) -> list[pb.DeviceAttributes]:
+        """The server's devices, its own first."""
+        self._check_open()
+        request = pb.ListDevicesRequest(session_handle=self._handle)
+        response = self._call("ListDevices", request)
+        return [*response.local_device, *response.remote_device]
+
+    def close(self) -> None:
+        """Close the server's session. Closing again changes nothing."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            handle, self._handle = self._handle, ""
+        try:
+            if handle:
+                self._call("CloseSession", pb.CloseSessionRequest(session_handle=handle))
+        finally:
+            self._master.close()
+
+    def _call(self, method: str, request: Any) -> Any:
+        return self._master.call(method, request, timeout_seconds(None, self.options.config))
+
+    def _open_handle(self, what: str) -> str:
+        self._check_open()
+        if not self._handle:
+            raise InvalidArgumentError(f"Session was not created with a graph before {what}()!")
+        return self._handle
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise CancelledError("Session has been closed.")
+
+
+def reset(options: SessionOptions, containers: Sequence[str]) -> None:
+    """Clear the server's shared containers and close the sessions that used them."""
+    master = GrpcMaster(options.target)
+    try:
+        timeout = timeout_seconds(None, options.config)
+        master.call("Reset", pb.ResetRequest(container=containers), timeout)
+    finally:
+        master.close()

@@ -1,0 +1,66 @@
+"""Requests and answers of the master service: what gRPC and HTTP sessions send and read.
+
+TF: tensorflow/core/protobuf/master.proto, distributed_runtime/rpc/grpc_session.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import protos as pb
+from runtime.foundation.errors import InternalError, error_for_code
+from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.graph.tensor_name import parse_tensor_name
+from runtime.sessions.runtime_session import Tensor
+
+
+def run_step_request(
+    session_handle: str,
+    feeds: Mapping[str, Tensor],
+    fetches: Sequence[str],
+    targets: Sequence[str] = (),
+    options: pb.RunOptions | None = None,
+    partial_run_handle: str = "",
+) -> pb.RunStepRequest:
+    """The RunStepRequest of one step; errors come back in the answer's body."""
+    return pb.RunStepRequest(
+        session_handle=session_handle,
+        feed=[
+            pb.NamedTensorProto(name=name, tensor=tensor_to_proto(value))
+            for name, value in feeds.items()
+        ],
+        fetch=fetches,
+        target=targets,
+        options=options,
+        partial_run_handle=partial_run_handle,
+        store_errors_in_response_body=True,
+    )
+
+
+def fetched_values(
+    response: pb.RunStepResponse, fetches: Sequence[str], metadata: pb.RunMetadata | None
+) -> list[Tensor]:
+    """The fetched values in the order of `fetches`; a server may answer in another one.
+
+    Raises the error that the body carries, or InternalError when a value is missing.
+    """
+    if response.status_code:
+        raise error_for_code(response.status_code, response.status_error_message)
+    if metadata is not None:
+        metadata.MergeFrom(response.metadata)
+    tensors = {parse_tensor_name(each.name): each.tensor for each in response.tensor}
+    values = []
+    for name in fetches:
+        tensor = tensors.get(parse_tensor_name(name))
+        if tensor is None:
+            raise InternalError(f"The server did not return {name}")
+        values.append(tensor_from_proto(tensor))
+    return values
+
+
+def timeout_seconds(options: pb.RunOptions | None, config: pb.ConfigProto) -> float | None:
+    """The time that a step has, or None: its own, else the configuration's."""
+    milliseconds = options.timeout_in_ms if options is not None else 0
+    if milliseconds <= 0:
+        milliseconds = config.operation_timeout_in_ms
+    return milliseconds / 1000 if milliseconds > 0 else None
