@@ -28,7 +28,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.file_errors import file_error
 from runtime.framework.masked_crc32c import crc32c, mask
 from runtime.framework.op_kernel import FileGate
-from runtime.framework.ordered_code import slice_key
+from runtime.framework.ordered_code import is_slice_key, slice_key
 from runtime.framework.sstable import write_table
 from runtime.framework.tensor_bundle import (
     HEADER_KEY,
@@ -69,9 +69,11 @@ class TensorBundleWriter:
             os.unlink(self._temporary)
 
     def add(self, name: str, value: np.ndarray, dtype: DataType) -> None:
-        """Write a tensor; InvalidArgumentError when the name is taken or empty."""
-        if not name:
-            raise InvalidArgumentError("A tensor in a checkpoint needs a name")
+        """Write a tensor; InvalidArgumentError when the name is taken or can't be one."""
+        if not name or is_slice_key(raw_bytes(name)):
+            raise InvalidArgumentError(
+                f"A tensor in a checkpoint needs a name that does not begin with NUL, got {name!r}"
+            )
         self._add(raw_bytes(name), name, value, dtype)
 
     def add_slice(
@@ -89,6 +91,7 @@ class TensorBundleWriter:
         if part.is_full(full_shape):
             self.add(name, value, dtype)
             return
+        part.bounds(full_shape)  # InternalError unless it lies in the tensor
         whole = self._entries.get(raw_bytes(name))
         if whole is None:
             whole = pb.BundleEntryProto(dtype=int(dtype), shape=shape_to_proto(full_shape))  # type: ignore[arg-type] # an IntEnum of the same numbers
