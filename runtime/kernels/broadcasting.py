@@ -1,0 +1,59 @@
+"""Binary kernels made from numpy ufuncs, with TensorFlow's words when shapes do not broadcast.
+
+A kernel made here adds only a `try` to the bare ufunc: these are the most frequent ops of all.
+
+TF: tensorflow/core/kernels/cwise_ops_common.cc (BinaryOpShared)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """A shape as TensorFlow prints it: `[2,3]`."""
+    return f"[{','.join(map(str, shape))}]"
+
+
+def incompatible_shapes(x: Any, y: Any) -> InvalidArgumentError:
+    """The error of two shapes that do not broadcast."""
+    return InvalidArgumentError(
+        f"Incompatible shapes: {shape_text(np.shape(x))} vs. {shape_text(np.shape(y))}"
+    )
+
+
+def check_broadcast(x: Any, y: Any) -> None:
+    """Raise InvalidArgumentError unless the shapes of `x` and `y` broadcast."""
+    try:
+        np.broadcast_shapes(np.shape(x), np.shape(y))
+    except ValueError:
+        raise incompatible_shapes(x, y) from None
+
+
+def binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A kernel of two broadcast inputs from a ufunc, or a composition of ufuncs."""
+
+    def kernel(x: Any, y: Any) -> Any:
+        try:
+            return function(x, y)
+        except ValueError:
+            raise incompatible_shapes(x, y) from None
+
+    kernel.__name__ = kernel.__qualname__ = function.__name__
+    return kernel
+
+
+def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` on half-precision inputs, computed in float32 and rounded once at the end."""
+
+    def kernel(*inputs: Any) -> Any:
+        wide = (np.asarray(each, np.float32) for each in inputs)
+        return np.asarray(function(*wide)).astype(inputs[0].dtype)
+
+    kernel.__name__ = kernel.__qualname__ = function.__name__
+    return kernel

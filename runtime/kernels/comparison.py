@@ -1,0 +1,129 @@
+"""Comparisons, boolean logic, and the choice between two tensors.
+
+TF: tensorflow/core/kernels/{cwise_ops.h,cwise_op_select.cc}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import QUANTIZED, DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.broadcasting import binary, incompatible_shapes, shape_text
+from runtime.kernels.register_types import POD_TYPES, SINGLE_AND_DOUBLE
+
+EQUALITY_TYPES = (*POD_TYPES, DataType.STRING, *QUANTIZED)
+SELECT_TYPES = (*POD_TYPES, DataType.STRING)
+OBJECT_TYPES = (DataType.RESOURCE, DataType.VARIANT)
+
+
+def equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
+    """x == y; one False for shapes that do not broadcast, if that is no error."""
+    try:
+        return np.equal(x, y)
+    except ValueError:
+        if incompatible_shape_error:
+            raise incompatible_shapes(x, y) from None
+        return np.False_
+
+
+def not_equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
+    """x != y; one True for shapes that do not broadcast, if that is no error."""
+    try:
+        return np.not_equal(x, y)
+    except ValueError:
+        if incompatible_shape_error:
+            raise incompatible_shapes(x, y) from None
+        return np.True_
+
+
+def approximate_equal(x: Any, y: Any, *, tolerance: float) -> Any:
+    """|x − y| < tolerance for tensors of one shape."""
+    if x.shape != y.shape:
+        raise InvalidArgumentError(
+            f"x and y must be of the same shape. x shape: {shape_text(x.shape)}. "
+            f"y shape: {shape_text(y.shape)}"
+        )
+    return np.less(np.abs(np.subtract(x, y)), x.dtype.type(tolerance))
+
+
+def select_v2(condition: Any, t: Any, e: Any) -> Any:
+    """t where the condition holds, e elsewhere; all three broadcast."""
+    try:
+        return np.where(condition, t, e)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"condition {shape_text(condition.shape)}, then {shape_text(t.shape)}, and else "
+            f"{shape_text(e.shape)} must be broadcastable"
+        ) from None
+
+
+def select(condition: Any, t: Any, e: Any) -> Any:
+    """t where the condition holds, e elsewhere.
+
+    t and e have one shape; the condition has it too, or is a scalar, or chooses rows.
+    """
+    if condition.ndim == 0 and t.shape != e.shape:
+        raise InvalidArgumentError(
+            "'then' and 'else' must have the same size.  but received: "
+            f"{shape_text(t.shape)} vs. {shape_text(e.shape)}"
+        )
+    if condition.ndim == 0 or condition.shape == t.shape == e.shape:
+        return np.where(condition, t, e)
+    if condition.ndim == 1 and t.ndim == 0:
+        raise InvalidArgumentError("'then' must be at least a vector, but saw shape: []")
+    if condition.ndim != 1 or t.ndim == 1:
+        raise (
+            _select_error(condition, 1, t)
+            if condition.shape != t.shape
+            else _select_error(condition, 2, e)
+        )
+    if t.shape != e.shape:
+        raise _select_error(t, 2, e)
+    if condition.shape[0] != t.shape[0]:
+        raise InvalidArgumentError(
+            "Number of batches of 'then' must match size of 'cond', but saw: "
+            f"{t.shape[0]} vs. {condition.shape[0]}"
+        )
+    return np.where(condition.reshape(-1, *(1,) * (t.ndim - 1)), t, e)
+
+
+def _select_error(expected: Any, index: int, got: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "Inputs to operation of type Select must have the same size and shape.  "
+        f"Input 0: {shape_text(expected.shape)} != input {index}: {shape_text(got.shape)}"
+    )
+
+
+def select_object(condition: Any, t: Any, e: Any) -> Any:
+    """One of two resources or variants by a scalar condition."""
+    if condition.ndim:
+        raise InvalidArgumentError(
+            f"condition must be a scalar for resources, got shape {shape_text(condition.shape)}"
+        )
+    return t if condition else e
+
+
+BINARY = {
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "LogicalAnd": np.logical_and,
+    "LogicalOr": np.logical_or,
+}
+
+KERNELS: tuple[KernelDef, ...] = (
+    *(KernelDef(op, binary(function)) for op, function in BINARY.items()),
+    KernelDef("LogicalNot", np.logical_not),
+    KernelDef("Equal", equal, {"T": EQUALITY_TYPES}),
+    KernelDef("NotEqual", not_equal, {"T": EQUALITY_TYPES}),
+    KernelDef("ApproximateEqual", approximate_equal, {"T": SINGLE_AND_DOUBLE}),
+    KernelDef("Select", select, {"T": SELECT_TYPES}),
+    KernelDef("SelectV2", select_v2, {"T": SELECT_TYPES}),
+    KernelDef("Select", select_object, {"T": OBJECT_TYPES}),
+    KernelDef("SelectV2", select_object, {"T": OBJECT_TYPES}),
+)

@@ -1,0 +1,56 @@
+"""Running sums, products and log-sum-exps along an axis.
+
+TF: tensorflow/core/kernels/scan_ops.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.broadcasting import shape_text
+from runtime.kernels.register_types import NUMBER_TYPES
+
+
+def _scan(ufunc: Any, identity: float) -> Callable[..., Any]:
+    """A kernel that accumulates with `ufunc`; `identity` is its value of no elements."""
+
+    def kernel(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Any:
+        if np.ndim(axis):
+            raise InvalidArgumentError(
+                f"ScanOp: axis must be a scalar, not {shape_text(axis.shape)}"
+            )
+        rank, position = x.ndim, int(axis)
+        if not -rank <= position < rank:
+            shown = position + rank if position < 0 else position
+            raise InvalidArgumentError(
+                f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {shown}"
+            )
+        ordered = np.flip(x, position) if reverse else x
+        result = ufunc.accumulate(ordered, axis=position, dtype=x.dtype)
+        if exclusive:
+            result = _shifted(result, position, identity)
+        return np.flip(result, position) if reverse else result
+
+    kernel.__name__ = kernel.__qualname__ = f"cumulative_{ufunc.__name__}"
+    return kernel
+
+
+def _shifted(inclusive: np.ndarray, axis: int, identity: float) -> np.ndarray:
+    """The values one place later along the axis, with the identity in front."""
+    result = np.empty_like(inclusive)
+    target, source = np.moveaxis(result, axis, 0), np.moveaxis(inclusive, axis, 0)
+    target[:1] = identity
+    target[1:] = source[:-1]
+    return result
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    KernelDef("Cumsum", _scan(np.add, 0), {"T": NUMBER_TYPES}),
+    KernelDef("Cumprod", _scan(np.multiply, 1), {"T": NUMBER_TYPES}),
+    KernelDef("CumulativeLogsumexp", _scan(np.logaddexp, -np.inf)),
+)

@@ -1,0 +1,109 @@
+"""Element-wise functions of one tensor that numpy has, or that take a few of its functions.
+
+TF: tensorflow/core/kernels/cwise_ops.h
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.broadcasting import in_float32
+from runtime.kernels.register_types import (
+    COMPLEX_TYPES,
+    FLOAT_TYPES,
+    HALF_TYPES,
+    SINGLE_AND_DOUBLE,
+)
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x)."""
+    return np.reciprocal(np.sqrt(x))
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(−x))."""
+    denominator = np.exp(np.negative(x))
+    denominator += 1
+    return np.reciprocal(denominator)
+
+
+def round_integer(x: Any) -> Any:
+    """An integer is round already (TensorFlow 2.21 gives 0 for every one, against its own text)."""
+    return x
+
+
+def _refuse_numerics(message: str, found: list[str]) -> InvalidArgumentError:
+    listed = f"{', '.join(found[:-1])}, and {found[-1]}" if len(found) > 2 else " and ".join(found)
+    return InvalidArgumentError(f"{message} : Tensor had {listed} values")
+
+
+def check_numerics(tensor: Any, *, message: str) -> Any:
+    """The tensor itself; InvalidArgumentError when it holds NaN or an infinity."""
+    if np.isfinite(tensor).all():
+        return tensor
+    kinds = {"Inf": np.isinf, "NaN": np.isnan}
+    raise _refuse_numerics(message, [kind for kind, test in kinds.items() if test(tensor).any()])
+
+
+def check_numerics_v2(tensor: Any, *, message: str) -> Any:
+    """The tensor itself; InvalidArgumentError that tells −Inf from +Inf."""
+    if np.isfinite(tensor).all():
+        return tensor
+    kinds = {
+        "-Inf": np.equal(tensor, -np.inf),
+        "+Inf": np.equal(tensor, np.inf),
+        "NaN": np.isnan(tensor),
+    }
+    raise _refuse_numerics(message, [kind for kind, found in kinds.items() if found.any()])
+
+
+SAME_FOR_ALL_TYPES = {
+    "Abs": np.absolute,
+    "Ceil": np.ceil,
+    "Cos": np.cos,
+    "Cosh": np.cosh,
+    "Exp": np.exp,
+    "Expm1": np.expm1,
+    "Floor": np.floor,
+    "IsFinite": np.isfinite,
+    "IsInf": np.isinf,
+    "IsNan": np.isnan,
+    "Log": np.log,
+    "Log1p": np.log1p,
+    "Neg": np.negative,
+    "Sign": np.sign,
+    "Sin": np.sin,
+    "Sinh": np.sinh,
+    "Sqrt": np.sqrt,
+    "Square": np.square,
+    "Tan": np.tan,
+    "Tanh": np.tanh,
+    "Acos": np.arccos,
+    "Acosh": np.arccosh,
+    "Asin": np.arcsin,
+    "Asinh": np.arcsinh,
+    "Atan": np.arctan,
+    "Atanh": np.arctanh,
+}
+# Functions of several steps: half-precision inputs take them in float32.
+COMPOSED = {"Rsqrt": rsqrt, "Sigmoid": sigmoid}
+FULL_WIDTH = SINGLE_AND_DOUBLE + COMPLEX_TYPES
+
+KERNELS: tuple[KernelDef, ...] = (
+    *(KernelDef(op, function) for op, function in SAME_FOR_ALL_TYPES.items()),
+    *(KernelDef(op, function, {"T": FULL_WIDTH}) for op, function in COMPOSED.items()),
+    *(KernelDef(op, in_float32(function), {"T": HALF_TYPES}) for op, function in COMPOSED.items()),
+    KernelDef("Reciprocal", np.reciprocal, {"T": FLOAT_TYPES + COMPLEX_TYPES}),
+    KernelDef("Inv", np.reciprocal, {"T": FLOAT_TYPES + COMPLEX_TYPES}),
+    KernelDef("Rint", np.rint, {"T": SINGLE_AND_DOUBLE}),
+    KernelDef("Round", np.rint, {"T": FLOAT_TYPES}),
+    KernelDef("Round", round_integer, {"T": (DataType.INT32, DataType.INT64)}),
+    KernelDef("CheckNumerics", check_numerics),
+    KernelDef("CheckNumericsV2", check_numerics_v2),
+)

@@ -1,0 +1,167 @@
+"""Matrix products.
+
+Half-precision inputs are multiplied in float32 and rounded once, as TensorFlow does.
+
+TF: tensorflow/core/kernels/{matmul_op_impl.h,matmul_op_fused.cc}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.broadcasting import shape_text
+from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
+
+
+def mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+    """Product of two matrices `[m, k]` and `[k, n]`, each given transposed if so marked."""
+    if a.ndim != 2 or b.ndim != 2:
+        raise _rank_error(a, b)
+    left = a.T if transpose_a else a
+    right = b.T if transpose_b else b
+    if left.shape[1] != right.shape[0]:
+        raise _size_error(a, b)
+    return np.dot(left, right)
+
+
+def _rank_error(a: Any, b: Any) -> InvalidArgumentError:
+    if a.ndim != b.ndim:
+        return _different_ranks(a, b)
+    return InvalidArgumentError(f"In[0] and In[1] ndims must be == 2: {a.ndim}")
+
+
+def _different_ranks(x: Any, y: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"In[0] and In[1] has different ndims: {shape_text(x.shape)} vs. {shape_text(y.shape)}"
+    )
+
+
+def _size_error(x: Any, y: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"Matrix size-incompatible: In[0]: {shape_text(x.shape)}, In[1]: {shape_text(y.shape)}"
+    )
+
+
+def batch_mat_mul_v2(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+    """Products of the matrices in the last two dimensions; the others broadcast."""
+    for index, each in enumerate((x, y)):
+        if each.ndim < 2:
+            raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
+    try:
+        return np.matmul(_adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y)
+    except ValueError:
+        raise _batch_error(x, y) from None
+
+
+def _batch_error(x: Any, y: Any) -> InvalidArgumentError:
+    try:
+        np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError:
+        return InvalidArgumentError(
+            "In[0] and In[1] must have compatible batch dimensions: "
+            f"{shape_text(x.shape)} vs. {shape_text(y.shape)}"
+        )
+    return _size_error(x, y)
+
+
+def _adjoint(x: Any) -> Any:
+    transposed = x.swapaxes(-1, -2)
+    return np.conjugate(transposed) if x.dtype.kind == "c" else transposed
+
+
+def batch_mat_mul(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+    """Products of the matrices in the last two dimensions; the others must be equal."""
+    if x.ndim != y.ndim:
+        raise _different_ranks(x, y)
+    for axis in range(x.ndim - 2):
+        if x.shape[axis] != y.shape[axis]:
+            raise InvalidArgumentError(
+                f"In[0].dim({axis}) and In[1].dim({axis}) must be the same: "
+                f"{shape_text(x.shape)} vs {shape_text(y.shape)}"
+            )
+    return batch_mat_mul_v2(x, y, adj_x=adj_x, adj_y=adj_y)
+
+
+def _in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """`kernel` of two half-precision inputs, computed in float32."""
+
+    def wide(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+        product = kernel(x.astype(np.float32), y.astype(np.float32), adj_x=adj_x, adj_y=adj_y)
+        return product.astype(x.dtype)
+
+    return wide
+
+
+def half_mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+    """`mat_mul` of half-precision matrices, computed in float32."""
+    wide = mat_mul(
+        a.astype(np.float32),
+        b.astype(np.float32),
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+    )
+    return wide.astype(a.dtype)
+
+
+def batch_mat_mul_v3(x: Any, y: Any, *, Tout: DataType, adj_x: bool, adj_y: bool) -> Any:  # noqa: N803 - the attribute's name
+    """`batch_mat_mul_v2` of 8-bit integers into a wider type."""
+    wide = Tout.numpy
+    return batch_mat_mul_v2(x.astype(wide), y.astype(wide), adj_x=adj_x, adj_y=adj_y)
+
+
+def sparse_mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+    """Product of two matrices of float32 or bfloat16 in float32, however sparse they are."""
+    return mat_mul(
+        a.astype(np.float32, copy=False),
+        b.astype(np.float32, copy=False),
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+    )
+
+
+INTEGERS = (DataType.INT32, DataType.INT64)
+FULL_WIDTH = SINGLE_AND_DOUBLE + COMPLEX_TYPES
+SAME_TYPE_V3 = (*FULL_WIDTH, *INTEGERS, DataType.INT16)
+WIDENED_V3 = (DataType.INT8, DataType.UINT8)
+
+KERNELS: tuple[KernelDef, ...] = (
+    KernelDef("MatMul", mat_mul, {"T": FULL_WIDTH + INTEGERS}, expensive=True),
+    KernelDef("MatMul", half_mat_mul, {"T": HALF_TYPES}, expensive=True),
+    KernelDef("SparseMatMul", sparse_mat_mul, expensive=True),
+    KernelDef("BatchMatMul", batch_mat_mul, {"T": FULL_WIDTH + INTEGERS}, expensive=True),
+    KernelDef("BatchMatMul", _in_float32(batch_mat_mul), {"T": HALF_TYPES}, expensive=True),
+    KernelDef(
+        "BatchMatMulV2",
+        batch_mat_mul_v2,
+        {"T": (*FULL_WIDTH, *INTEGERS, DataType.INT16)},
+        expensive=True,
+    ),
+    KernelDef("BatchMatMulV2", _in_float32(batch_mat_mul_v2), {"T": HALF_TYPES}, expensive=True),
+    *(
+        KernelDef(
+            "BatchMatMulV3",
+            batch_mat_mul_v2,
+            {"Ta": (t,), "Tb": (t,), "Tout": (t,)},
+            expensive=True,
+        )
+        for t in SAME_TYPE_V3
+    ),
+    KernelDef(
+        "BatchMatMulV3",
+        _in_float32(batch_mat_mul_v2),
+        {"Ta": (DataType.BFLOAT16,), "Tb": (DataType.BFLOAT16,), "Tout": (DataType.BFLOAT16,)},
+        expensive=True,
+    ),
+    KernelDef(
+        "BatchMatMulV3",
+        batch_mat_mul_v3,
+        {"Ta": WIDENED_V3, "Tb": WIDENED_V3, "Tout": (DataType.INT32,)},
+        expensive=True,
+    ),
+)
