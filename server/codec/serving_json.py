@@ -35,9 +35,10 @@ class PredictFormat(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed body. `holds_bools`: `true` or `false` stand somewhere in it."""
+    """A parsed body of `size` bytes. `holds_bools`: `true` or `false` stand somewhere in it."""
 
     members: dict[str, Any]
+    size: int
     holds_bools: bool
 
 
@@ -62,7 +63,7 @@ def parse_document(body: bytes) -> Document:
         members = parse_tolerant(body)
     if not isinstance(members, dict):
         raise _format_error(members, "Is not object")
-    return Document(members, b"true" in body or b"false" in body)
+    return Document(members, len(body), b"true" in body or b"false" in body)
 
 
 def signature_name(document: Document) -> str:

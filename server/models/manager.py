@@ -119,15 +119,20 @@ class ModelManager:
 
         Raises NotFoundError with TensorFlow Serving's text.
         """
+        known = self.known_statuses(name)
+        if version is not None:
+            known = [status for status in known if status.version == version]
+            if not known:
+                raise NotFoundError(f"Could not find version {version} of model {name}")
+        if not known:
+            raise NotFoundError(f"Could not find any versions of model {name}")
+        return known
+
+    def known_statuses(self, name: str) -> list[VersionStatus]:
+        """Like `statuses`; empty when nothing is known of the model."""
         with self._changed:
             model = self._models.get(name)
-            records = {} if model is None else dict(model.records)
-            if version is not None:
-                if version not in records:
-                    raise NotFoundError(f"Could not find version {version} of model {name}")
-                records = {version: records[version]}
-            if not records:
-                raise NotFoundError(f"Could not find any versions of model {name}")
+            records = {} if model is None else model.records
             return [
                 VersionStatus(record.version, record.state, record.error)
                 for _, record in sorted(records.items(), reverse=True)
@@ -137,6 +142,10 @@ class ModelManager:
         """The configured models, in the order of the configuration."""
         with self._changed:
             return [name for name, model in self._models.items() if model.is_configured]
+
+    def is_configured(self, name: str) -> bool:
+        """Whether the model is one of the configured ones."""
+        return name in self._serving.models
 
     def labels(self, name: str) -> dict[str, int]:
         """The labels of a configured model."""

@@ -1,0 +1,147 @@
+"""Classify and regress: what such a signature must look like, and its tensors as results.
+
+TF: tensorflow_serving/servables/tensorflow/{classifier,regressor}.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import from_numpy
+from server.models.model_version import ModelVersion
+from server.models.signature import Signature
+
+INPUTS = "inputs"  # the alias of the one input: serialized examples
+CLASSES, SCORES = "classes", "scores"
+OUTPUTS = "outputs"
+
+Classifications = list[list[tuple[bytes, np.float32]]]
+
+
+def find_example_signature(
+    version: ModelVersion, name: str, check: Callable[[Signature], None]
+) -> Signature:
+    """The signature for a classify or regress request, checked by the method's own rules."""
+    signature = version.signatures.get(name)
+    if signature is None:
+        raise InvalidArgumentError(f"No signature was found with the name: {name}")
+    check(signature)
+    return signature
+
+
+def check_classify_signature(signature: Signature) -> None:
+    """Raise InvalidArgumentError unless it takes examples and gives classes or scores."""
+    _check_one_input(signature)
+    if len(signature.outputs) not in (1, 2):
+        raise InvalidArgumentError(
+            f"Expected one or two output Tensors, found {len(signature.outputs)}"
+        )
+    if INPUTS not in signature.inputs:
+        raise _not_found("classification inputs", signature)
+    if not {CLASSES, SCORES} & signature.outputs.keys():
+        raise InvalidArgumentError(
+            "Expected classification signature outputs to contain at least one of "
+            f'"{CLASSES}" or "{SCORES}". Signature was: {_described(signature)}'
+        )
+
+
+def check_regress_signature(signature: Signature) -> None:
+    """Raise InvalidArgumentError unless it takes examples and gives one output."""
+    _check_one_input(signature)
+    if len(signature.outputs) != 1:
+        raise InvalidArgumentError("Expected one output Tensor.")
+    if INPUTS not in signature.inputs:
+        raise _not_found("regression inputs", signature)
+    if OUTPUTS not in signature.outputs:
+        raise _not_found("regression outputs", signature)
+
+
+def classify_aliases(signature: Signature) -> tuple[str, ...]:
+    """The outputs that a classification needs."""
+    return tuple(alias for alias in (CLASSES, SCORES) if alias in signature.outputs)
+
+
+def classifications(outputs: dict[str, np.ndarray], num_examples: int) -> Classifications:
+    """(label, score) pairs for each example, from `classes` and `scores` `[batch, classes]`.
+
+    A label is empty without `classes`, a score 0 without `scores`. Raises InvalidArgumentError
+    when a tensor has another shape or type.
+    """
+    classes, scores = outputs.get(CLASSES), outputs.get(SCORES)
+    for alias, array, wanted in (
+        (CLASSES, classes, np.dtype(object)),
+        (SCORES, scores, np.dtype(np.float32)),
+    ):
+        if array is not None:
+            _check_matrix(alias, array, wanted, num_examples)
+    if classes is not None and scores is not None and classes.shape[1] != scores.shape[1]:
+        raise InvalidArgumentError(
+            "Tensors class and score should match in dim_size(1). Got "
+            f"{classes.shape[1]} vs. {scores.shape[1]}"
+        )
+    present = classes if classes is not None else scores
+    count = present.shape[1] if present is not None else 0
+    labels = [[b""] * count] * num_examples if classes is None else classes.tolist()
+    values = np.zeros((num_examples, count), np.float32) if scores is None else scores
+    return [list(zip(labels[i], values[i], strict=True)) for i in range(num_examples)]
+
+
+def regressions(output: np.ndarray, num_examples: int) -> np.ndarray:
+    """One float32 value an example, from an output `[batch]` or `[batch, 1]`."""
+    if not (output.ndim == 1 or (output.ndim == 2 and output.shape[1] == 1)):
+        raise InvalidArgumentError(
+            "Expected output Tensor shape to be either [batch_size] or [batch_size, 1] but got "
+            f"{_shape_text(output.shape)}"
+        )
+    if output.shape[0] != num_examples:
+        raise InvalidArgumentError(
+            f"Input batch size did not match output batch size: {num_examples} vs. "
+            f"{output.shape[0]}"
+        )
+    if output.dtype != np.float32:
+        raise InvalidArgumentError(
+            f"Expected output Tensor of DT_FLOAT.  Got: {_type_text(output.dtype)}"
+        )
+    return output.reshape(num_examples)
+
+
+def _check_one_input(signature: Signature) -> None:
+    if len(signature.inputs) != 1:
+        raise InvalidArgumentError("Expected one input Tensor.")
+
+
+def _check_matrix(alias: str, array: np.ndarray, wanted: np.dtype, num_examples: int) -> None:
+    if array.ndim != 2:
+        raise InvalidArgumentError(
+            f"Expected Tensor shape: [batch_size num_classes] but got {_shape_text(array.shape)}"
+        )
+    if array.dtype != wanted:
+        raise InvalidArgumentError(
+            f"Expected {alias} Tensor of {_type_text(wanted)}. Got: {_type_text(array.dtype)}"
+        )
+    if array.shape[0] != num_examples:
+        raise InvalidArgumentError(
+            f"Expected {alias} output batch size of {num_examples}. Got: {array.shape[0]}"
+        )
+
+
+def _not_found(what: str, signature: Signature) -> InvalidArgumentError:
+    return InvalidArgumentError(f"No {what} found in SignatureDef: {_described(signature)}")
+
+
+def _described(signature: Signature) -> str:
+    return (
+        f"{signature.name} with inputs {{{','.join(signature.inputs)}}} "
+        f"and outputs {{{','.join(signature.outputs)}}}"
+    )
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def _type_text(dtype: np.dtype) -> str:
+    return f"DT_{from_numpy(dtype).name}"

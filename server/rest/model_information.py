@@ -1,0 +1,125 @@
+"""The JSON of model status, metadata and the list of models.
+
+TF: tensorflow_serving/model_servers/{get_model_status_impl,get_model_metadata_impl}.cc
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from google.protobuf import json_format
+
+import protos as pb
+from runtime.framework.dtypes import DataType
+from server.models.manager import ModelManager, VersionStatus
+from server.models.model_version import ModelVersion
+
+_DTYPE_NAMES = {int(data_type): f"DT_{data_type.name}" for data_type in DataType}
+_OK = {"error_code": "OK", "error_message": ""}
+
+
+def write_status(statuses: Sequence[VersionStatus], strict: bool) -> bytes:
+    """`{"model_version_status": […]}`, 64-bit integers as strings."""
+    value = {"model_version_status": [_status(status) for status in statuses]}
+    return _indented(value) if strict else orjson.dumps(value)
+
+
+def _status(status: VersionStatus) -> dict[str, Any]:
+    error = status.error
+    return {
+        "version": str(status.version),
+        "state": status.state.value,
+        "status": _OK
+        if error is None
+        else {"error_code": error.code.name, "error_message": error.message},
+    }
+
+
+def write_metadata(version: ModelVersion, strict: bool) -> bytes:
+    """`{"model_spec": …, "metadata": {"signature_def": {"signature_def": {…}}}}`."""
+    spec = {"name": version.name, "signature_name": "", "version": str(version.version)}
+    definitions = version.bundle.meta_graph_def.signature_def
+    signatures = {
+        "signature_def": {name: _signature(definitions[name]) for name in sorted(definitions)}
+    }
+    if not strict:
+        return orjson.dumps({"model_spec": spec, "metadata": {"signature_def": signatures}})
+    return b'{\n"model_spec":%s,\n"metadata": {"signature_def": %s}\n}\n' % (
+        _indented(spec),
+        _indented(signatures),
+    )
+
+
+def _signature(definition: pb.SignatureDef) -> dict[str, Any]:
+    return {
+        "inputs": _tensor_infos(definition.inputs),
+        "outputs": _tensor_infos(definition.outputs),
+        "method_name": definition.method_name,
+        "defaults": {
+            alias: _message(definition.defaults[alias]) for alias in sorted(definition.defaults)
+        },
+    }
+
+
+def _tensor_infos(infos: Mapping[str, pb.TensorInfo]) -> dict[str, Any]:
+    return {alias: _tensor_info(infos[alias]) for alias in sorted(infos)}
+
+
+def _tensor_info(info: pb.TensorInfo) -> dict[str, Any]:
+    """Like proto JSON with defaults, in TensorFlow Serving's order of the members."""
+    value: dict[str, Any] = {"dtype": _dtype_name(info.dtype)}
+    if info.HasField("tensor_shape"):
+        value["tensor_shape"] = {
+            "dim": [{"size": str(dim.size), "name": dim.name} for dim in info.tensor_shape.dim],
+            "unknown_rank": info.tensor_shape.unknown_rank,
+        }
+    encoding = info.WhichOneof("encoding")
+    if encoding == "name":
+        value["name"] = info.name
+    elif encoding is not None:
+        value[encoding] = _message(getattr(info, encoding))
+    return value
+
+
+def _dtype_name(number: int) -> str:
+    known = _DTYPE_NAMES.get(number)
+    return str(number) if known is None else known
+
+
+def _message(message: Any) -> dict[str, Any]:
+    value: dict[str, Any] = json_format.MessageToDict(
+        message, always_print_fields_with_no_presence=True, preserving_proto_field_name=True
+    )
+    return value
+
+
+def _indented(value: Any) -> bytes:
+    """As protobuf prints JSON with white space: one space a level, a line end at the end."""
+    return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def write_model_list(manager: ModelManager) -> bytes:
+    """Every configured model with its versions, labels and signatures: an addition of ours."""
+    available = {(v.name, v.version): v for v in manager.available_versions()}
+    models = []
+    for name in manager.model_names():
+        labels = manager.labels(name)
+        versions = []
+        for status in manager.known_statuses(name):
+            loaded = available.get((name, status.version))
+            versions.append(
+                _status(status)
+                | {
+                    "labels": sorted(k for k, v in labels.items() if v == status.version),
+                    "signatures": [] if loaded is None else list(loaded.signatures),
+                    "in_flight": 0 if loaded is None else loaded.in_flight,
+                }
+            )
+        models.append(
+            {"name": name, "ready": any(v["state"] == "AVAILABLE" for v in versions),
+             "versions": versions}
+        )  # fmt: skip
+    return orjson.dumps({"models": models})

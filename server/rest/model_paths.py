@@ -1,0 +1,74 @@
+"""The URLs of TensorFlow Serving's REST API, exactly as its router reads them.
+
+Everything is case-insensitive, names are percent-decoded after matching, and what does not match
+is a malformed request (400), not an unknown path or method.
+
+TF: tensorflow_serving/model_servers/http_rest_api_util.cc (ParseModelInfo)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from urllib.parse import unquote
+
+from runtime.foundation.errors import InvalidArgumentError
+
+_VERSION = r"(?:(?:/versions/(?P<version>\d+))|(?:/labels/(?P<label>[^/:]+)))?"
+_INFERENCE = re.compile(
+    rf"/v1/models/(?P<name>[^/:]+){_VERSION}:(?P<call>classify|regress|predict)",
+    re.IGNORECASE | re.ASCII,
+)
+_INFORMATION = re.compile(
+    rf"/v1/models(?:/(?P<name>[^/:]+))?{_VERSION}(?:/(?P<call>metadata))?",
+    re.IGNORECASE | re.ASCII,
+)
+_PATTERNS = {"POST": _INFERENCE, "GET": _INFORMATION}
+_CALLS = ("classify", "regress", "predict", "metadata")
+_MAX_VERSION = (1 << 63) - 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModelPath:
+    """A parsed URL: `call` is predict, classify, regress, metadata, status or list."""
+
+    call: str
+    name: str
+    version: int | None = None
+    label: str | None = None
+
+
+@functools.lru_cache(maxsize=1024)
+def parse_model_path(method: str, path: str) -> ModelPath:
+    """What a request asks for; `path` is percent-encoded still, without the query.
+
+    Raises InvalidArgumentError `Malformed request: <method> <path>`.
+    """
+    pattern = _PATTERNS.get(method)
+    match = None if pattern is None else pattern.fullmatch(path)
+    if match is None:
+        raise _malformed(method, path)
+    call = match["call"]
+    if call is not None and call not in _CALLS:  # in other letters: it matched, but is no method
+        if method == "POST":
+            raise _malformed(method, path)
+        call = None
+    version = match["version"]
+    if version is not None and int(version) > _MAX_VERSION:
+        raise InvalidArgumentError(f"Failed to convert version: {version} to numeric.")
+    name = match["name"]
+    if name is None:
+        if version is not None or match["label"] is not None or call is not None:
+            raise InvalidArgumentError("Missing model name in request.")
+        return ModelPath("list", "")
+    return ModelPath(
+        call or "status",
+        unquote(name),
+        None if version is None else int(version),
+        None if match["label"] is None else unquote(match["label"]),
+    )
+
+
+def _malformed(method: str, path: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Malformed request: {method} {path}")
