@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import AsyncIterator
-from importlib import metadata as package_metadata
+from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -21,9 +21,10 @@ from server.lifecycle import Lifecycle
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
 from server.models.manager import ModelManager
-from server.models.model_config import from_settings
+from server.models.model_config import from_settings, read_model_config_file
 from server.models.poller import ModelPoller
 from server.models.saved_model_loading import SavedModelLoading
+from server.package import package_version
 from server.priorities import Priorities
 from server.rest.openapi import document_plain_routes
 from server.rest.operations import operations_router
@@ -55,9 +56,12 @@ def make_services(settings: Settings) -> Services:
     set_tensor_limit(settings.sessions.max_tensor_bytes)
     priorities = Priorities(settings)
     metrics = Metrics()
-    models = ModelManager(
-        from_settings(settings.models), SavedModelLoading(settings).load, priorities.load_pool
+    configured = (
+        from_settings(settings.models)
+        if settings.model_config_file is None
+        else read_model_config_file(Path(settings.model_config_file))
     )
+    models = ModelManager(configured, SavedModelLoading(settings).load, priorities.load_pool)
     sessions = SessionService(settings, priorities, metrics, open_model=ModelSessions(models).open)
     return Services(settings, priorities, metrics, Lifecycle(), models, sessions)
 
@@ -108,11 +112,3 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
         await services.sessions.close_all()
         await asyncio.to_thread(poller.stop)
         await asyncio.to_thread(services.models.stop)
-
-
-def package_version() -> str:
-    """The version of the installed package."""
-    try:
-        return package_metadata.version("runstep")
-    except package_metadata.PackageNotFoundError:  # run from a checkout that is not installed
-        return "0.1.0"

@@ -14,10 +14,11 @@ from http import HTTPStatus
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from runtime.foundation.errors import (
+    CancelledError,
     Code,
     InternalError,
     InvalidArgumentError,
@@ -95,6 +96,8 @@ def as_op_error(error: Exception) -> OpError:
         return error
     if isinstance(error, HTTPException):
         return _from_http(error)
+    if isinstance(error, ClientDisconnect):
+        return CancelledError("The client went away.")
     _log.error("Unexpected error", exc_info=error)
     return InternalError(f"Internal error ({type(error).__name__}); see the server's log")
 
@@ -112,15 +115,3 @@ def _from_http(error: HTTPException) -> OpError:
 async def handle_error(request: Request, error: Exception) -> Response:
     """Starlette's exception handler for every kind of error."""
     return error_response(as_op_error(error), request.scope)  # type: ignore[arg-type] # a dict
-
-
-def describe_validation(problems: list[dict[str, Any]]) -> InvalidArgumentError:
-    """One line for a body that pydantic refused: each key, what is wrong, what was got."""
-    lines = []
-    for problem in problems:
-        key = ".".join(str(part) for part in problem["loc"] if part != "body")
-        message = problem["msg"]
-        if problem["type"] == "extra_forbidden":
-            message = "unknown key"
-        lines.append(f"{key or 'body'}: {message}, got {problem['input']!r:.80}")
-    return InvalidArgumentError("; ".join(lines))

@@ -10,7 +10,7 @@ import datetime
 import logging
 import sys
 
-from server.codec.json_body import to_json
+import orjson
 
 KEYS = ("request_id", "session", "model", "step_id", "node", "status", "milliseconds")
 _LEVELS = {
@@ -28,9 +28,9 @@ def configure_logging(level: str, line_format: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(_LEVELS[level])
-    # Other people's DEBUG lines would drown ours.
+    # Other people's lines would drown ours.
     for name in ("asyncio", "httpx", "httpcore", "uvicorn"):
-        logging.getLogger(name).setLevel(max(_LEVELS[level], logging.INFO))
+        logging.getLogger(name).setLevel(max(_LEVELS[level], logging.WARNING))
 
 
 def _instant(record: logging.LogRecord) -> str:
@@ -68,4 +68,4 @@ class JsonFormatter(logging.Formatter):
         entry |= _keys(record)
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return to_json(entry).decode()
+        return orjson.dumps(entry, default=str).decode()

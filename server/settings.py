@@ -47,6 +47,7 @@ class GrpcSettings(_Section):
     """The gRPC front."""
 
     port: int = Field(default=8500, ge=0, le=65535)
+    max_message_bytes: int = Field(default=(1 << 31) - 1, gt=0)
 
 
 class ModelSettings(_Section):
@@ -107,6 +108,7 @@ class Settings(BaseSettings):
     rest: RestSettings = RestSettings()
     grpc: GrpcSettings = GrpcSettings()
     models: tuple[ModelSettings, ...] = ()
+    model_config_file: str | None = None
     model_poll_seconds: float = 1
     thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS
     priorities: Mapping[str, str] = Field(
@@ -168,6 +170,23 @@ def load_settings(
         return _with_yaml(source)(**values)
     except ValidationError as error:
         raise InvalidArgumentError(_describe(error, source)) from None
+
+
+def with_session_parallelism(settings: Settings, num_threads: int) -> Settings:
+    """The settings with that many threads in the pool of the default priority; 0 is one a core.
+
+    TF: tensorflow_serving/model_servers/main.cc (--tensorflow_session_parallelism)
+    """
+    if num_threads < 0:
+        raise InvalidArgumentError(
+            f"tensorflow_session_parallelism must not be negative, got {num_threads}"
+        )
+    name = settings.priorities[settings.default_priority]
+    pools = tuple(
+        pool.model_copy(update={"num_threads": num_threads}) if pool.name == name else pool
+        for pool in settings.thread_pools
+    )
+    return settings.model_copy(update={"thread_pools": pools})
 
 
 def _with_yaml(path: Path) -> type[Settings]:

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 import protos as pb
 from runtime.api import DataType, tensor_to_proto
 from server.codec.json_tensor_reader import encode_base64
-from server.codec.session_bodies import (
+from server.rest.bodies import PROTOBUF
+from server.rest.session_bodies import (
     CancelBody,
     CreateBody,
     ExtendBody,
@@ -23,7 +24,6 @@ from server.codec.session_bodies import (
     PartialRunSetupBody,
     ReleaseCallableBody,
 )
-from server.rest.bodies import PROTOBUF
 
 
 def half_plus_two_graph() -> pb.GraphDef:

@@ -19,20 +19,6 @@ import protos as pb
 from runtime.api import CancellationManager, DataType, InvalidArgumentError
 from server.codec.json_body import parse_object, to_json, type_name
 from server.codec.json_tensor_writer import write_tensor
-from server.codec.session_bodies import (
-    PARTIAL_RUN_KEYS,
-    RUN_CALLABLE_KEYS,
-    RUN_KEYS,
-    MakeCallableBody,
-    PartialRunSetupBody,
-    ReleaseCallableBody,
-    read_body,
-    read_json_proto,
-    read_priority,
-    read_proto,
-    read_run_body,
-    write_json_proto,
-)
 from server.codec.session_tensors import (
     fetch_types,
     read_feeds,
@@ -48,6 +34,20 @@ from server.rest.bodies import (
     proto_response,
 )
 from server.rest.disconnect import DisconnectWatch
+from server.rest.session_bodies import (
+    PARTIAL_RUN_KEYS,
+    RUN_CALLABLE_KEYS,
+    RUN_KEYS,
+    MakeCallableBody,
+    PartialRunSetupBody,
+    ReleaseCallableBody,
+    read_body,
+    read_json_proto,
+    read_priority,
+    read_proto,
+    read_run_body,
+    write_json_proto,
+)
 from server.sessions.open_session import OpenSession
 from server.sessions.requests import StepRequest
 from server.sessions.service import SessionService

@@ -15,7 +15,8 @@ from starlette.routing import Route
 
 import protos as pb
 from server.codec.json_tensor_reader import encode_base64
-from server.codec.session_bodies import (
+from server.rest.bodies import is_protobuf, json_response, proto_response
+from server.rest.session_bodies import (
     CancelBody,
     CreateBody,
     ExtendBody,
@@ -25,7 +26,6 @@ from server.codec.session_bodies import (
     read_proto,
     to_create_request,
 )
-from server.rest.bodies import is_protobuf, json_response, proto_response
 from server.rest.session_docs import SESSION_DOCS
 from server.rest.session_steps import SessionSteps
 from server.sessions.lease import rfc3339

@@ -20,12 +20,16 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.saved_model",),
     ("runtime.client",),
     ("runtime.api",),
-    ("server.errors", "server.log", "server.settings", "server.metrics"),
+    ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
+    ("server.priorities",),
     ("server.codec",),
     ("server.models",),
     ("server.sessions",),
+    ("server.errors",),
     ("server.middleware", "server.rest", "server.rpc"),
     ("server.app",),
+    ("server.process",),
+    ("server.commands",),
     ("server.main",),
 )
 # runtime.client.node_builder is below everything that builds NodeDefs.

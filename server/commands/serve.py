@@ -1,0 +1,58 @@
+"""`runstep serve`: flags to settings, then the server."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from runtime.foundation.errors import InvalidArgumentError
+from server.settings import load_settings, with_session_parallelism
+
+# (flag as argparse names it, the setting's section or "", the setting)
+_FLAGS: tuple[tuple[str, str, str], ...] = (
+    ("host", "rest", "host"),
+    ("port", "grpc", "port"),
+    ("rest_api_port", "rest", "port"),
+    ("rest_api_timeout_in_ms", "rest", "timeout_ms"),
+    ("model_config_file", "", "model_config_file"),
+    ("file_system_poll_wait_seconds", "", "model_poll_seconds"),
+)
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until stopped; the exit code."""
+    config = None if options.config is None else Path(options.config)
+    settings = load_settings(config, flag_settings(options))
+    if options.tensorflow_session_parallelism is not None:
+        settings = with_session_parallelism(settings, options.tensorflow_session_parallelism)
+    # The server's imports come after the settings: a wrong setting is told at once.
+    from server.process import serve as serve_process
+
+    return serve_process(settings)
+
+
+def flag_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Nested settings of the flags that were given.
+
+    Raises InvalidArgumentError for one of --model_name and --model_base_path without the other.
+    """
+    settings: dict[str, Any] = {}
+    for flag, section, key in _FLAGS:
+        value = getattr(options, flag)
+        if value is not None:
+            target = settings.setdefault(section, {}) if section else settings
+            target[key] = value
+    model = _model(options.model_name, options.model_base_path)
+    if model is not None:
+        settings["models"] = [model]
+    return settings
+
+
+def _model(name: str | None, base_path: str | None) -> dict[str, str] | None:
+    """TF: --model_name defaults to `default`; the base path has no default."""
+    if name is None and base_path is None:
+        return None
+    if base_path is None:
+        raise InvalidArgumentError(f"--model_name={name} needs --model_base_path")
+    return {"name": name or "default", "base_path": base_path}

@@ -1,0 +1,132 @@
+"""The command line: `runstep serve|show|run|version`.
+
+Exit codes: 0 done, 1 failed (the message is on standard error), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+# One thread: steps are what runs in parallel, and a second level of threads only gets in the way.
+# Has to be said before numpy is imported.
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+EXIT_FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    from runtime.foundation.errors import OpError
+
+    try:
+        return command(options)
+    except OpError as error:
+        print(f"runstep: {error.code.name}: {error.message}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_FAILED
+
+
+# Each command imports what it needs and no more: `runstep version` must not load a server.
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from server.commands.serve import serve
+
+    return serve(options)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from server.commands.show import show
+
+    return show(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from server.commands.run import run
+
+    return run(options)
+
+
+def _version(_: argparse.Namespace) -> int:
+    from server.commands.version import version
+
+    return version()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="runstep", description="Serve TensorFlow graphs over HTTP, without TensorFlow."
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_serve(commands)
+    _add_show(commands)
+    _add_run(commands)
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(command=_version)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # argparse has no public name for it
+
+
+def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "serve",
+        help="serve models and sessions over HTTP",
+        description="Settings come from the file, then the environment (RUNSTEP_REST__PORT=…), "
+        "then these flags. The flags below --config are TensorFlow Serving's.",
+    )
+    add = parser.add_argument
+    add("--config", metavar="PATH", help="YAML file (default: configs/server.yaml if it exists)")
+    add("--host", help="address to listen on")
+    add("--port", type=int, help="gRPC port")
+    add("--rest_api_port", type=int, metavar="PORT", help="HTTP port")
+    add("--rest_api_timeout_in_ms", type=int, metavar="MS", help="deadline of predict calls")
+    add("--model_name", metavar="NAME", help="serve this model instead of the configured ones")
+    add("--model_base_path", metavar="DIR", help="the model's folder of numbered versions")
+    add("--model_config_file", metavar="PATH", help="text ModelServerConfig: several models")
+    add("--file_system_poll_wait_seconds", type=float, metavar="S", help="0: once, negative: never")
+    add("--tensorflow_session_parallelism", type=int, metavar="N",
+        help="threads of the default priority's pool")  # fmt: skip
+    parser.set_defaults(command=_serve)
+
+
+def _add_show(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "show",
+        help="tell what is in a SavedModel and whether it can be served",
+        description="Prints signatures with their inputs and outputs, the ops, and which of them "
+        "have no kernel here. Exits with 1 when the model could not be served.",
+    )
+    parser.add_argument("directory", metavar="DIR", help="a SavedModel, or a folder of versions")
+    parser.add_argument("--tags", default="serve", help="comma-separated (default: serve)")
+    parser.set_defaults(command=_show)
+
+
+def _add_run(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run one step of a SavedModel",
+        description="Names are a signature's inputs and outputs, or tensors (x:0). A value is "
+        "JSON, @file.json, a .npy file, or file.npz:array. Prints JSON, or writes an .npz file.",
+    )
+    add = parser.add_argument
+    add("directory", metavar="DIR", help="a SavedModel, or a folder of versions")
+    add("--tags", default="serve", help="comma-separated (default: serve)")
+    add("--signature", default="serving_default", help="whose names are meant")
+    add("--feed", action="append", default=[], metavar="NAME=VALUE", help="repeat for each input")
+    add("--fetch", action="append", default=[], metavar="NAME", help="repeat; default: all outputs")
+    add("--target", action="append", default=[], metavar="NODE", help="run this node; repeat")
+    add("--output", metavar="FILE", help="write an .npz file instead of JSON")
+    parser.set_defaults(command=_run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""The server process: one event loop under uvicorn, and an orderly end on SIGTERM.
+
+The first SIGTERM or SIGINT drains: new work answers 503, running requests get
+`rest.drain_seconds`, then the sessions close and the process exits with 0. A second one exits at
+once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from types import FrameType
+
+import uvicorn
+
+from server.app import Services, create_app, make_services
+from server.log import configure_logging
+from server.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+CLOSING_SECONDS = 5  # for answers that are on their way out when everything has been closed
+
+
+def serve(settings: Settings) -> int:
+    """Serve until told to stop; the exit code."""
+    configure_logging(settings.log.level, settings.log.format)
+    services = make_services(settings)
+    server = DrainingServer(
+        uvicorn.Config(
+            create_app(services),
+            host=settings.rest.host,
+            port=settings.rest.port,
+            lifespan="on",
+            log_config=None,  # ours
+            access_log=False,  # ours too
+            server_header=False,
+            timeout_graceful_shutdown=CLOSING_SECONDS,
+        ),
+        services,
+    )
+    server.run()
+    return 0 if server.started else 1
+
+
+class DrainingServer(uvicorn.Server):
+    """uvicorn's server, which drains before it stops."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._services = services
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._drain: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the socket, and say where it is."""
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+        for listener in self.servers:
+            for each in listener.sockets:
+                host, port = each.getsockname()[:2]
+                _log.info("Serving on http://%s:%d", host, port)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal: the first one drains, the next one ends the process."""
+        if self._loop is None or self._drain is not None:
+            self.should_exit = self.force_exit = True
+            return
+        # From a signal handler, which runs between any two instructions of the main thread.
+        self._loop.call_soon_threadsafe(self._begin_drain)
+
+    def _begin_drain(self) -> None:
+        if self._drain is None:
+            self._drain = asyncio.get_running_loop().create_task(self._drain_and_exit())
+
+    async def _drain_and_exit(self) -> None:
+        settings, lifecycle = self._services.settings, self._services.lifecycle
+        _log.info("Draining: %d requests are running", lifecycle.in_flight)
+        if not await lifecycle.drain(settings.rest.drain_seconds):
+            _log.warning(
+                "%d requests still run after %g s; cancelling them",
+                lifecycle.in_flight,
+                settings.rest.drain_seconds,
+            )
+        # What still runs is cancelled and answers 499, so that the connections can end.
+        await self._services.sessions.close_all()
+        self.should_exit = True
