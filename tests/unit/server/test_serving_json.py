@@ -468,10 +468,10 @@ STRICT_ANSWERS: list[tuple[str, dict[str, np.ndarray], PredictFormat, str]] = [
 }""",
     ),
     ("65", {"x": np.empty((0, 2), np.float32)}, ROW, '{\n    "predictions": []\n}'),
-    ("scalar", {"x": np.float64(0.1)[...]}, COLUMNAR, '{\n    "outputs": 0.1\n}'),
+    ("scalar", {"x": np.array(0.1)}, COLUMNAR, '{\n    "outputs": 0.1\n}'),
     (
         "columns",
-        {"a": np.float32(2)[...], "b": np.array([0.1], np.float32)},
+        {"a": np.array(2, np.float32), "b": np.array([0.1], np.float32)},
         COLUMNAR,
         """{
     "outputs": {
@@ -553,7 +553,7 @@ ANSWER_ERRORS: list[tuple[str, dict[str, np.ndarray], PredictFormat, str]] = [
         ROW,
         "Failed to write JSON value for tensor type: complex64",
     ),
-    ("62", {"x": np.float32(1)[...]}, ROW, "Tensor name: x has no shape information "),
+    ("62", {"x": np.array(1, np.float32)}, ROW, "Tensor name: x has no shape information "),
     (
         "64",
         {"x": FLOATS[:2], "y": FLOATS[:1]},
