@@ -1,0 +1,143 @@
+"""Colours: RGB and HSV, contrast, hue, saturation.
+
+TF: tensorflow/core/kernels/image/colorspace_op.h, adjust_contrast_op.cc, adjust_hue_op.cc,
+adjust_saturation_op.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.accumulation import widen
+from runtime.kernels.register_types import FLOAT_TYPES
+
+
+def rgb_to_hsv(images: np.ndarray) -> np.ndarray:
+    """Hue, saturation and value in [0, 1] of RGB pixels `[…, 3]`."""
+    _check_pixels(images)
+    return _rgb_to_hsv(widen(images)).astype(images.dtype, copy=False)
+
+
+def hsv_to_rgb(images: np.ndarray) -> np.ndarray:
+    """RGB of pixels given as hue, saturation and value `[…, 3]`."""
+    _check_pixels(images)
+    return _hsv_to_rgb(widen(images)).astype(images.dtype, copy=False)
+
+
+def _check_pixels(images: np.ndarray) -> None:
+    if images.ndim < 1:
+        raise InvalidArgumentError(f"input must be at least 1D{shape_text(images.shape)}")
+    if images.shape[-1] != 3:
+        raise FailedPreconditionError(
+            f"input must have 3 channels but input only has {images.shape[-1]} channels."
+        )
+
+
+def _rgb_to_hsv(rgb: np.ndarray) -> np.ndarray:
+    red, green, blue = rgb[..., 0], rgb[..., 1], rgb[..., 2]
+    value = rgb.max(axis=-1)
+    spread = value - rgb.min(axis=-1)
+    number = rgb.dtype.type
+    saturation = np.where(value > 0, spread / np.where(value > 0, value, number(1)), number(0))
+    norm = number(1) / (number(6) * np.where(spread > 0, spread, number(1)))
+    hue = np.where(
+        red == value,
+        norm * (green - blue),
+        np.where(
+            green == value,
+            norm * (blue - red) + number(2 / 6),
+            norm * (red - green) + number(4 / 6),
+        ),
+    )
+    hue = np.where(spread > 0, hue, number(0))
+    hue = np.where(hue < 0, hue + number(1), hue)
+    return np.stack([hue, saturation, value], axis=-1)
+
+
+def _hsv_to_rgb(hsv: np.ndarray) -> np.ndarray:
+    hue, saturation, value = hsv[..., 0], hsv[..., 1], hsv[..., 2]
+    number = hsv.dtype.type
+    sixths = hue * number(6)
+    red = np.clip(np.abs(sixths - number(3)) - number(1), 0, 1)
+    green = np.clip(number(2) - np.abs(sixths - number(2)), 0, 1)
+    blue = np.clip(number(2) - np.abs(sixths - number(4)), 0, 1)
+    pure = np.stack([red, green, blue], axis=-1)
+    saturation, value = saturation[..., None], value[..., None]
+    return (number(1) - saturation + saturation * pure) * value
+
+
+def adjust_contrast_v2(images: np.ndarray, contrast_factor: np.ndarray) -> np.ndarray:
+    """Distance of each pixel from its channel's mean times a factor: `[…, h, w, c]`."""
+    _check_images(images)
+    factor = _scalar("contrast_factor", contrast_factor)
+    if images.size == 0:
+        return images
+    wide = widen(images)
+    mean = wide.mean(axis=(-3, -2), keepdims=True)
+    return ((wide - mean) * factor + mean).astype(images.dtype, copy=False)
+
+
+def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    """RGB pixels `[…, h, w, 3]` with `delta` added to their hue, which is cyclic in [0, 1)."""
+
+    def shift(hsv: np.ndarray, amount: np.float32) -> None:
+        hue = hsv[..., 0] + amount
+        hsv[..., 0] = hue - np.floor(hue)
+
+    return _in_hsv(images, "delta", delta, shift)
+
+
+def adjust_saturation(images: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """RGB pixels `[…, h, w, 3]` with their saturation times `scale`, cut to [0, 1]."""
+
+    def multiply(hsv: np.ndarray, amount: np.float32) -> None:
+        hsv[..., 1] = np.clip(hsv[..., 1] * amount, 0, 1)
+
+    return _in_hsv(images, "scale", scale, multiply)
+
+
+def _in_hsv(
+    images: np.ndarray,
+    name: str,
+    amount: np.ndarray,
+    change: Callable[[np.ndarray, np.float32], None],
+) -> np.ndarray:
+    _check_images(images)
+    number = _scalar(name, amount)
+    if images.shape[-1] != 3:
+        raise InvalidArgumentError(
+            f"input must have 3 channels but instead has {images.shape[-1]} channels."
+        )
+    hsv = _rgb_to_hsv(widen(images)) if images.size else widen(images).copy()
+    change(hsv, number)
+    return _hsv_to_rgb(hsv).astype(images.dtype, copy=False)
+
+
+def _check_images(images: np.ndarray) -> None:
+    if images.ndim < 3:
+        raise InvalidArgumentError(
+            f"input must be at least 3-D, got shape{shape_text(images.shape)}"
+        )
+
+
+def _scalar(name: str, tensor: np.ndarray) -> np.float32:
+    if np.ndim(tensor):
+        raise InvalidArgumentError(f"{name} must be scalar: {shape_text(np.shape(tensor))}")
+    return np.float32(tensor)
+
+
+_SMALL = {"T": (DataType.HALF, DataType.FLOAT)}
+
+KERNELS = (
+    KernelDef("AdjustContrastv2", adjust_contrast_v2, _SMALL),
+    KernelDef("AdjustHue", adjust_hue, _SMALL),
+    KernelDef("AdjustSaturation", adjust_saturation, _SMALL),
+    KernelDef("HSVToRGB", hsv_to_rgb, {"T": FLOAT_TYPES}),
+    KernelDef("RGBToHSV", rgb_to_hsv, {"T": FLOAT_TYPES}),
+)

@@ -1,0 +1,150 @@
+"""Weighted sums of a few source positions along one axis: what every resize method comes down to.
+
+TF: tensorflow/core/util/image_resizer_state.h
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.shapes import shape_text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taps:
+    """For each output along an axis, which inputs it takes and with which weights."""
+
+    indices: np.ndarray  # int64 [outputs, taps]
+    weights: np.ndarray  # float32 [outputs, taps]
+
+    def apply(self, x: np.ndarray, axis: int) -> np.ndarray:
+        """The weighted sums of `x` (float32 or float64) along `axis`."""
+        shape = (-1, *(1,) * (x.ndim - 1 - axis))
+        total = np.take(x, self.indices[:, 0], axis) * self.weights[:, 0].reshape(shape)
+        for tap in range(1, self.indices.shape[1]):
+            weights = self.weights[:, tap].reshape(shape)
+            total += np.take(x, self.indices[:, tap], axis) * weights
+        return total
+
+    def apply_transposed(self, gradient: np.ndarray, axis: int, size: int) -> np.ndarray:
+        """The gradient for an input of `size` along `axis`."""
+        moved = np.moveaxis(gradient, axis, 0)
+        result = np.zeros((size, *moved.shape[1:]), gradient.dtype)
+        shape = (-1, *(1,) * (moved.ndim - 1))
+        for tap in range(self.indices.shape[1]):
+            part = moved * self.weights[:, tap].reshape(shape).astype(gradient.dtype)
+            np.add.at(result, self.indices[:, tap], part)
+        return np.moveaxis(result, 0, axis)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sampling:
+    """How output positions along one axis fall on the input."""
+
+    inputs: int
+    outputs: int
+    align_corners: bool = False
+    half_pixel_centers: bool = False
+
+    @property
+    def scale(self) -> np.float32:
+        """Input positions an output position."""
+        if self.align_corners and self.outputs > 1:
+            return np.float32(self.inputs - 1) / np.float32(self.outputs - 1)
+        return np.float32(self.inputs) / np.float32(self.outputs)
+
+    def positions(self) -> np.ndarray:
+        """Where each output lies on the input: float32 [outputs]."""
+        steps = np.arange(self.outputs, dtype=np.float32)
+        if self.half_pixel_centers:
+            return (steps + np.float32(0.5)) * self.scale - np.float32(0.5)
+        return steps * self.scale
+
+    def linear_taps(self) -> Taps:
+        """Linear interpolation between the two nearest inputs."""
+        positions = self.positions()
+        floor = np.floor(positions)
+        lower = np.maximum(floor, 0).astype(np.int64)
+        upper = np.minimum(np.ceil(positions), self.inputs - 1).astype(np.int64)
+        fraction = positions - floor
+        indices = np.stack([np.minimum(lower, self.inputs - 1), np.maximum(upper, 0)], axis=1)
+        return Taps(indices, np.stack([1 - fraction, fraction], axis=1))
+
+    def nearest(self) -> np.ndarray:
+        """The nearest input of each output: int64 [outputs]."""
+        steps = np.arange(self.outputs, dtype=np.float32)
+        if self.half_pixel_centers:
+            steps = steps + np.float32(0.5)
+        positions = steps * self.scale
+        # C's roundf: halves away from zero
+        rounded = np.floor(positions + np.float32(0.5)) if self.align_corners else positions
+        return np.clip(np.floor(rounded), 0, self.inputs - 1).astype(np.int64)
+
+
+def resize_samplings(
+    images: np.ndarray, size: np.ndarray, align_corners: bool, half_pixel_centers: bool
+) -> tuple[Sampling, Sampling]:
+    """Check a resize of `images` `[n, h, w, c]` to `size` (height, width): rows, columns.
+
+    TF: ImageResizerState::ValidateAndCalculateOutputSize
+    """
+    if half_pixel_centers and align_corners:
+        raise InvalidArgumentError("If half_pixel_centers is True, align_corners must be False.")
+    if images.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional{shape_text(images.shape)}")
+    height, width = check_size(size, "shape_t")
+    if images.shape[1] <= 0 or images.shape[2] <= 0:
+        raise InvalidArgumentError("input image must be of non-zero size")
+    if images.shape[3] <= 0:
+        raise InvalidArgumentError("image must have at least one channel")
+    check_allocation((images.shape[0], height, width, images.shape[3]), np.float32)
+    return (
+        Sampling(images.shape[1], height, align_corners, half_pixel_centers),
+        Sampling(images.shape[2], width, align_corners, half_pixel_centers),
+    )
+
+
+def check_size(size: np.ndarray, name: str) -> tuple[int, int]:
+    """(height, width) from an int32 vector; both positive."""
+    if np.ndim(size) != 1:
+        raise InvalidArgumentError(f"{name} must be 1-dimensional{shape_text(np.shape(size))}")
+    if np.size(size) != 2:
+        raise InvalidArgumentError(f"{name} must have two elements{shape_text(np.shape(size))}")
+    height, width = (int(each) for each in size)
+    if height <= 0 or width <= 0:
+        raise InvalidArgumentError("output dimensions must be positive")
+    return height, width
+
+
+def gradient_samplings(
+    gradient: np.ndarray,
+    original: np.ndarray,
+    align_corners: bool,
+    half_pixel_centers: bool,
+) -> tuple[Sampling, Sampling]:
+    """Check a resize's gradient against the original image: rows, columns.
+
+    TF: ImageResizerGradientState::ValidateAndCreateOutput
+    """
+    if half_pixel_centers and align_corners:
+        raise InvalidArgumentError("If half_pixel_centers is True, align_corners must be False.")
+    for name, tensor in (("input_grad", gradient), ("original_image", original)):
+        if tensor.ndim != 4:
+            raise InvalidArgumentError(f"{name} must be 4-dimensional{shape_text(tensor.shape)}")
+    if gradient.shape[0] != original.shape[0] or gradient.shape[3] != original.shape[3]:
+        raise InvalidArgumentError(
+            f"input_grad {shape_text(gradient.shape)} and original_image "
+            f"{shape_text(original.shape)} must have the same batch and channels"
+        )
+    if 0 in original.shape[1:3]:
+        raise InvalidArgumentError("original dimensions must be positive")
+    if 0 in gradient.shape[1:3]:
+        raise InvalidArgumentError("resized dimensions must be positive")
+    return (
+        Sampling(original.shape[1], gradient.shape[1], align_corners, half_pixel_centers),
+        Sampling(original.shape[2], gradient.shape[2], align_corners, half_pixel_centers),
+    )
