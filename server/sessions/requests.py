@@ -12,6 +12,7 @@ from runtime.api import (
     DirectSession,
     InternalError,
     InvalidArgumentError,
+    ResourceManager,
     RuntimeSession,
 )
 from runtime.graph.tensor_name import parse_tensor_name
@@ -46,6 +47,8 @@ class CreateRequest:
     config: pb.ConfigProto = dataclasses.field(default_factory=pb.ConfigProto)
     lease_seconds: float | None = None
     name: str = ""
+    # Shared with other sessions (the master service's rule); None: a manager of its own.
+    resources: ResourceManager | None = None
 
     def __post_init__(self) -> None:
         sources = {

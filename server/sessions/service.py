@@ -97,7 +97,10 @@ class SessionService:
         seconds = self._lease_seconds(request.lease_seconds, self._settings.default_lease_seconds)
         config = session_config(request.config, self._settings, self._pool_settings)
         options = SessionOptions(
-            config=config, files=self._files, max_graph_nodes=self._settings.max_graph_nodes
+            config=config,
+            files=self._files,
+            max_graph_nodes=self._settings.max_graph_nodes,
+            resources=request.resources,
         )
         with self._registry.place():
             made = await self._build(lambda: self._make(request, options))
