@@ -17,7 +17,7 @@ from runtime.framework.file_errors import file_error
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.tensor_bundle import index_path, shard_path
 from runtime.framework.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.tensor_bundle_writer import write_index
+from runtime.framework.tensor_bundle_writer import make_folder, write_index
 
 
 def merge_bundles(
@@ -81,13 +81,11 @@ def _add_entries(
 
 
 def _move(shards: Sequence[str], destination: str, files: FileGate) -> None:
-    folder = os.path.dirname(destination)
     targets = [shard_path(destination, i, len(shards)) for i in range(len(shards))]
     for path in (*shards, *targets):
         files.check_write(path)
+    make_folder(os.path.dirname(destination))
     try:
-        if folder:
-            os.makedirs(folder, exist_ok=True)
         for source, target in zip(shards, targets, strict=True):
             os.replace(source, target)
     except OSError as error:

@@ -53,10 +53,9 @@ class TensorBundleWriter:
         self._entries: dict[bytes, pb.BundleEntryProto] = {}
         self._offset = 0
         self._temporary = f"{self._data_path}.tempstate{uuid.uuid4().hex}"
+        make_folder(os.path.dirname(prefix))
         try:
             self._file = open(self._temporary, "wb")  # noqa: SIM115 - closed by finish or __exit__
-        except FileNotFoundError as error:
-            raise file_error(error, os.path.dirname(prefix)) from None
         except OSError as error:
             raise file_error(error, self._temporary) from None
 
@@ -133,6 +132,17 @@ class TensorBundleWriter:
             raise file_error(error, self._data_path) from None
         self._file.close()
         write_index(self._index_path, self._entries, num_shards=1)
+
+
+def make_folder(folder: str) -> None:
+    """Make the folder of a bundle unless it is there; its parent has to be."""
+    try:
+        if folder:
+            os.mkdir(folder)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise file_error(error, folder) from None
 
 
 def write_index(path: str, entries: dict[bytes, pb.BundleEntryProto], num_shards: int) -> None:

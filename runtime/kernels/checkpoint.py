@@ -65,11 +65,11 @@ def restore_v2(
     dtypes: Sequence[DataType],
 ) -> list[np.ndarray]:
     """The named tensors, or slices, of the bundle `prefix`."""
-    names, specs = _check_lists(tensor_names, shape_and_slices)
-    if len(names) != len(dtypes):
+    if np.ndim(tensor_names) == 1 and len(tensor_names) != len(dtypes):
         raise InvalidArgumentError(
-            f"Got {len(names)} tensor names, but {len(dtypes)} expected dtypes."
+            f"Got {len(tensor_names)} tensor names, but {len(dtypes)} expected dtypes."
         )
+    names, specs = _check_lists(tensor_names, shape_and_slices)
     path = _prefix(prefix)
     _check_exists(context.step.files, path)
     with TensorBundleReader(path, context.step.files) as reader:

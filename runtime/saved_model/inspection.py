@@ -60,7 +60,7 @@ def _entry_points(
     meta_graph_def: pb.MetaGraphDef,
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     """(what it is, tensors fed, tensors or nodes asked for) of everything that serving runs."""
-    for key, signature in meta_graph_def.signature_def.items():
+    for key, signature in sorted(meta_graph_def.signature_def.items()):
         outputs = _tensor_names(signature.outputs.values())
         if key not in _NOT_SERVED:
             yield f"signature {key}", _tensor_names(signature.inputs.values()), outputs

@@ -140,8 +140,11 @@ def test_finishing_twice(tmp_path: pathlib.Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: pathlib.Path) -> None:
     with pytest.raises(NotFoundError) as caught:
-        TensorBundleWriter(f"{tmp_path}/nope/x", AllowAll())
-    assert caught.value.message == f"{tmp_path}/nope; No such file or directory"
+        TensorBundleWriter(f"{tmp_path}/new/nope/x", AllowAll())
+    assert caught.value.message == f"{tmp_path}/new/nope; No such file or directory"
+    write_plain(tmp_path / "new" / "x", {"a": np.zeros(2)})  # one level is made
+    with TensorBundleReader(f"{tmp_path}/new/x", AllowAll()) as reader:
+        assert reader.names == ["a"]
 
 
 def test_the_gate_is_asked_before_anything_is_written(tmp_path: pathlib.Path) -> None:
