@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import protos as pb
@@ -265,7 +265,7 @@ class MasterService:
             ) from None
 
     @staticmethod
-    def _check_names(opened: OpenSession, feeds: Sequence[str], fetches: Sequence[str]) -> None:
+    def _check_names(opened: OpenSession, feeds: Iterable[str], fetches: Iterable[str]) -> None:
         """Unknown names in the words of TensorFlow's master."""
         for name in feeds:
             _check_name(opened, name, f"FeedInputs: unable to find feed output {name}")
