@@ -22,7 +22,7 @@ from runtime.framework.resource_manager import Resource
 
 
 class Variable(Resource):
-    """A mutable tensor with a name; ref and resource variables alike."""
+    """A mutable tensor with a name, that resource handles lead to."""
 
     type_name = "N10tensorflow3VarE"
     __slots__ = ("_array", "_exclusive", "_lock", "dtype", "generation", "name")
@@ -95,7 +95,7 @@ class Variable(Resource):
 
     def fork(self) -> Variable:
         """A variable with the same array, shared until one of the two writes."""
-        copy = Variable(self.dtype, self.name)
+        copy = type(self)(self.dtype, self.name)
         with self._lock:
             self._exclusive = False
             copy._array = self._array
@@ -107,3 +107,10 @@ class Variable(Resource):
         """Bytes of the value when no one else shares it, else 0."""
         array = self._array
         return array.nbytes if array is not None and self._exclusive else 0
+
+
+class RefVariable(Variable):
+    """A variable of VariableV2, whose output is the variable itself (TF: LegacyVar)."""
+
+    type_name = "N10tensorflow9LegacyVarE"
+    __slots__ = ()

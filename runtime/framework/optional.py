@@ -1,0 +1,21 @@
+"""Optionals: a tuple of tensors, or nothing.
+
+TF: tensorflow/core/framework/dataset.h, tensorflow/core/kernels/optional_ops_util.h
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Optional:
+    """The value of an optional variant; `components` is None when it holds nothing."""
+
+    components: tuple[Any, ...] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """An optional is a scalar tensor."""
+        return ()

@@ -1,0 +1,59 @@
+"""Shapes of which dimensions or even the rank may be unknown.
+
+TF: tensorflow/core/framework/tensor_shape.cc (PartialTensorShape)
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.shapes import shape_text
+
+PartialShape = tuple[int, ...] | None  # −1 for an unknown dimension, None for an unknown rank
+
+
+def shape_from_tensor(value: Any) -> PartialShape:
+    """The shape that a tensor describes: the scalar −1 is an unknown rank."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        if int(array) != -1:
+            raise InvalidArgumentError(
+                "The only valid scalar shape tensor is the fully unknown shape specified as -1."
+            )
+        return None
+    if array.ndim > 1:
+        raise InvalidArgumentError(f"Shape must be at most rank 1 but is rank {array.ndim}")
+    shape = tuple(array.tolist())
+    for size in shape:
+        if size < -1:
+            raise InvalidArgumentError(f"Dimension {size} must be >= -1")
+    return shape
+
+
+def is_fully_defined(shape: PartialShape) -> TypeGuard[tuple[int, ...]]:
+    """Whether rank and every dimension are known."""
+    return shape is not None and all(size >= 0 for size in shape)
+
+
+def is_compatible(one: PartialShape, other: PartialShape) -> bool:
+    """Whether some shape is an instance of both."""
+    if one is None or other is None:
+        return True
+    return len(one) == len(other) and all(
+        a == b or a < 0 or b < 0 for a, b in zip(one, other, strict=True)
+    )
+
+
+def merge(one: PartialShape, other: PartialShape) -> PartialShape:
+    """What both say together; InvalidArgumentError when they contradict each other."""
+    if not is_compatible(one, other):
+        raise InvalidArgumentError(
+            "PartialTensorShape: Incompatible shapes during merge: "
+            f"{shape_text(one)} vs. {shape_text(other)}"
+        )
+    if one is None or other is None:
+        return one if other is None else other
+    return tuple(max(a, b) for a, b in zip(one, other, strict=True))
