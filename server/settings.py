@@ -41,6 +41,7 @@ class RestSettings(_Section):
     strict_tensorflow_serving: bool = False
     drain_seconds: float = Field(default=30, ge=0)
     access_log: bool = False
+    cors: bool = False
 
 
 class GrpcSettings(_Section):
@@ -59,6 +60,15 @@ class ModelSettings(_Section):
     latest_versions: int = Field(default=1, ge=1)
     specific_versions: tuple[int, ...] = ()
     version_labels: Mapping[str, int] = Field(default_factory=dict)
+
+
+class ModelLoadingSettings(_Section):
+    """How served models are loaded."""
+
+    max_retries: int = Field(default=5, ge=0)
+    retry_seconds: float = Field(default=60, ge=0)
+    allow_labels_for_unavailable: bool = False
+    warmup: bool = True
 
 
 class ThreadPoolSettings(_Section):
@@ -110,6 +120,7 @@ class Settings(BaseSettings):
     models: tuple[ModelSettings, ...] = ()
     model_config_file: str | None = None
     model_poll_seconds: float = 1
+    model_loading: ModelLoadingSettings = ModelLoadingSettings()
     thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS
     priorities: Mapping[str, str] = Field(
         default_factory=lambda: {"normal": "online", "low": "background"}
