@@ -28,6 +28,8 @@ def merge_bundles(
     Raises InvalidArgumentError when a bundle is missing (any, or with `allow_missing` all of
     them) or a tensor occurs in two bundles without being partitioned.
     """
+    files.check_write(index_path(destination))
+    make_folder(os.path.dirname(destination))
     entries: dict[bytes, pb.BundleEntryProto] = {}
     shards: list[str] = []
     found = []
@@ -49,7 +51,6 @@ def merge_bundles(
             _add_entries(entries, reader, len(shards), prefix)
             shards += [shard_path(prefix, i, reader.num_shards) for i in range(reader.num_shards)]
     _move(shards, destination, files)
-    files.check_write(index_path(destination))
     write_index(index_path(destination), entries, len(shards))
     for prefix in found:
         files.check_write(index_path(prefix))
@@ -84,7 +85,6 @@ def _move(shards: Sequence[str], destination: str, files: FileGate) -> None:
     targets = [shard_path(destination, i, len(shards)) for i in range(len(shards))]
     for path in (*shards, *targets):
         files.check_write(path)
-    make_folder(os.path.dirname(destination))
     try:
         for source, target in zip(shards, targets, strict=True):
             os.replace(source, target)
