@@ -159,6 +159,12 @@ def case(op: str, *inputs: Any, name: str = "", **options: Any) -> Case:
     return Case(name or f"{op}_{count}", graph.graph_def, (step,), **fields)
 
 
+def from_producer(version: int, made: Case) -> Case:
+    """The case as an old graph: ops that were removed since are refused in a new one."""
+    made.graph.versions.producer = version
+    return made
+
+
 def _list_arguments(op: str) -> list[bool]:
     arguments = op_def_registry.look_up(op).input_arg
     return [bool(argument.number_attr or argument.type_list_attr) for argument in arguments]

@@ -1,0 +1,192 @@
+"""Floats rounded as an 8-bit (2 to 16) network would see them, and the gradients of that.
+
+TF: tensorflow/core/kernels/fake_quant_ops{.cc,_functor.h}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+
+ONE, HALF = np.float32(1), np.float32(0.5)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NudgedRange:
+    """A range moved a little, so that zero is one of its steps."""
+
+    low: np.ndarray
+    high: np.ndarray
+    scale: np.ndarray
+
+    def apply(self, value: np.ndarray) -> np.ndarray:
+        """`value` clamped and rounded to the steps of the range."""
+        inverse = ONE / self.scale
+        zero = np.floor(-self.low * inverse + HALF)
+        shifted = np.maximum(np.minimum(value, self.high), self.low) - self.low
+        return np.floor(shifted * inverse - zero + HALF) * self.scale
+
+    def inside(self, value: np.ndarray) -> np.ndarray:
+        """Which elements need no clamping."""
+        return (value >= self.low) & (value <= self.high)
+
+
+def _nudge(low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool) -> NudgedRange:
+    lowest, highest = np.float32(1 if narrow_range else 0), np.float32((1 << num_bits) - 1)
+    scale = (high - low) / (highest - lowest)
+    zero = lowest - low / scale
+    nudged = np.where(
+        zero < lowest, lowest, np.where(zero > highest, highest, np.floor(zero + HALF))
+    )
+    nudged = nudged.astype(np.float32)
+    return NudgedRange((lowest - nudged) * scale, (highest - nudged) * scale, np.asarray(scale))
+
+
+def fake_quant_args(
+    value: np.ndarray, *, min: float, max: float, num_bits: int, narrow_range: bool
+) -> np.ndarray:
+    """FakeQuantWithMinMaxArgs: the range as attributes."""
+    return _args_range(min, max, num_bits, narrow_range).apply(value)
+
+
+def fake_quant_args_gradient(
+    gradients: np.ndarray,
+    value: np.ndarray,
+    *,
+    min: float,
+    max: float,
+    num_bits: int,
+    narrow_range: bool,
+) -> np.ndarray:
+    """FakeQuantWithMinMaxArgsGradient: the gradient where the input was not clamped."""
+    _check_same_size(gradients, value)
+    nudged = _args_range(min, max, num_bits, narrow_range)
+    return np.where(nudged.inside(value), gradients, np.float32(0))
+
+
+def _args_range(low: float, high: float, num_bits: int, narrow_range: bool) -> NudgedRange:
+    _check_bits(num_bits)
+    if low >= high:
+        raise InvalidArgumentError(f"min has to be smaller than max, was: {low:g} >= {high:g}")
+    return _nudge(np.array(low, np.float32), np.array(high, np.float32), num_bits, narrow_range)
+
+
+def _check_bits(num_bits: int) -> None:
+    if not 2 <= num_bits <= 16:
+        raise InvalidArgumentError(f"num_bits must be between 2 and 16, inclusive, was: {num_bits}")
+
+
+def _check_same_size(gradients: np.ndarray, value: np.ndarray) -> None:
+    if gradients.shape != value.shape:
+        raise InvalidArgumentError("gradient and input must be the same size")
+
+
+def fake_quant_vars(
+    value: np.ndarray, low: np.ndarray, high: np.ndarray, *, num_bits: int, narrow_range: bool
+) -> np.ndarray:
+    """FakeQuantWithMinMaxVars: the range as scalars; 0 to 0 gives zeros."""
+    _check_bits(num_bits)
+    for name, given in (("min", low), ("max", high)):
+        if given.ndim:
+            raise InvalidArgumentError(f"`{name}` must be rank 0 but is rank {given.ndim}")
+    return _with_variables(value, low, high, num_bits, narrow_range)
+
+
+def fake_quant_per_channel(
+    value: np.ndarray, low: np.ndarray, high: np.ndarray, *, num_bits: int, narrow_range: bool
+) -> np.ndarray:
+    """FakeQuantWithMinMaxVarsPerChannel: a range for each index of the last dimension."""
+    _check_bits(num_bits)
+    _check_channels(value, low, high)
+    return _with_variables(value, low, high, num_bits, narrow_range)
+
+
+def _check_channels(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    for name, given in (("min", low), ("max", high)):
+        if given.ndim != 1:
+            raise InvalidArgumentError(f"`{name}` must be rank 1 but is rank {given.ndim}")
+        if not value.ndim or given.shape != value.shape[-1:]:
+            raise InvalidArgumentError(
+                f"{name} has incorrect size, expected "
+                f"{value.shape[-1] if value.ndim else shape_text(value.shape)} was {given.size}"
+            )
+
+
+def _with_variables(
+    value: np.ndarray, low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool
+) -> np.ndarray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rounded = _nudge(low, high, num_bits, narrow_range).apply(value)
+    return np.where((low == 0) & (high == 0), np.float32(0), rounded)
+
+
+def fake_quant_vars_gradient(
+    gradients: np.ndarray,
+    value: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    *,
+    num_bits: int,
+    narrow_range: bool,
+) -> tuple[np.ndarray, ...]:
+    """FakeQuantWithMinMaxVarsGradient: by the input, the minimum and the maximum."""
+    _check_bits(num_bits)
+    _check_same_size(gradients, value)
+    for name, given in (("min", low), ("max", high)):
+        if given.ndim:
+            raise InvalidArgumentError(f"`{name}` must be rank 0 but is rank {given.ndim}")
+    return _gradients(gradients, value, low, high, num_bits, narrow_range, None)
+
+
+def fake_quant_per_channel_gradient(
+    gradients: np.ndarray,
+    value: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    *,
+    num_bits: int,
+    narrow_range: bool,
+) -> tuple[np.ndarray, ...]:
+    """FakeQuantWithMinMaxVarsPerChannelGradient: by the input and each channel's range."""
+    _check_bits(num_bits)
+    _check_same_size(gradients, value)
+    _check_channels(value, low, high)
+    others = tuple(range(value.ndim - 1))
+    return _gradients(gradients, value, low, high, num_bits, narrow_range, others)
+
+
+def _gradients(
+    gradients: np.ndarray,
+    value: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    num_bits: int,
+    narrow_range: bool,
+    summed: tuple[int, ...] | None,
+) -> tuple[np.ndarray, ...]:
+    zero = np.float32(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        nudged = _nudge(low, high, num_bits, narrow_range)
+        flat = (low == 0) & (high == 0)  # the op gives zeros: all of the gradient passes
+        inside = nudged.inside(value) | flat
+        below, above = (value < nudged.low) & ~flat, (value > nudged.high) & ~flat
+    return (
+        np.where(inside, gradients, zero),
+        np.asarray(np.sum(np.where(below, gradients, zero), summed, dtype=np.float32)),
+        np.asarray(np.sum(np.where(above, gradients, zero), summed, dtype=np.float32)),
+    )
+
+
+KERNELS = (
+    KernelDef("FakeQuantWithMinMaxArgs", fake_quant_args),
+    KernelDef("FakeQuantWithMinMaxArgsGradient", fake_quant_args_gradient),
+    KernelDef("FakeQuantWithMinMaxVars", fake_quant_vars),
+    KernelDef("FakeQuantWithMinMaxVarsGradient", fake_quant_vars_gradient),
+    KernelDef("FakeQuantWithMinMaxVarsPerChannel", fake_quant_per_channel),
+    KernelDef("FakeQuantWithMinMaxVarsPerChannelGradient", fake_quant_per_channel_gradient),
+)

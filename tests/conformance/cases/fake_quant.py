@@ -1,0 +1,56 @@
+"""FakeQuant ops and their gradients."""
+
+import numpy as np
+
+from tests.conformance.case import case
+
+VALUES = np.float32([[-7, -1.5, -0.51, 0, 0.2], [0.5, 1.49, 2.5, 6.1, 9]])
+SLOPES = np.arange(1, 11, dtype=np.float32).reshape(2, 5)
+RANGES = ((-6.0, 6.0), (0.0, 6.0), (-0.3, 2.7), (1.0, 5.0), (-5.0, -1.0))
+WIDTHS = ((8, False), (4, True), (16, False))
+LOWS, HIGHS = np.float32([-6, -1, 0, 0, 1]), np.float32([6, 2, 1, 0, 5])
+
+CASES = (
+    *(
+        case("FakeQuantWithMinMaxArgs", VALUES, min=low, max=high, num_bits=bits,
+             narrow_range=narrow)
+        for low, high in RANGES
+        for bits, narrow in WIDTHS
+    ),
+    *(
+        case("FakeQuantWithMinMaxArgsGradient", SLOPES, VALUES, min=low, max=high, num_bits=bits,
+             narrow_range=narrow)
+        for low, high in RANGES
+        for bits, narrow in WIDTHS
+    ),
+    *(
+        case("FakeQuantWithMinMaxVars", VALUES, low, high, num_bits=bits, narrow_range=narrow,
+             message=True)
+        for low, high in (*RANGES, (0.0, 0.0), (np.float32([-1]), 1.0))
+        for bits, narrow in WIDTHS
+    ),
+    *(
+        case("FakeQuantWithMinMaxVarsGradient", SLOPES, VALUES, low, high, num_bits=bits,
+             narrow_range=narrow, message=True)
+        for low, high in (*RANGES, (0.0, 0.0), (np.float32([-1]), 1.0))
+        for bits, narrow in WIDTHS
+    ),
+    *(
+        case("FakeQuantWithMinMaxVarsPerChannel", value, low, high, num_bits=bits,
+             narrow_range=narrow, message=True)
+        for value, low, high in (
+            (VALUES, LOWS, HIGHS), (VALUES[0], LOWS, HIGHS), (VALUES[:, None, None], LOWS, HIGHS),
+            (VALUES, LOWS[:3], HIGHS), (VALUES, 0.0, HIGHS),
+        )
+        for bits, narrow in WIDTHS
+    ),
+    *(
+        case("FakeQuantWithMinMaxVarsPerChannelGradient", slopes, value, low, high, num_bits=bits,
+             narrow_range=narrow, message=True)
+        for slopes, value, low, high in (
+            (SLOPES, VALUES, LOWS, HIGHS), (SLOPES[0], VALUES[0], LOWS, HIGHS),
+            (SLOPES[:, :2], VALUES, LOWS, HIGHS), (SLOPES, VALUES, LOWS[:3], HIGHS),
+        )
+        for bits, narrow in WIDTHS
+    ),
+)  # fmt: skip
