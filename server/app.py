@@ -16,16 +16,21 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 
 from runtime.api import OpError, set_tensor_limit
+from server.codec.serving_json_writer import NonFinite
 from server.errors import handle_error
 from server.lifecycle import Lifecycle
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
+from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
 from server.models.model_config import from_settings, read_model_config_file
 from server.models.poller import ModelPoller
 from server.models.saved_model_loading import SavedModelLoading
+from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
 from server.priorities import Priorities
+from server.rest.models import ModelsApi, ModelsOptions
+from server.rest.models import routes as models_routes
 from server.rest.openapi import document_plain_routes
 from server.rest.operations import operations_router
 from server.rest.session_docs import STEP_DOCS
@@ -33,7 +38,7 @@ from server.rest.session_steps import SessionSteps
 from server.rest.sessions import SessionResource, session_router, step_routes
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
-from server.settings import Settings
+from server.settings import RestSettings, Settings
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Services:
     metrics: Metrics
     lifecycle: Lifecycle
     models: ModelManager
+    inference: InferenceService
     sessions: SessionService
 
 
@@ -63,18 +69,25 @@ def make_services(settings: Settings) -> Services:
     )
     models = ModelManager(configured, SavedModelLoading(settings).load, priorities.load_pool)
     sessions = SessionService(settings, priorities, metrics, open_model=ModelSessions(models).open)
-    return Services(settings, priorities, metrics, Lifecycle(), models, sessions)
+    serving_metrics = ServingMetrics()
+    metrics.registry.register(serving_metrics)
+    inference = InferenceService(models, priorities, serving_metrics)
+    return Services(settings, priorities, metrics, Lifecycle(), models, inference, sessions)
 
 
 def create_app(services: Services) -> FastAPI:
     """The ASGI application of one server."""
     settings = services.settings
+    models_route, malformed_route = models_routes(
+        ModelsApi(services.inference, models_options(settings.rest))
+    )
     app = FastAPI(
         title="Runstep",
         version=package_version(),
         summary="TensorFlow graphs over HTTP, without TensorFlow",
         lifespan=lambda _: lifespan(services),
-        routes=[*step_routes(SessionSteps(services.sessions, settings))],
+        # Routes are tried in this order: those of the hot paths come first.
+        routes=[models_route, *step_routes(SessionSteps(services.sessions, settings))],
     )
     app.include_router(session_router(SessionResource(services.sessions)))
     app.include_router(
@@ -85,6 +98,7 @@ def create_app(services: Services) -> FastAPI:
             services.models.not_ready,
         )
     )
+    app.router.routes.append(malformed_route)
     for kind in (OpError, HTTPException):
         app.add_exception_handler(kind, handle_error)
     app.add_middleware(
@@ -96,6 +110,16 @@ def create_app(services: Services) -> FastAPI:
     )
     document_plain_routes(app, STEP_DOCS)
     return app
+
+
+def models_options(rest: RestSettings) -> ModelsOptions:
+    """Settings of `/v1/models`, which writes bare NaN tokens where sessions write strings."""
+    return ModelsOptions(
+        timeout_ms=rest.timeout_ms,
+        max_body_bytes=rest.max_body_bytes,
+        strict=rest.strict_tensorflow_serving,
+        non_finite=NonFinite.TOKEN if rest.non_finite == "string" else NonFinite(rest.non_finite),
+    )
 
 
 @contextlib.asynccontextmanager
