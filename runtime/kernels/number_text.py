@@ -13,8 +13,11 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import COMPLEX, DataType
+from runtime.framework.number_parsing import parse_number
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import string_tensor
+from runtime.framework.string_tensor import items_of
+from runtime.framework.string_tensor import string_tensor as as_string_tensor
+from runtime.framework.tensor_text import readable
 
 _FILLS = ("", " ", "+", "-", "0", "#")
 
@@ -49,7 +52,7 @@ def as_string(
         written = [one(item) for item in items] if T not in COMPLEX else [
             b"(" + one(item.real) + b"," + one(item.imag) + b")" for item in items
         ]  # fmt: skip
-    return string_tensor(written, np.shape(input))
+    return as_string_tensor(written, np.shape(input))
 
 
 def _real_writer(padding: str, rest: str) -> Callable[[float], bytes]:
@@ -85,4 +88,22 @@ def _check_format(
         raise InvalidArgumentError("Cannot select both scientific and shortest notation")
 
 
-KERNELS = (KernelDef("AsString", as_string),)
+def string_to_number(string_tensor: Any, *, out_type: DataType) -> np.ndarray:
+    """The number that every element writes; InvalidArgumentError where it writes none."""
+    items = items_of(string_tensor)
+    numbers = np.empty(len(items), out_type.numpy)
+    with np.errstate(over="ignore"):  # 1e39 is infinity in float32
+        for index, text in enumerate(items):
+            try:
+                numbers[index] = parse_number(text, out_type)
+            except (ValueError, OverflowError):
+                raise InvalidArgumentError(
+                    f"StringToNumberOp could not correctly convert string: {readable(text)}"
+                ) from None
+    return numbers.reshape(np.shape(np.asarray(string_tensor, object)))
+
+
+KERNELS = (
+    KernelDef("AsString", as_string),
+    KernelDef("StringToNumber", string_to_number),
+)

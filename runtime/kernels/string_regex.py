@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import re2  # type: ignore[import-untyped] # it has none
+import re2
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes

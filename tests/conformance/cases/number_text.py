@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+from runtime.framework.dtypes import DataType
 from tests.conformance.case import case
 
 REALS = np.array([1.5, -2e10, 1e-9, np.nan, -np.nan, np.inf, -np.inf, -0.0, 1.1])
@@ -39,6 +40,27 @@ FORMATS: list[dict[str, object]] = [
     *({"width": 8, "fill": fill} for fill in ("0", "-", "+", " ", "x", "ab")),
 ]
 
+TEXTS = [
+    *("1", "-3", " 4 ", "1.5", "1e3", "0x10", "inf", "-Infinity", "nan", "", "abc", "1 2", "+5"),
+    *("99999999999999999999", "2147483648", "1_000", "1e400", "1e-400", "-0", "1.", "٣", "-1"),
+    *(".5", "0x1p3", "infinit", "1e", "\t7\n", "1e39", "0.1", "--1", "+", "0x", "3.4028236e38"),
+]
+NUMBERS = (
+    DataType.FLOAT,
+    DataType.DOUBLE,
+    DataType.INT32,
+    DataType.INT64,
+    DataType.UINT32,
+    DataType.UINT64,
+)
+
 CASES = (
+    *(
+        case("StringToNumber", text, out_type=number, message=True)
+        for number in NUMBERS
+        for text in TEXTS
+    ),
+    case("StringToNumber", [["1", "2"], ["3", "4"]]),
+    case("StringToNumber", np.empty((0, 2), object), out_type=DataType.INT64),
     *(case("AsString", value, message=True, **options) for options in FORMATS for value in VALUES),
 )

@@ -1,0 +1,98 @@
+"""Substr and StringLength, in bytes or in UTF-8 characters.
+
+A character begins at every byte that does not continue one, valid UTF-8 or not, and for Substr
+at the first byte.
+
+TF: tensorflow/core/kernels/substr_op.cc, string_length_op.cc
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.string_tensor import as_strings, items_of, show_shape, string_tensor
+from runtime.framework.tensor_text import readable
+
+_CONTINUATION = bytes(range(0x80, 0xC0))
+_MAX_BROADCAST_RANK = 2
+
+
+def string_length(input: Any, *, unit: str) -> np.ndarray:
+    """Length of every element in bytes (`BYTE`) or characters (`UTF8_CHAR`)."""
+    items = items_of(input)
+    if unit == "UTF8_CHAR":
+        items = [item.translate(None, _CONTINUATION) for item in items]
+    lengths = np.fromiter(map(len, items), np.int32, len(items))
+    return lengths.reshape(as_strings(input).shape)
+
+
+def substr(input: Any, pos: Any, len: Any, *, unit: str) -> np.ndarray:
+    """`len` bytes or characters from `pos` on; a negative position counts from the end."""
+    strings, positions, lengths = as_strings(input), np.asarray(pos), np.asarray(len)
+    if positions.shape != lengths.shape:
+        raise InvalidArgumentError(
+            "pos and len should have the same shape, got: "
+            f"{show_shape(positions.shape)} vs. {show_shape(lengths.shape)}"
+        )
+    shape = _result_shape(strings.shape, positions.shape)
+    cut = _CUTTERS[unit]
+    triples = zip(
+        *(np.broadcast_to(each, shape).ravel().tolist() for each in (strings, positions, lengths)),
+        strict=True,
+    )
+    return string_tensor(itertools.starmap(cut, _numbered(triples)), shape)
+
+
+def _numbered(triples: Any) -> Any:
+    return ((index, *triple) for index, triple in enumerate(triples))
+
+
+def _result_shape(strings: tuple[int, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
+    if strings == positions or not positions:
+        return strings
+    try:
+        shape = np.broadcast_shapes(strings, positions)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"Incompatible shapes: {show_shape(strings)} vs. {show_shape(positions)}"
+        ) from None
+    if len(shape) > _MAX_BROADCAST_RANK:
+        raise UnimplementedError(f"Substr broadcast not implemented for {len(shape)} dimensions")
+    return shape
+
+
+def _bytes_of(index: int, text: bytes, position: int, length: int) -> bytes:
+    if not -len(text) <= position <= len(text):
+        raise InvalidArgumentError(
+            f"pos {position} out of range for string b'{readable(text)}' at index {index}"
+        )
+    start = position if position >= 0 else len(text) + position
+    # A negative length is a huge one here, but nothing in characters: TensorFlow's own difference.
+    return text[start:] if length < 0 else text[start : start + length]
+
+
+def _characters_of(index: int, text: bytes, position: int, length: int) -> bytes:
+    starts = [at for at, byte in enumerate(text) if not at or byte & 0xC0 != 0x80]
+    count = len(starts)
+    if not -count <= position <= count:
+        raise InvalidArgumentError(f"pos {position} out of range for string at index {index}")
+    first = position if position >= 0 else count + position
+    starts.append(len(text))
+    return text[starts[first] : starts[min(first + max(length, 0), count)]]
+
+
+_CUTTERS: dict[str, Callable[[int, bytes, int, int], bytes]] = {
+    "BYTE": _bytes_of,
+    "UTF8_CHAR": _characters_of,
+}
+
+KERNELS = (
+    KernelDef("StringLength", string_length),
+    KernelDef("Substr", substr),
+)

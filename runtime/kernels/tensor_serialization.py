@@ -1,0 +1,50 @@
+"""Tensors as serialized TensorProtos.
+
+TF: tensorflow/core/kernels/parse_tensor_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import tensor_limit
+from runtime.framework.dtypes import DataType, from_number
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.string_tensor import as_strings, scalar_string, show_shape, string_tensor
+from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+
+
+def parse_tensor(serialized: Any, *, out_type: DataType) -> np.ndarray:
+    """The tensor of a serialized TensorProto."""
+    serialized = as_strings(serialized)
+    if serialized.ndim:
+        raise InvalidArgumentError(
+            f"Expected `serialized` to be a scalar, got shape: {show_shape(serialized.shape)}"
+        )
+    try:
+        proto = pb.TensorProto.FromString(scalar_string(serialized))
+    except DecodeError:
+        raise InvalidArgumentError("Could not parse `serialized` as TensorProto") from None
+    found, _ = from_number(proto.dtype)
+    if found is not out_type:
+        raise InvalidArgumentError(
+            f"Type mismatch between parsed tensor ({found.tf_name}) and dtype ({out_type.tf_name})"
+        )
+    return tensor_from_proto(proto, tensor_limit())
+
+
+def serialize_tensor(tensor: Any, *, T: DataType) -> np.ndarray:  # noqa: N803
+    """A serialized TensorProto of the tensor."""
+    proto = tensor_to_proto(np.asarray(tensor, T.numpy), T)
+    return string_tensor([proto.SerializeToString(deterministic=True)], ())
+
+
+KERNELS = (
+    KernelDef("ParseTensor", parse_tensor),
+    KernelDef("SerializeTensor", serialize_tensor),
+)
