@@ -132,12 +132,12 @@ def _scalar(name: str, tensor: np.ndarray) -> np.float32:
     return np.float32(tensor)
 
 
-_SMALL = {"T": (DataType.HALF, DataType.FLOAT)}
+_FLOAT = {"T": (DataType.FLOAT,)}
 
 KERNELS = (
-    KernelDef("AdjustContrastv2", adjust_contrast_v2, _SMALL),
-    KernelDef("AdjustHue", adjust_hue, _SMALL),
-    KernelDef("AdjustSaturation", adjust_saturation, _SMALL),
+    KernelDef("AdjustContrastv2", adjust_contrast_v2, _FLOAT),
+    KernelDef("AdjustHue", adjust_hue, _FLOAT),
+    KernelDef("AdjustSaturation", adjust_saturation, _FLOAT),
     KernelDef("HSVToRGB", hsv_to_rgb, {"T": FLOAT_TYPES}),
     KernelDef("RGBToHSV", rgb_to_hsv, {"T": FLOAT_TYPES}),
 )

@@ -26,6 +26,10 @@ CORNERS = {"align_corners": True, "half_pixel_centers": False}
 CENTERS = {"align_corners": False, "half_pixel_centers": True}
 
 
+def normal(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
 def resize(op: str, x: np.ndarray, size: Any, attrs: dict[str, Any], **options: Any) -> Case:
     if op == "ResizeArea":
         attrs = {"align_corners": attrs["align_corners"]}

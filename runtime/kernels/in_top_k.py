@@ -1,0 +1,47 @@
+"""Whether the target class is among the k best predictions.
+
+TF: tensorflow/core/kernels/in_topk_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+
+
+def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndarray:
+    """`[batch]` bool: fewer than `k` classes of a row `[batch, classes]` beat its target."""
+    if predictions.ndim != 2:
+        raise InvalidArgumentError("predictions must be 2-dimensional")
+    if targets.ndim != 1:
+        raise InvalidArgumentError("targets must be 1-dimensional")
+    rows, classes = predictions.shape
+    if rows != targets.shape[0]:
+        raise InvalidArgumentError(
+            f"First dimension of predictions {rows} must match length of targets {targets.shape[0]}"
+        )
+    known = (targets >= 0) & (targets < classes)
+    if classes == 0:
+        return known
+    chosen = np.where(known, targets, 0)
+    own = predictions[np.arange(rows), chosen]
+    better = (predictions > own[:, None]).sum(axis=1)
+    return known & np.isfinite(predictions).all(axis=1) & (better < k)
+
+
+def in_top_k_v2(predictions: np.ndarray, targets: np.ndarray, k: Any) -> np.ndarray:
+    """InTopK with `k` as a tensor."""
+    if np.ndim(k):
+        raise InvalidArgumentError(f"k must be 0-D, got shape {shape_text(np.shape(k))}")
+    return in_top_k(predictions, targets, k=int(k))
+
+
+KERNELS = (
+    KernelDef("InTopK", in_top_k),
+    KernelDef("InTopKV2", in_top_k_v2),
+)
