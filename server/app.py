@@ -23,14 +23,14 @@ from server.metrics import Metrics
 from server.middleware import RequestMiddleware
 from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
+from server.models.manager_options import manager_options
 from server.models.model_config import from_settings, read_model_config_file
 from server.models.poller import ModelPoller
 from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
 from server.priorities import Priorities
-from server.rest.models import ModelsApi, ModelsOptions
-from server.rest.models import routes as models_routes
+from server.rest.models import MalformedRoute, ModelsApi, ModelsFront, ModelsOptions
 from server.rest.openapi import document_plain_routes
 from server.rest.operations import operations_router
 from server.rest.session_docs import STEP_DOCS
@@ -67,7 +67,12 @@ def make_services(settings: Settings) -> Services:
         if settings.model_config_file is None
         else read_model_config_file(Path(settings.model_config_file))
     )
-    models = ModelManager(configured, SavedModelLoading(settings).load, priorities.load_pool)
+    models = ModelManager(
+        configured,
+        SavedModelLoading(settings).load,
+        priorities.load_pool,
+        manager_options(settings.model_loading),
+    )
     sessions = SessionService(settings, priorities, metrics, open_model=ModelSessions(models).open)
     serving_metrics = ServingMetrics()
     metrics.registry.register(serving_metrics)
@@ -78,16 +83,14 @@ def make_services(settings: Settings) -> Services:
 def create_app(services: Services) -> FastAPI:
     """The ASGI application of one server."""
     settings = services.settings
-    models_route, malformed_route = models_routes(
-        ModelsApi(services.inference, models_options(settings.rest))
-    )
+    models_api = ModelsApi(services.inference, models_options(settings.rest))
     app = FastAPI(
         title="Runstep",
         version=package_version(),
         summary="TensorFlow graphs over HTTP, without TensorFlow",
         lifespan=lambda _: lifespan(services),
         # Routes are tried in this order: those of the hot paths come first.
-        routes=[models_route, *step_routes(SessionSteps(services.sessions, settings))],
+        routes=[*step_routes(SessionSteps(services.sessions, settings))],
     )
     app.include_router(session_router(SessionResource(services.sessions)))
     app.include_router(
@@ -98,9 +101,10 @@ def create_app(services: Services) -> FastAPI:
             services.models.not_ready,
         )
     )
-    app.router.routes.append(malformed_route)
+    app.router.routes.append(MalformedRoute(models_api))
     for kind in (OpError, HTTPException):
         app.add_exception_handler(kind, handle_error)
+    app.add_middleware(ModelsFront, api=models_api)
     app.add_middleware(
         RequestMiddleware,
         lifecycle=services.lifecycle,
@@ -118,6 +122,7 @@ def models_options(rest: RestSettings) -> ModelsOptions:
         timeout_ms=rest.timeout_ms,
         max_body_bytes=rest.max_body_bytes,
         strict=rest.strict_tensorflow_serving,
+        cors=rest.cors,
         non_finite=NonFinite.TOKEN if rest.non_finite == "string" else NonFinite(rest.non_finite),
     )
 

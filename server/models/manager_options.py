@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from server.models.model_version import SavedModelBundle
+from server.settings import ModelLoadingSettings
 
 Loader = Callable[[str, int, Path], SavedModelBundle]  # (model, version, its folder)
 
@@ -30,3 +31,10 @@ class ManagerOptions:
     max_load_retries: int = 5
     load_retry_seconds: float = 60
     allow_labels_for_unavailable: bool = False
+
+
+def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
+    """The options that the settings ask for."""
+    return ManagerOptions(
+        settings.max_retries, settings.retry_seconds, settings.allow_labels_for_unavailable
+    )

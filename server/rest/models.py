@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runtime.api import CancellationManager, Code, InvalidArgumentError, OpError
 from server.codec.pretty_json import PrettyWriter
@@ -86,28 +86,39 @@ class _Call:
     receive: Receive
 
 
-class ModelsRoute(BaseRoute):
-    """Sends every URL that matches `pattern` to the API, whatever the method."""
+class ModelsFront:
+    """Middleware that answers the models' URLs itself and hands on everything else.
 
-    def __init__(self, app: ModelsApi, pattern: re.Pattern[str], name: str) -> None:
-        self.app = app
-        self.name = name
-        self._pattern = pattern
+    In front of the router, since what stands around that takes as long as a small prediction.
+    """
+
+    def __init__(self, app: ASGIApp, api: ModelsApi) -> None:
+        self._app = app
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        is_ours = scope["type"] == "http" and _V1_MODELS.match(scope["path"])
+        await (self._api if is_ours else self._app)(scope, receive, send)
+
+
+class MalformedRoute(BaseRoute):
+    """The route behind all others: what is left below `/v1`, whatever the method."""
+
+    name = "malformed"
+
+    def __init__(self, api: ModelsApi) -> None:
+        self._api = api
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Full for URLs of the API; there is nothing partial about a malformed request."""
-        if scope["type"] == "http" and self._pattern.match(scope["path"]):
-            return Match.FULL, {"endpoint": self.app}
+        """Full for `/v1/…`: such a request is malformed, not a path that does not exist."""
+        if scope["type"] == "http" and _V1.match(scope["path"]):
+            return Match.FULL, {"endpoint": self._api}
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
-        await self.app(scope, receive, send)
-
-
-def routes(api: ModelsApi) -> tuple[BaseRoute, BaseRoute]:
-    """The route to put first (the models' URLs) and the one to put last (the rest of `/v1`)."""
-    return ModelsRoute(api, _V1_MODELS, "models"), ModelsRoute(api, _V1, "malformed")
+        await self._api(scope, receive, send)
 
 
 class ModelsApi:
@@ -134,6 +145,7 @@ class ModelsApi:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        scope["endpoint"] = self
         try:
             if scope["method"] == "OPTIONS":
                 status, content = _preflight(dict(scope["headers"])), b""

@@ -27,7 +27,7 @@ from server.models.model_config import ModelConfig
 from server.models.serving_metrics import ServingMetrics
 from server.models.version_policy import AllVersions
 from server.priorities import Priorities
-from server.rest.models import ModelsApi, ModelsOptions, routes
+from server.rest.models import MalformedRoute, ModelsApi, ModelsFront, ModelsOptions
 from server.settings import Settings
 from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
 
@@ -46,8 +46,8 @@ class Server:
         self.metrics = ServingMetrics()
         priorities = Priorities(Settings())
         service = InferenceService(self.manager, priorities, self.metrics)
-        first, last = routes(ModelsApi(service, ModelsOptions(**options)))
-        self.app = Starlette(routes=[first, last])
+        api = ModelsApi(service, ModelsOptions(**options))
+        self.app = ModelsFront(Starlette(routes=[MalformedRoute(api)]), api)
 
     @property
     def requests(self) -> list[RunRequest]:
