@@ -46,7 +46,8 @@ class DataflowExecutor(Executor):
     may_block = True
 
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
-        self.graph = DataflowGraph(graph, kernels)
+        super().__init__(graph)
+        self.items = DataflowGraph(graph, kernels)
 
     def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
         """Run in this thread alone; it takes what deferred kernels go on with until the end."""
@@ -67,7 +68,7 @@ class DataflowExecutor(Executor):
 
     def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
         """Run in this thread until nothing is ready; deferred kernels go on where they end."""
-        DataflowRun(self.graph, step, arguments, done).start()
+        DataflowRun(self.items, step, arguments, done).start()
 
 
 class DataflowRun:

@@ -74,6 +74,7 @@ class DataflowGraph:
             by_node[node].fetches.append((output, position))
         self.fetch_count = len(graph.fetches)
         self.roots = [item for item in self.items if not item.input_count + item.control_count]
+        _check_frames(self.items)
         # Enter nodes of a frame: how many inputs its first iteration gets from outside.
         self.enters: dict[str, int] = {}
         for item in self.items:
@@ -118,6 +119,38 @@ class DataflowGraph:
             item.needs_context, item.is_expensive = kernel.needs_context, kernel.expensive
         except OpError as error:
             item.error = error
+
+
+def _check_frames(items: Sequence[Item]) -> None:
+    """Refuse a node whose inputs belong to different frames.
+
+    TF: tensorflow/core/graph/control_flow.cc (BuildControlFlowInfo)
+    """
+    # The frame that an item's outputs are in, as the chain of frame names from the root.
+    frames: dict[int, tuple[str, ...]] = {}
+    pending = [item for item in items if not item.input_count + item.control_count]
+    for item in pending:
+        frames[item.index] = _frame_after(item, ())
+    while pending:
+        item = pending.pop()
+        frame = frames[item.index]
+        for reader in [each for _, each, _ in item.data_edges] + item.control_edges:
+            known = frames.get(reader.index)
+            expected = _frame_after(reader, frame)
+            if known is None:
+                frames[reader.index] = expected
+                pending.append(reader)
+            elif known != expected:
+                raise InvalidArgumentError(
+                    f"{{{{node {reader.node.name}}}}} has inputs from different frames. The input "
+                    f"{{{{node {item.node.name}}}}} is in frame '{frame[-1] if frame else ''}'."
+                )
+
+
+def _frame_after(item: Item, frame: tuple[str, ...]) -> tuple[str, ...]:
+    if item.is_enter:
+        return (*frame, item.frame_name)
+    return frame[:-1] if item.is_exit else frame
 
 
 def evaluate_control_flow(item: Item, values: Sequence[Any]) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ class PartialRun(DataflowRun):
         fetches: Sequence[str],
     ) -> None:
         self._values: list[Any] = [None] * len(feeds)
-        super().__init__(executor.graph, step, self._values, self._end)
+        super().__init__(executor.items, step, self._values, self._end)
         self._feeds = {name: position for position, name in enumerate(feeds)}
         self._fetches = {name: position for position, name in enumerate(fetches)}
         self._fed: set[str] = set()

@@ -23,6 +23,7 @@ from runtime.framework.attr_value import NameAttrList
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import FileGate, SessionState
 from runtime.framework.resource_manager import ResourceManager
+from runtime.graph.pruning import StepGraph
 
 _step_ids = itertools.count(1)
 Runner = Callable[[Callable[[], object]], object]
@@ -103,6 +104,10 @@ class Executor(abc.ABC):
     # Whether `run` may wait for other steps (queues): then it must not run on the caller's thread
     # of an event loop.
     may_block: bool
+
+    def __init__(self, graph: StepGraph) -> None:
+        self.graph = graph  # as it is run, for those who want to see it
+        self.steps = itertools.count()  # next() is atomic; counted only when costs are asked for
 
     @abc.abstractmethod
     def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:

@@ -69,6 +69,7 @@ class StepPlan(Executor):
     may_block = False
 
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
+        super().__init__(graph)
         builder = _Builder(graph, kernels)
         self._instructions = builder.instructions
         self._constants = builder.constants

@@ -25,7 +25,8 @@ class StepStatsCollector:
     Guarantees: thread-safe; `to_proto` gives what was collected so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, default_device: str) -> None:
+        self._default_device = default_device
         self._lock = threading.Lock()  # guards the two below
         self._by_device: dict[str, list[pb.NodeExecStats]] = {}
         self._threads: dict[str, dict[int, str]] = {}
@@ -57,10 +58,21 @@ class StepStatsCollector:
         for slot, value in enumerate(outputs):
             if isinstance(value, np.ndarray | np.generic):
                 stats.output.append(_describe(slot, np.asarray(value)))
+        device = device or self._default_device
         with self._lock:
             self._by_device.setdefault(device, []).append(stats)
             names = self._threads.setdefault(device, {})
             names[stats.thread_id] = threading.current_thread().name
+
+    def by_node(self) -> dict[str, pb.NodeExecStats]:
+        """The newest execution of each node."""
+        with self._lock:
+            return {stats.node_name: stats for nodes in self._by_device.values() for stats in nodes}
+
+    @property
+    def node_names(self) -> set[str]:
+        """Names of the nodes that ran."""
+        return set(self.by_node())
 
     def to_proto(self) -> pb.StepStats:
         """The StepStats message, one DeviceStepStats a device."""

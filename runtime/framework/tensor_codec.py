@@ -24,6 +24,7 @@ from runtime.foundation.errors import (
 )
 from runtime.framework.dtypes import DataType, from_number, from_numpy
 
+_MAX_VARINT_SHIFT = 28  # a length is 32 bits
 MAX_TENSOR_BYTES = 1 << 34  # 16 GiB: no single tensor of a proto may claim more
 
 # The *_val field that holds each element type when tensor_content is empty.
@@ -98,10 +99,44 @@ def tensor_from_proto(proto: pb.TensorProto, max_bytes: int = MAX_TENSOR_BYTES) 
     if field is None:
         raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")
     if data_type is DataType.STRING:
-        return _fill(list(proto.string_val), b"", count, dtype, shape)
+        values = list(proto.string_val)
+        if proto.tensor_content:
+            values = _strings_from_content(proto.tensor_content, count)
+        return _fill(values, b"", count, dtype, shape)
     if proto.tensor_content:
         return _from_content(proto.tensor_content, dtype, count, shape)
     return _from_values(getattr(proto, field), data_type, count, shape)
+
+
+def _strings_from_content(content: bytes, count: int) -> list[bytes]:
+    """Strings as TensorFlow packs them: all lengths as varints, then all bytes.
+
+    TF: tensorflow/core/platform/tensor_coding.cc (DecodeStringList)
+    """
+    lengths: list[int] = []
+    position = 0
+    while len(lengths) < count:
+        length = shift = 0
+        while True:
+            if position >= len(content) or shift > _MAX_VARINT_SHIFT:
+                raise InvalidArgumentError("The lengths of a packed string tensor are cut short")
+            byte = content[position]
+            position += 1
+            length |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+        lengths.append(length)
+    if position + sum(lengths) != len(content):
+        raise InvalidArgumentError(
+            f"A packed string tensor has {len(content) - position} bytes of text, "
+            f"its lengths say {sum(lengths)}"
+        )
+    strings = []
+    for length in lengths:
+        strings.append(content[position : position + length])
+        position += length
+    return strings
 
 
 def _from_content(

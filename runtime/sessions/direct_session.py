@@ -50,6 +50,7 @@ from runtime.graph.placer import place
 from runtime.graph.pruning import find_endpoint
 from runtime.sessions.executor_cache import CompiledStep, ExecutorCache
 from runtime.sessions.partial_runs import PartialRuns
+from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
 from runtime.sessions.session_pools import SessionPools
@@ -199,9 +200,11 @@ class DirectSession(RuntimeSession):
         cancellation = request.cancellation or CancellationManager(self._cancellation)
         try:
             compiled = self._compiled(request)
-            step, collector = self._new_step(request, cancellation, None)
+            report = self._report(request, compiled)
+            step = self._new_step(cancellation, None, report.collector if report else None)
             values = compiled.executor.run(step, self._arguments(compiled, request))
-            self._fill_metadata(request, collector)
+            if report is not None:
+                report.fill()
             return [values[position] for position in compiled.fetch_positions]
         finally:
             if request.cancellation is None:
@@ -243,35 +246,34 @@ class DirectSession(RuntimeSession):
         return arguments
 
     def _new_step(
-        self, request: RunRequest, cancellation: CancellationManager, pool: ThreadPool | None
-    ) -> tuple[Step, StepStatsCollector | None]:
-        options = request.options
-        traced = options is not None and options.trace_level != pb.RunOptions.NO_TRACE
-        collector = StepStatsCollector() if traced and request.metadata is not None else None
+        self,
+        cancellation: CancellationManager,
+        pool: ThreadPool | None,
+        collector: StepStatsCollector | None = None,
+    ) -> Step:
         if self._call_function is None:
             self._graph_for("Run")  # raises: there is no graph
-        step = Step(
+        return Step(
             self._state,
             cancellation,
-            request.files or self._files,
+            self._files,
             self._call_function,
             runner=pool.schedule if pool is not None else None,
             is_low_priority=pool is not None and pool.low_priority,
             collector=collector,
         )
-        return step, collector
 
-    def _fill_metadata(self, request: RunRequest, collector: StepStatsCollector | None) -> None:
-        metadata = request.metadata
-        if metadata is None:
-            return
-        if collector is not None:
-            metadata.step_stats.CopyFrom(collector.to_proto())
-            for device in metadata.step_stats.dev_stats:
-                device.device = device.device or self._devices[0].name
-        session_metadata = self.options.config.experimental.session_metadata
-        if self.options.config.experimental.HasField("session_metadata"):
-            metadata.session_metadata.CopyFrom(session_metadata)
+    def _report(self, request: RunRequest, compiled: CompiledStep) -> MetadataRequest | None:
+        """What the step has to report; None in the common case of nothing."""
+        if request.metadata is None and not self.options.config.graph_options.build_cost_model:
+            return None
+        return MetadataRequest(
+            request.metadata,
+            request.options,
+            self.options.config,
+            self._devices[0].name,
+            compiled.executor,
+        )
 
     def _choose_pool(self, request: RunRequest) -> ThreadPool | None:
         if request.pool is not None:
@@ -309,7 +311,7 @@ class DirectSession(RuntimeSession):
         self._check_not_finalized()
         executor = compile_step(graph, self._kernels, feeds, fetches, targets, DataflowExecutor)
         assert isinstance(executor, DataflowExecutor)
-        step, _ = self._new_step(RunRequest(), CancellationManager(self._cancellation), None)
+        step = self._new_step(CancellationManager(self._cancellation), None)
         return self._partial_runs.set_up(executor, step, feeds, fetches, targets)
 
     def partial_run(
@@ -434,7 +436,7 @@ class DirectSession(RuntimeSession):
 class _Run:
     """One asynchronous step: from its request to the end of its future."""
 
-    __slots__ = ("_collector", "_compiled", "_pool", "_request", "_session", "_timeout", "_token",
+    __slots__ = ("_compiled", "_pool", "_report", "_request", "_session", "_timeout", "_token",
                  "cancellation", "future")  # fmt: skip
 
     def __init__(self, session: DirectSession, request: RunRequest) -> None:
@@ -442,7 +444,7 @@ class _Run:
         self._request = request
         self._pool: ThreadPool | None = None
         self._timeout: Timeout | None = None
-        self._collector: StepStatsCollector | None = None
+        self._report: MetadataRequest | None = None
         self._compiled: CompiledStep | None = None
         self.future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
         self.cancellation = CancellationManager(session._cancellation)
@@ -480,7 +482,10 @@ class _Run:
             session = self._session
             self._compiled = session._compiled(self._request)
             arguments = session._arguments(self._compiled, self._request)
-            step, self._collector = session._new_step(self._request, self.cancellation, self._pool)
+            self._report = report = session._report(self._request, self._compiled)
+            step = session._new_step(
+                self.cancellation, self._pool, report.collector if report else None
+            )
             executor = self._compiled.executor
             started = time.monotonic()
             executor.run_async(step, arguments, self.finish)
@@ -505,7 +510,8 @@ class _Run:
                 error = self.cancellation.copy_of_error()
             self._resolve(None, error or InternalError("A step ended without values"))
             return
-        self._session._fill_metadata(self._request, self._collector)
+        if self._report is not None:
+            self._report.fill()
         self._resolve([values[i] for i in self._compiled.fetch_positions], None)
 
     def _resolve(self, values: list[Any] | None, error: OpError | None) -> None:
