@@ -85,19 +85,26 @@ def predict_inputs(
     input_types: Mapping[str, DataType],
     signature: str,
     *,
-    exact_range: bool = True,
+    strict: bool = False,
 ) -> PredictInputs:
     """The tensors of `instances` (row form) or `inputs` (columnar form).
 
-    `input_types` are the signature's inputs. With `exact_range` an int8, uint8 or int16 that does
-    not fit is refused; TensorFlow Serving wraps it. Raises InvalidArgumentError, and
-    UnimplementedError for a columnar input of a type that JSON does not carry.
+    `input_types` are the signature's inputs. With `strict`, as in TensorFlow Serving, an int8,
+    uint8 or int16 that does not fit wraps, and a signature without inputs cannot be called; else
+    the one is refused, and the other takes `"inputs": {}` or nothing. Raises InvalidArgumentError,
+    and UnimplementedError for a columnar input of a type that JSON does not carry.
     """
     if not input_types:
+        if (
+            not strict
+            and "instances" not in document.members
+            and not document.members.get("inputs")
+        ):
+            return PredictInputs(PredictFormat.COLUMNAR, {})
         name = "DEFAULT" if signature == DEFAULT_SIGNATURE else signature
         raise InvalidArgumentError(f"Failed to get input map for signature: {name}")
     members = document.members
-    reader = TensorReader(holds_bools=document.holds_bools, exact_range=exact_range)
+    reader = TensorReader(holds_bools=document.holds_bools, exact_range=not strict)
     if "instances" in members:
         instances = _checked_instances(members)
         tensors = _fast_rows(instances, input_types, reader)

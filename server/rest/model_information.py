@@ -18,6 +18,7 @@ from server.models.manager import ModelManager, VersionStatus
 from server.models.model_version import ModelVersion
 
 _DTYPE_NAMES = {int(data_type): f"DT_{data_type.name}" for data_type in DataType}
+_INTERNAL = "__saved_model_"  # TF: saved_model/constants.h (kSavedModelInitOpSignatureKey)
 _OK = {"error_code": "OK", "error_message": ""}
 
 
@@ -101,6 +102,11 @@ def _indented(value: Any) -> bytes:
     return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
+def _callable(version: ModelVersion) -> list[str]:
+    """The signatures that a request may name; the init op's is for the loader."""
+    return [name for name in version.signatures if not name.startswith(_INTERNAL)]
+
+
 def write_model_list(manager: ModelManager) -> bytes:
     """Every configured model with its versions, labels and signatures: an addition of ours."""
     available = {(v.name, v.version): v for v in manager.available_versions()}
@@ -114,7 +120,7 @@ def write_model_list(manager: ModelManager) -> bytes:
                 _status(status)
                 | {
                     "labels": sorted(k for k, v in labels.items() if v == status.version),
-                    "signatures": [] if loaded is None else list(loaded.signatures),
+                    "signatures": [] if loaded is None else _callable(loaded),
                     "in_flight": 0 if loaded is None else loaded.in_flight,
                 }
             )

@@ -249,7 +249,7 @@ class ModelsApi:
             inputs = await _off_loop(
                 document.size,
                 lambda: predict_inputs(
-                    document, signature.input_types, name, exact_range=not self._options.strict
+                    document, signature.input_types, name, strict=self._options.strict
                 ),
             )
             aliases = signature.output_aliases

@@ -45,9 +45,9 @@ MIXED = {
 DEEP = "[" * 500_000 + "]" * 500_000
 
 
-def read(body: str | bytes, inputs: dict[str, DataType], exact: bool = True) -> PredictInputs:
+def read(body: str | bytes, inputs: dict[str, DataType], strict: bool = False) -> PredictInputs:
     document = parse_document(body.encode() if isinstance(body, str) else body)
-    return predict_inputs(document, inputs, signature_name(document), exact_range=exact)
+    return predict_inputs(document, inputs, signature_name(document), strict=strict)
 
 
 ACCEPTED: list[tuple[str, str, dict[str, DataType], dict[str, tuple[list[int], list[Any]]]]] = [
@@ -327,7 +327,7 @@ REFUSED: list[tuple[str, str, dict[str, DataType], str]] = [
     ),
     ("number-too-big", '{"inputs":1e400}', F32, "JSON Parse error: Number too big"),
     ("rank", f'{{"inputs":{"[" * 65}1{"]" * 65}}}', I32, "64 dimensions at most, got 65"),
-    ("no-inputs", '{"inputs":1}', {}, "Failed to get input map for signature: DEFAULT"),
+    ("no-inputs", '{"instances":[1]}', {}, "Failed to get input map for signature: DEFAULT"),
 ]
 
 
@@ -350,8 +350,15 @@ def test_a_type_without_a_json_form() -> None:
 
 
 def test_strict_mode_wraps_small_integers() -> None:
-    parsed = read('{"inputs":[300,-1]}', {"u": DataType.UINT8}, exact=False)
+    parsed = read('{"inputs":[300,-1]}', {"u": DataType.UINT8}, strict=True)
     assert parsed.tensors["u"].tolist() == [44, 255]
+
+
+def test_a_signature_without_inputs() -> None:
+    for body in ('{"inputs":{}}', '{"signature_name":"serving_default"}'):
+        assert read(body, {}) == PredictInputs(PredictFormat.COLUMNAR, {})
+        with pytest.raises(InvalidArgumentError, match="Failed to get input map"):
+            read(body, {}, strict=True)
 
 
 def test_long_values_are_cut_in_error_texts() -> None:
