@@ -8,12 +8,15 @@ once.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import socket
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
+from runtime.api import OpError
 from server.app import Services, create_app, make_services
 from server.log import configure_logging
 from server.settings import Settings
@@ -41,7 +44,7 @@ def serve(settings: Settings) -> int:
         services,
     )
     server.run()
-    return 0 if server.started else 1
+    return 0 if server.started and not server.has_failed else 1
 
 
 class DrainingServer(uvicorn.Server):
@@ -52,6 +55,9 @@ class DrainingServer(uvicorn.Server):
         self._services = services
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
+        self._grpc: Any = None  # a GrpcServer, whose module is imported when HTTP answers
+        self._grpc_start: asyncio.Task[None] | None = None
+        self.has_failed = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the socket, and say where it is."""
@@ -61,6 +67,21 @@ class DrainingServer(uvicorn.Server):
             for each in listener.sockets:
                 host, port = each.getsockname()[:2]
                 _log.info("Serving on http://%s:%d", host, port)
+        if self.started:
+            self._grpc_start = self._loop.create_task(self._start_grpc())
+
+    async def _start_grpc(self) -> None:
+        """Open the gRPC port; a server that cannot ends, as one without its HTTP port does."""
+        services = self._services
+        try:
+            module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
+            self._grpc = module.GrpcServer(
+                services.sessions, services.settings, services.lifecycle
+            )
+            await self._grpc.start()
+        except OpError as error:
+            _log.error("%s", error.message)
+            self.has_failed = self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal: the first one drains, the next one ends the process."""
@@ -85,4 +106,6 @@ class DrainingServer(uvicorn.Server):
             )
         # What still runs is cancelled and answers 499, so that the connections can end.
         await self._services.sessions.close_all()
+        if self._grpc is not None:
+            await self._grpc.stop(CLOSING_SECONDS)
         self.should_exit = True
