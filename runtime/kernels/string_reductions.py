@@ -95,7 +95,8 @@ def string_ngrams(
     splits = np.asarray(data_splits)
     _check_splits(splits, len(tokens))
     if not tokens or not splits.size:
-        return string_tensor(tokens), np.zeros(splits.size, splits.dtype)
+        # Without splits TensorFlow answers with as many empty strings.
+        return string_tensor([b""] * len(tokens)), np.zeros(splits.size, splits.dtype)
     pads = raw_bytes(left_pad), raw_bytes(right_pad)
     join = raw_bytes(separator).join
     ngrams: list[bytes] = []
