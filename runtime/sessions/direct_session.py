@@ -43,6 +43,7 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceManager
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
@@ -201,7 +202,9 @@ class DirectSession(RuntimeSession):
         try:
             compiled = self._compiled(request)
             report = self._report(request, compiled)
-            step = self._new_step(cancellation, None, report.collector if report else None)
+            step = self._new_step(
+                cancellation, None, report.collector if report else None, request.files
+            )
             values = compiled.executor.run(step, self._arguments(compiled, request))
             if report is not None:
                 report.fill()
@@ -250,13 +253,14 @@ class DirectSession(RuntimeSession):
         cancellation: CancellationManager,
         pool: ThreadPool | None,
         collector: StepStatsCollector | None = None,
+        files: FileGate | None = None,
     ) -> Step:
         if self._call_function is None:
             self._graph_for("Run")  # raises: there is no graph
         return Step(
             self._state,
             cancellation,
-            self._files,
+            files or self._files,
             self._call_function,
             runner=pool.schedule if pool is not None else None,
             is_low_priority=pool is not None and pool.low_priority,
@@ -484,7 +488,10 @@ class _Run:
             arguments = session._arguments(self._compiled, self._request)
             self._report = report = session._report(self._request, self._compiled)
             step = session._new_step(
-                self.cancellation, self._pool, report.collector if report else None
+                self.cancellation,
+                self._pool,
+                report.collector if report else None,
+                self._request.files,
             )
             executor = self._compiled.executor
             started = time.monotonic()
