@@ -118,14 +118,15 @@ def reduce_integer_mean(input: Any, axes: tuple[int, ...], keep_dims: bool) -> A
 
 
 def _lowest(dtype: np.dtype) -> Any:
-    return dtype.type(-np.inf) if _is_floating(dtype) else np.iinfo(dtype).min
+    return dtype.type(-np.inf) if is_floating(dtype) else np.iinfo(dtype).min
 
 
 def _highest(dtype: np.dtype) -> Any:
-    return dtype.type(np.inf) if _is_floating(dtype) else np.iinfo(dtype).max
+    return dtype.type(np.inf) if is_floating(dtype) else np.iinfo(dtype).max
 
 
-def _is_floating(dtype: np.dtype) -> bool:
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether the dtype is a floating-point type of 16 bits or more."""
     return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
 
 
@@ -210,7 +211,7 @@ def _arg_kernel(find: Reduce, loser: float) -> Reduce:
     def kernel(input: Any, dimension: Any, *, output_type: DataType) -> Any:
         axis = _arg_axis(input, dimension)
         index = find(input, axis=axis)
-        if _is_floating(input.dtype):
+        if is_floating(input.dtype):
             chosen = np.take_along_axis(input, np.expand_dims(index, axis), axis)
             if np.isnan(chosen).any():
                 stand_in = input.dtype.type(loser)

@@ -1,0 +1,98 @@
+"""Gradients of element-wise functions, written in terms of their results, and of broadcasting.
+
+TF: tensorflow/core/kernels/{cwise_ops_gradients.h,bcast_ops.cc}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.kernels.broadcasting import in_float32, shape_text
+from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
+
+
+def reciprocal_grad(y: Any, dy: Any) -> Any:
+    """−dy · y², for y = 1 / x."""
+    return -dy * np.square(np.conjugate(y))
+
+
+def rsqrt_grad(y: Any, dy: Any) -> Any:
+    """−dy · y³ / 2, for y = 1 / sqrt(x)."""
+    out = np.conjugate(y)
+    return dy * np.square(out) * out * out.dtype.type(-0.5)
+
+
+def sqrt_grad(y: Any, dy: Any) -> Any:
+    """dy / (2 y), for y = sqrt(x)."""
+    return dy * y.dtype.type(0.5) / np.conjugate(y)
+
+
+def sigmoid_grad(y: Any, dy: Any) -> Any:
+    """dy · y · (1 − y), for y = sigmoid(x)."""
+    return dy * y * (1 - y)
+
+
+def tanh_grad(y: Any, dy: Any) -> Any:
+    """dy · (1 − y²), for y = tanh(x)."""
+    return dy * (1 - np.square(y))
+
+
+def _gradient(function: Callable[[Any, Any], Any]) -> Kernel:
+    """A kernel of two tensors of one size."""
+
+    def kernel(y: Any, dy: Any) -> Any:
+        if np.size(y) != np.size(dy):
+            raise InvalidArgumentError(
+                "The two arguments to a cwise op must have same number of elements, got "
+                f"{np.size(y)} and {np.size(dy)}"
+            )
+        return function(y, np.reshape(dy, np.shape(y)))
+
+    kernel.__name__ = kernel.__qualname__ = function.__name__
+    return kernel
+
+
+def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
+    """The axes to sum over to undo the broadcasting of shapes s0 and s1 to each other.
+
+    Raises InvalidArgumentError when the shapes do not broadcast.
+    """
+    for index, each in enumerate((s0, s1)):
+        if np.ndim(each) != 1:
+            raise InvalidArgumentError(f"In[{index}] must be a vector.{shape_text(each.shape)}")
+    none = np.zeros(0, s0.dtype)
+    if np.array_equal(s0, s1):
+        return none, none
+    rank = max(s0.size, s1.size)
+    left, right = (np.concatenate([np.ones(rank - s.size, s.dtype), s]) for s in (s0, s1))
+    if ((left != right) & (left != 1) & (right != 1)).any():
+        raise InvalidArgumentError(f"Incompatible shapes: {shape_text(s0)} vs. {shape_text(s1)}")
+    axes = np.arange(rank, dtype=s0.dtype)
+    return axes[left == 1], axes[right == 1]
+
+
+GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
+    "ReciprocalGrad": reciprocal_grad,
+    "InvGrad": reciprocal_grad,
+    "RsqrtGrad": rsqrt_grad,
+    "SqrtGrad": sqrt_grad,
+    "SigmoidGrad": sigmoid_grad,
+    "TanhGrad": tanh_grad,
+}
+
+KERNELS: tuple[KernelDef, ...] = (
+    *(
+        KernelDef(op, _gradient(function), {"T": SINGLE_AND_DOUBLE + COMPLEX_TYPES})
+        for op, function in GRADIENTS.items()
+    ),
+    *(
+        KernelDef(op, _gradient(in_float32(function)), {"T": HALF_TYPES})
+        for op, function in GRADIENTS.items()
+    ),
+    KernelDef("BroadcastGradientArgs", broadcast_gradient_args),
+)

@@ -1,0 +1,162 @@
+"""Sums, means, products and extremes of the rows that carry the same segment id.
+
+TF: tensorflow/core/kernels/segment_reduction_ops_impl.h
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.kernels.broadcasting import shape_text
+from runtime.kernels.reductions import is_floating
+from runtime.kernels.register_types import NUMBER_TYPES, REAL_NUMBER_TYPES
+
+
+finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo  # numpy's does not know bfloat16
+
+
+def reduce_rows(ufunc: Any, data: Any, ids: Any, count: int, initial: Any) -> np.ndarray:
+    """`[count, …]`: rows of `data` combined by their id; `initial` where an id has none.
+
+    Ids below 0 or from `count` on are left out. Rows are put in order of their ids and combined
+    run by run, which is far faster than one row at a time.
+    """
+    inner = data.shape[1:]
+    check_allocation((count, *inner), data.dtype)
+    result = np.full((count, *inner), initial, data.dtype)
+    inside = (ids >= 0) & (ids < count)
+    if not inside.all():
+        data, ids = data[inside], ids[inside]
+    if not ids.size or not result.size:
+        return result
+    if (ids[1:] < ids[:-1]).any():
+        order = np.argsort(ids, kind="stable")
+        data, ids = data[order], ids[order]
+    starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+    wide = np.float32 if data.dtype.itemsize == 2 and is_floating(data.dtype) else data.dtype
+    runs = ufunc.reduceat(data.astype(wide, copy=False), starts, axis=0, dtype=wide)
+    result[ids[starts]] = runs.astype(data.dtype, copy=False)
+    return result
+
+
+def segment_mean_rows(data: Any, ids: Any, count: int) -> np.ndarray:
+    """Means of the rows by id, integers rounded toward zero; 0 where an id has none."""
+    totals = reduce_rows(np.add, data, ids, count, 0)
+    sizes = np.maximum(np.bincount(ids, minlength=count), 1).reshape(-1, *(1,) * (data.ndim - 1))
+    if data.dtype.kind in "iu":
+        quotient = np.abs(totals) // sizes.astype(data.dtype)
+        return np.where(totals < 0, -quotient, quotient).astype(data.dtype)
+    return (totals / sizes.astype(data.dtype)).astype(data.dtype)
+
+
+def check_segment_ids(data: Any, ids: Any) -> int:
+    """How many segments sorted ids make; InvalidArgumentError when they do not fit the data."""
+    if np.ndim(ids) != 1:
+        raise InvalidArgumentError("segment_ids should be a vector.")
+    if np.ndim(data) < 1:
+        raise InvalidArgumentError("input must be at least rank 1")
+    if ids.size != data.shape[0]:
+        raise InvalidArgumentError("segment_ids should be the same size as dimension 0 of input.")
+    if not ids.size:
+        return 0
+    count = int(ids[-1]) + 1
+    if ids[0] < 0:
+        raise InvalidArgumentError(
+            f"Segment id {ids[0]} out of range [0, {max(count, 0)}), possibly because "
+            "'segment_ids' input is not sorted."
+        )
+    if (ids[1:] < ids[:-1]).any():
+        raise InvalidArgumentError("segment ids are not increasing")
+    return count
+
+
+def _segment(ufunc: Any, default: int) -> Kernel:
+    """A kernel over sorted ids; `default` fills the segments without rows."""
+
+    def kernel(data: Any, segment_ids: Any) -> Any:
+        count = check_segment_ids(data, segment_ids)
+        return reduce_rows(ufunc, data, segment_ids, count, default)
+
+    return kernel
+
+
+def segment_mean(data: Any, segment_ids: Any) -> Any:
+    """Mean of each segment of rows; 0 for segments without rows."""
+    return segment_mean_rows(data, segment_ids, check_segment_ids(data, segment_ids))
+
+
+def _constant(value: int) -> Callable[[np.dtype], Any]:
+    return lambda dtype: value
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    return _limits(dtype).min
+
+
+def _highest(dtype: np.dtype) -> Any:
+    return _limits(dtype).max
+
+
+def _limits(dtype: np.dtype) -> Any:
+    return finfo(dtype) if is_floating(dtype) else np.iinfo(dtype)
+
+
+def _unsorted(ufunc: Any, default: Callable[[np.dtype], Any]) -> Kernel:
+    """A kernel over ids in any order and of any shape; rows with negative ids are left out."""
+
+    def kernel(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+        count = _segment_count(num_segments)
+        rank = np.ndim(segment_ids)
+        if np.shape(data)[:rank] != np.shape(segment_ids):
+            raise InvalidArgumentError(
+                f"data.shape = {shape_text(np.shape(data))} does not start with "
+                f"segment_ids.shape = {shape_text(np.shape(segment_ids))}"
+            )
+        ids = np.ravel(segment_ids)
+        too_large = ids >= count
+        if too_large.any():
+            first = int(np.argmax(too_large))
+            raise InvalidArgumentError(
+                f"segment_ids{_position(first, np.shape(segment_ids))} = {ids[first]} is out of "
+                f"range [0, {count})"
+            )
+        inner = data.shape[rank:]
+        rows = np.reshape(data, (ids.size, *inner))
+        return reduce_rows(ufunc, rows, ids, count, default(data.dtype))
+
+    return kernel
+
+
+def _segment_count(num_segments: Any) -> int:
+    if np.ndim(num_segments):
+        raise InvalidArgumentError(
+            f"num_segments should be a scalar, not shape {shape_text(num_segments.shape)}"
+        )
+    if num_segments < 0:
+        raise InvalidArgumentError(f"Input num_segments == {num_segments} must not be negative.")
+    return int(num_segments)
+
+
+def _position(flat: int, shape: tuple[int, ...]) -> str:
+    return shape_text(int(each) for each in np.unravel_index(flat, shape))
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    KernelDef("SegmentSum", _segment(np.add, 0), {"T": NUMBER_TYPES}),
+    KernelDef("SegmentProd", _segment(np.multiply, 1), {"T": NUMBER_TYPES}),
+    # fmax and fmin pass over NaN, as TensorFlow's comparisons do.
+    KernelDef("SegmentMax", _segment(np.fmax, 0)),
+    KernelDef("SegmentMin", _segment(np.fmin, 0)),
+    KernelDef("SegmentMean", segment_mean, {"T": NUMBER_TYPES}),
+    KernelDef("UnsortedSegmentSum", _unsorted(np.add, _constant(0)), {"T": NUMBER_TYPES}),
+    KernelDef("UnsortedSegmentProd", _unsorted(np.multiply, _constant(1)), {"T": NUMBER_TYPES}),
+    KernelDef("UnsortedSegmentMax", _unsorted(np.fmax, _lowest), {"T": REAL_NUMBER_TYPES}),
+    KernelDef("UnsortedSegmentMin", _unsorted(np.fmin, _highest), {"T": REAL_NUMBER_TYPES}),
+)

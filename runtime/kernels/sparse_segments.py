@@ -1,0 +1,144 @@
+"""Segment reductions of chosen rows (embedding look-ups), and their gradients.
+
+TF: tensorflow/core/kernels/segment_reduction_ops_impl.h (SparseSegmentReductionOpBase)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.kernels.broadcasting import shape_text
+from runtime.kernels.segment_math import reduce_rows
+
+# What the sum of a segment of n rows is divided by.
+DIVISORS: dict[str, Any] = {"Sum": np.ones_like, "Mean": np.asarray, "SqrtN": np.sqrt}
+
+
+def _check_indices(data: Any, indices: Any, segment_ids: Any) -> None:
+    if np.ndim(indices) != 1:
+        raise InvalidArgumentError("indices should be a vector.")
+    if np.ndim(segment_ids) != 1:
+        raise InvalidArgumentError("segment_ids should be a vector.")
+    if indices.size != segment_ids.size:
+        raise InvalidArgumentError("segment_ids and indices should have same size.")
+    if np.ndim(data) < 1:
+        raise InvalidArgumentError("Shape must be at least rank 1")
+
+
+def _check_rows(data: Any, indices: Any, segment_ids: Any) -> None:
+    """Raise InvalidArgumentError unless the ids ascend from 0 and every index is a row."""
+    if segment_ids.size and segment_ids[0] < 0:
+        raise InvalidArgumentError("segment ids must be >= 0")
+    if (segment_ids[1:] < segment_ids[:-1]).any():
+        raise InvalidArgumentError("segment ids are not increasing")
+    outside = (indices < 0) | (indices >= data.shape[0])
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise InvalidArgumentError(
+            f"Bad: indices[{first}] == {indices[first]} out of range [0, {data.shape[0]})"
+        )
+
+
+def _reduce(kind: str, data: Any, indices: Any, segment_ids: Any, count: int) -> Any:
+    _check_rows(data, indices, segment_ids)
+    rows = data[indices]
+    wide = rows.astype(np.float32) if data.dtype.itemsize == 2 and kind != "Sum" else rows
+    totals = reduce_rows(np.add, wide, segment_ids, count, 0)
+    if kind == "Sum":
+        return totals
+    sizes = np.maximum(np.bincount(segment_ids, minlength=count), 1)
+    divisor = DIVISORS[kind](sizes.astype(wide.dtype))
+    quotient = totals / divisor.reshape(-1, *(1,) * (data.ndim - 1))
+    return quotient.astype(data.dtype, copy=False)
+
+
+def _sparse_segment(kind: str) -> Kernel:
+    def kernel(data: Any, indices: Any, segment_ids: Any) -> Any:
+        _check_indices(data, indices, segment_ids)
+        count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
+        return _reduce(kind, data, indices, segment_ids, max(count, 0))
+
+    return kernel
+
+
+def _sparse_segment_with_num_segments(kind: str) -> Kernel:
+    def kernel(data: Any, indices: Any, segment_ids: Any, num_segments: Any) -> Any:
+        if np.ndim(num_segments):
+            raise InvalidArgumentError(
+                f"num_segments should be a scalar, not shape {shape_text(num_segments.shape)}"
+            )
+        if num_segments < 0:
+            raise InvalidArgumentError("segment ids must be >= 0")
+        _check_indices(data, indices, segment_ids)
+        if segment_ids.size and segment_ids[-1] >= num_segments:
+            raise InvalidArgumentError("segment ids must be < num_segments")
+        return _reduce(kind, data, indices, segment_ids, int(num_segments))
+
+    return kernel
+
+
+def _scaled_rows(kind: str, grad: Any, indices: Any, segment_ids: Any) -> Any:
+    """For each index, its segment's gradient over the segment's divisor."""
+    _check_indices(grad, indices, segment_ids)
+    count = grad.shape[0]
+    if segment_ids.size and segment_ids.max() >= count:
+        raise InvalidArgumentError("Invalid number of segments")
+    negative = segment_ids < 0
+    if negative.any():
+        first = segment_ids[negative][0]
+        raise InvalidArgumentError(f"Segment id {first} out of range [0, {count}).")
+    wide = np.float32 if grad.dtype.itemsize == 2 else grad.dtype
+    sizes = np.maximum(np.bincount(segment_ids, minlength=count), 1).astype(wide)
+    divisor = DIVISORS[kind](sizes).reshape(-1, *(1,) * (grad.ndim - 1))
+    return (grad.astype(wide, copy=False) / divisor)[segment_ids]
+
+
+def _check_output_rows(indices: Any, size: Any) -> int:
+    if np.ndim(size):
+        raise InvalidArgumentError("output_dim0 should be a scalar.")
+    if size < 0:
+        raise InvalidArgumentError(f"Expected a non-negative size, got {size}")
+    outside = (indices < 0) | (indices >= size)
+    if outside.any():
+        raise InvalidArgumentError(f"Index {indices[outside][0]} out of range [0, {size}).")
+    return int(size)
+
+
+def _gradient(kind: str) -> Kernel:
+    def kernel(grad: Any, indices: Any, segment_ids: Any, output_dim0: Any) -> Any:
+        rows = _scaled_rows(kind, grad, indices, segment_ids)
+        size = _check_output_rows(indices, output_dim0)
+        check_allocation((size, *grad.shape[1:]), grad.dtype)
+        return reduce_rows(np.add, rows, indices, size, 0).astype(grad.dtype, copy=False)
+
+    return kernel
+
+
+def _gradient_v2(kind: str) -> Kernel:
+    def kernel(
+        grad: Any, indices: Any, segment_ids: Any, dense_output_dim0: Any
+    ) -> tuple[Any, Any]:
+        rows = _scaled_rows(kind, grad, indices, segment_ids)
+        _check_output_rows(indices, dense_output_dim0)
+        unique, places = np.unique(indices, return_inverse=True)
+        totals = reduce_rows(np.add, rows, places, unique.size, 0)
+        return totals.astype(grad.dtype, copy=False), unique
+
+    return kernel
+
+
+KERNELS: tuple[KernelDef, ...] = tuple(
+    KernelDef(f"SparseSegment{kind}{suffix}", make(kind))
+    for kind in DIVISORS
+    for suffix, make in (
+        ("", _sparse_segment),
+        ("WithNumSegments", _sparse_segment_with_num_segments),
+        ("Grad", _gradient),
+        ("GradV2", _gradient_v2),
+    )
+)
