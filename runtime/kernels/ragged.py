@@ -1,0 +1,161 @@
+"""Ragged tensors: ranges, gathering, and the way to sparse.
+
+A ragged tensor is its nested row splits, outermost first, and its values; rows of a level are
+`splits[i]:splits[i + 1]` of the next one.
+
+TF: tensorflow/core/kernels/{ragged_range_op,ragged_gather_op,ragged_tensor_to_sparse_kernel}.cc
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.gather import check_indices
+
+
+def splits_of_lengths(lengths: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Row splits of rows with these lengths."""
+    splits = np.zeros(len(lengths) + 1, dtype)
+    np.cumsum(lengths, out=splits[1:])
+    return splits
+
+
+def _concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """start, start + 1, … of each range, one range after the other."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(starts - (ends - lengths), lengths) + np.arange(total)
+
+
+def ragged_range(
+    starts: np.ndarray,
+    limits: np.ndarray,
+    deltas: np.ndarray,
+    *,
+    Tsplits: DataType,  # noqa: N803 # the attribute's name
+) -> tuple[np.ndarray, np.ndarray]:
+    """RaggedRange: row i counts from starts[i] by deltas[i] up to limits[i]."""
+    inputs = {"starts": starts, "limits": limits, "deltas": deltas}
+    for name, given in inputs.items():
+        if given.ndim > 1:
+            raise InvalidArgumentError(f"{name} must be a scalar or vector")
+    rows = {given.size for given in inputs.values() if given.ndim}
+    if len(rows) > 1:
+        raise InvalidArgumentError("starts, limits, and deltas must have the same shape")
+    count = rows.pop() if rows else 1
+    start, limit, delta = (np.broadcast_to(given, (count,)) for given in inputs.values())
+    if not delta.all():
+        raise InvalidArgumentError("Requires delta != 0")
+    lengths = _range_lengths(start, limit, delta, np.iinfo(Tsplits.numpy).max)
+    columns = _concatenated_ranges(np.zeros(count, np.int64), lengths)
+    values = np.repeat(start, lengths) + columns * np.repeat(delta, lengths)
+    return splits_of_lengths(lengths, Tsplits.numpy), values.astype(start.dtype)
+
+
+def _range_lengths(
+    start: np.ndarray, limit: np.ndarray, delta: np.ndarray, most: int
+) -> np.ndarray:
+    # Measured in floats first: they do not overflow, and a huge range ends here.
+    spans = (limit.astype(np.float64) - start) / delta
+    if not np.isfinite(spans).all() or spans.max(initial=0) > most:
+        raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {most}")
+    check_allocation((int(np.maximum(0, spans).sum()) + 1,), start.dtype)
+    if start.dtype.kind == "f":
+        return np.maximum(0, np.ceil(spans)).astype(np.int64)
+    exact: np.ndarray = -((start.astype(np.int64) - limit) // delta.astype(np.int64))
+    return np.maximum(0, exact)
+
+
+def check_splits(splits: np.ndarray, values: int) -> None:
+    """Raise InvalidArgumentError unless `splits` is sorted and points at most at `values` rows."""
+    if splits.ndim != 1 or not splits.size:
+        raise InvalidArgumentError("Ragged splits must be a vector with at least one element")
+    if splits[0] < 0:
+        raise InvalidArgumentError("Ragged splits must be non-negative")
+    if (np.diff(splits) < 0).any():
+        raise InvalidArgumentError("Ragged splits must be sorted")
+    if splits[-1] > values:
+        raise InvalidArgumentError("Ragged splits must not point past values")
+
+
+def ragged_gather(
+    *nested_splits_values_indices: np.ndarray,
+    OUTPUT_RAGGED_RANK: int,  # noqa: N803 # the attribute's name
+) -> tuple[np.ndarray, ...]:
+    """RaggedGather: rows of a ragged tensor by their indices [I…]."""
+    *nested, values, indices = nested_splits_values_indices
+    if len(nested) + indices.ndim - 1 != OUTPUT_RAGGED_RANK:
+        raise InvalidArgumentError(
+            f"OUTPUT_RAGGED_RANK is {OUTPUT_RAGGED_RANK}, but splits and indices give "
+            f"{len(nested) + indices.ndim - 1}"
+        )
+    for splits, following in zip(nested, [*nested[1:], None], strict=True):
+        check_splits(splits, len(values) if following is None else len(following) - 1)
+    check_indices(indices, len(nested[0]) - 1)
+    results = [
+        np.arange(math.prod(indices.shape[: axis + 1]) + 1, dtype=nested[0].dtype)
+        * indices.shape[axis + 1]
+        for axis in range(indices.ndim - 1)
+    ]
+    rows = indices.ravel()
+    for splits in nested:
+        lengths = splits[rows + 1] - splits[rows]
+        results.append(splits_of_lengths(lengths, splits.dtype))
+        check_allocation((int(results[-1][-1]),), np.int64)
+        rows = _concatenated_ranges(splits[rows], lengths)
+    return (*results, np.take(values, rows, 0))
+
+
+def ragged_tensor_to_sparse(
+    *nested_splits_and_values: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """RaggedTensorToSparse: indices [n, rank], values [n] and the dense shape."""
+    *nested, values = nested_splits_and_values
+    for level, splits in enumerate(nested):
+        following = nested[level + 1] if level + 1 < len(nested) else None
+        _check_whole_splits(splits, len(values) if following is None else len(following) - 1)
+    sizes = [len(nested[0]) - 1]
+    columns: list[np.ndarray] = [np.arange(sizes[0])]
+    for splits in nested:
+        lengths = np.diff(splits)
+        columns = [np.repeat(column, lengths) for column in columns]
+        columns.append(_concatenated_ranges(np.zeros(len(lengths), np.int64), lengths))
+        sizes.append(int(lengths.max(initial=0)))
+    inner = values.shape[1:]
+    count = math.prod(inner)
+    columns = [np.repeat(column, count) for column in columns]
+    positions = np.indices(inner).reshape(len(inner), count)
+    columns += [np.tile(position, len(values)) for position in positions]
+    indices = np.stack(columns, -1).astype(np.int64)
+    return indices, values.reshape(-1), np.array([*sizes, *inner], np.int64)
+
+
+def _check_whole_splits(splits: np.ndarray, values: int) -> None:
+    if splits.ndim != 1 or not splits.size:
+        raise InvalidArgumentError("ragged splits may not be empty.")
+    if splits[0] != 0:
+        raise InvalidArgumentError("First value of ragged splits must be 0.")
+    falls = np.diff(splits) < 0
+    if falls.any():
+        first = int(falls.argmax())
+        raise InvalidArgumentError(
+            f"Ragged splits should be non decreasing, but we got {splits[first]} followed by "
+            f"{splits[first + 1]}"
+        )
+    if splits[-1] != values:
+        raise InvalidArgumentError(
+            "Final value of ragged splits must match the length the corresponding ragged values."
+        )
+
+
+KERNELS = (
+    KernelDef("RaggedGather", ragged_gather),
+    KernelDef("RaggedRange", ragged_range),
+    KernelDef("RaggedTensorToSparse", ragged_tensor_to_sparse),
+)

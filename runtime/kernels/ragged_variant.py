@@ -1,0 +1,151 @@
+"""Ragged tensors inside variants, which batches and maps pass around.
+
+TF: tensorflow/core/kernels/{ragged_tensor_to_variant_op,ragged_tensor_from_variant_op}.cc
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.boxing import box
+from runtime.kernels.ragged import check_splits, splits_of_lengths
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class RaggedTensorVariant:
+    """A ragged tensor as one element: nested row splits, outermost first, and values."""
+
+    nested_splits: tuple[np.ndarray, ...]
+    values: np.ndarray
+
+
+def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool) -> Any:
+    """RaggedTensorToVariant: one variant, or with `batched_input` a vector of one for each row."""
+    *nested, values = nested_splits_and_values
+    values = np.asarray(values)
+    for level, splits in enumerate(nested):
+        following = nested[level + 1] if level + 1 < len(nested) else None
+        check_splits(splits, len(values) if following is None else len(following) - 1)
+    if not batched_input:
+        return RaggedTensorVariant(tuple(nested), values)
+    if not nested:
+        rows = [RaggedTensorVariant((), row) for row in _rows_of(values)]
+    else:
+        ranges = zip(nested[0][:-1].tolist(), nested[0][1:].tolist(), strict=True)
+        rows = [_row(nested[1:], values, start, limit) for start, limit in ranges]
+    result = np.empty(len(rows), object)
+    result[:] = rows
+    return result
+
+
+def _rows_of(values: np.ndarray) -> list[np.ndarray]:
+    if not values.ndim:
+        raise InvalidArgumentError("Requires flat_values to have rank 1 when batched_input is set")
+    return [values[index, ...] for index in range(len(values))]
+
+
+def _row(
+    nested: list[np.ndarray], values: np.ndarray, start: int, limit: int
+) -> RaggedTensorVariant:
+    """Rows start:limit of the next level, as a ragged tensor of its own."""
+    inner = []
+    for splits in nested:
+        part = splits[start : limit + 1]
+        start, limit = int(part[0]), int(part[-1])
+        inner.append(part - part[0])
+    return RaggedTensorVariant(tuple(inner), values[start:limit])
+
+
+def ragged_tensor_from_variant(
+    encoded: Any,
+    *,
+    input_ragged_rank: int,
+    output_ragged_rank: int,
+    Tvalues: DataType,  # noqa: N803 # the attribute's name
+    Tsplits: DataType,  # noqa: N803 # the attribute's name
+) -> tuple[np.ndarray, ...]:
+    """RaggedTensorFromVariant: the ragged tensor in a scalar, or the stack of those in a tensor."""
+    array = box(encoded)
+    if input_ragged_rank == -1:
+        input_ragged_rank = output_ragged_rank - array.ndim
+        if input_ragged_rank < 0:
+            raise InvalidArgumentError(
+                "Inferred input_ragged_rank (output_ragged_rank - encoded_variant.dims()) must be "
+                f">= 0, found output_ragged_rank: {output_ragged_rank}, "
+                f"encoded_variant.dims(): {array.ndim}, inferred input_ragged_rank: "
+                f"{input_ragged_rank}"
+            )
+    if array.ndim != output_ragged_rank - input_ragged_rank:
+        raise InvalidArgumentError(
+            "output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.dims(); "
+            f"output_ragged_rank: {output_ragged_rank}, input_ragged_rank: {input_ragged_rank}, "
+            f"encoded_variant.dims(): {array.ndim}."
+        )
+    components = array.ravel().tolist()
+    for component in components:
+        _check_component(component, input_ragged_rank, Tvalues, Tsplits)
+    if not array.ndim:
+        return (*components[0].nested_splits, components[0].values)
+    return _stack(array.shape, components, input_ragged_rank, Tvalues, Tsplits)
+
+
+def _check_component(
+    component: Any, ragged_rank: int, values_type: DataType, splits_type: DataType
+) -> None:
+    if not isinstance(component, RaggedTensorVariant):
+        raise InvalidArgumentError(
+            f"Input Variant element does not hold a RaggedTensorVariant: {component!r}"
+        )
+    if component.values.dtype != values_type.numpy:
+        raise InvalidArgumentError(
+            f"Expected values Tensor dtype: {values_type.tf_name}, found: {component.values.dtype}"
+        )
+    if len(component.nested_splits) != ragged_rank:
+        raise InvalidArgumentError(
+            f"Expected ragged_rank: {ragged_rank}, found: {len(component.nested_splits)}"
+        )
+    if any(splits.dtype != splits_type.numpy for splits in component.nested_splits):
+        raise InvalidArgumentError(f"Expected row_splits Tensor dtype: {splits_type.tf_name}")
+
+
+def _stack(
+    shape: tuple[int, ...],
+    components: list[RaggedTensorVariant],
+    ragged_rank: int,
+    values_type: DataType,
+    splits_type: DataType,
+) -> tuple[np.ndarray, ...]:
+    dtype = splits_type.numpy
+    results = [
+        np.arange(math.prod(shape[: axis + 1]) + 1, dtype=dtype) * shape[axis + 1]
+        for axis in range(len(shape) - 1)
+    ]
+    if any(not component.values.ndim for component in components):
+        raise InvalidArgumentError("Requires flat_values of every component to have rank >= 1")
+    lengths = [
+        len(component.nested_splits[0]) - 1 if ragged_rank else len(component.values)
+        for component in components
+    ]
+    results.append(splits_of_lengths(np.array(lengths, np.int64), dtype))
+    for level in range(ragged_rank):
+        rows = [np.diff(component.nested_splits[level]) for component in components]
+        joined = np.concatenate(rows) if rows else np.zeros(0, np.int64)
+        results.append(splits_of_lengths(joined, dtype))
+    if not components:
+        return (*results, np.zeros(0, values_type.numpy))
+    if len({component.values.shape[1:] for component in components}) > 1:
+        raise InvalidArgumentError("All flat_values must have compatible shapes.")
+    return (*results, np.concatenate([component.values for component in components]))
+
+
+KERNELS = (
+    KernelDef("RaggedTensorFromVariant", ragged_tensor_from_variant),
+    KernelDef("RaggedTensorToVariant", ragged_tensor_to_variant),
+)

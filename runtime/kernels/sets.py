@@ -1,0 +1,129 @@
+"""Set operations on the rows of the last dimension.
+
+TF: tensorflow/core/kernels/set_kernels.cc
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+
+Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices [n, rank], values [n], shape [rank]
+
+_OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "a-b": np.setdiff1d,
+    "b-a": lambda one, two: np.setdiff1d(two, one),
+    "intersection": np.intersect1d,
+    "union": np.union1d,
+}
+
+
+def dense_to_dense(set1: np.ndarray, set2: np.ndarray, *, set_operation: str) -> Sparse:
+    """DenseToDenseSetOperation: both sets dense [G…, n] and [G…, m]."""
+    return _operate(_from_dense(set1), _from_dense(set2), set_operation)
+
+
+def dense_to_sparse(
+    set1: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    shape: np.ndarray,
+    *,
+    set_operation: str,
+) -> Sparse:
+    """DenseToSparseSetOperation: the second set sparse."""
+    return _operate(_from_dense(set1), _from_sparse(indices, values, shape), set_operation)
+
+
+def sparse_to_sparse(
+    indices1: np.ndarray,
+    values1: np.ndarray,
+    shape1: np.ndarray,
+    indices2: np.ndarray,
+    values2: np.ndarray,
+    shape2: np.ndarray,
+    *,
+    set_operation: str,
+) -> Sparse:
+    """SparseToSparseSetOperation: both sets sparse."""
+    first, second = _from_sparse(indices1, values1, shape1), _from_sparse(indices2, values2, shape2)
+    return _operate(first, second, set_operation)
+
+
+# A set tensor: the shape of its groups, each value's group, the values.
+Groups = tuple[tuple[int, ...], np.ndarray, np.ndarray]
+
+
+def _from_dense(dense: np.ndarray) -> Groups:
+    if dense.ndim < 2:
+        raise InvalidArgumentError(f"Shape {shape_text(dense.shape)} has rank {dense.ndim} < 2")
+    groups = np.repeat(np.arange(math.prod(dense.shape[:-1])), dense.shape[-1])
+    return dense.shape[:-1], groups, dense.ravel()
+
+
+def _from_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> Groups:
+    if indices.ndim != 2 or values.shape != indices.shape[:1] or shape.shape != indices.shape[1:]:
+        raise InvalidArgumentError(
+            f"Sparse set has indices {shape_text(indices.shape)}, values "
+            f"{shape_text(values.shape)} and shape {shape_text(shape.shape)}, which do not match"
+        )
+    sizes = tuple(shape.tolist())
+    if len(sizes) < 2:
+        raise InvalidArgumentError(f"Shape {shape_text(sizes)} has rank {len(sizes)} < 2")
+    if ((indices < 0) | (indices >= shape)).any():
+        raise InvalidArgumentError(f"Sparse set has an index outside of {shape_text(sizes)}")
+    strides = [math.prod(sizes[axis + 1 : -1]) for axis in range(len(sizes) - 1)]
+    groups = indices[:, :-1] @ np.array(strides, np.int64)
+    return sizes[:-1], groups, values
+
+
+def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
+    """The operation on every group at once: a value counts as a pair (group, value)."""
+    if first[0] != second[0]:
+        raise InvalidArgumentError(
+            f"Mismatched shapes {shape_text(first[0])} vs {shape_text(second[0])}"
+        )
+    distinct, numbers = np.unique(np.concatenate((first[2], second[2])), return_inverse=True)
+    base = max(len(distinct), 1)
+    count = len(first[2])
+    pairs1, pairs2 = first[1] * base + numbers[:count], second[1] * base + numbers[count:]
+    operation = _OPERATIONS.get(set_operation.lower())
+    if operation is None:
+        raise InvalidArgumentError(f"Invalid set_operation {set_operation}.")
+    return _result(operation(pairs1, pairs2), base, distinct, first[0])
+
+
+def _result(
+    pairs: np.ndarray, base: int, distinct: np.ndarray, group_shape: tuple[int, ...]
+) -> Sparse:
+    groups = pairs // base  # ascending, and so are the values of each group
+    sizes = np.bincount(groups, minlength=1)
+    begins = np.cumsum(sizes) - sizes
+    columns = np.arange(len(pairs)) - begins[groups]
+    places = np.unravel_index(groups, group_shape) if len(pairs) else [groups] * len(group_shape)
+    indices = np.stack((*places, columns), -1).astype(np.int64)
+    shape = np.array([*group_shape, sizes.max(initial=0)], np.int64)
+    return indices, distinct[pairs % base], shape
+
+
+def set_size(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """SetSize: how many distinct values each group of a sparse set has."""
+    group_shape, groups, elements = _from_sparse(indices, values, shape)
+    distinct, numbers = np.unique(elements, return_inverse=True)
+    pairs = np.unique(groups * max(len(distinct), 1) + numbers)
+    sizes = np.bincount(pairs // max(len(distinct), 1), minlength=math.prod(group_shape))
+    return sizes.astype(np.int32).reshape(group_shape)
+
+
+KERNELS = (
+    KernelDef("DenseToDenseSetOperation", dense_to_dense),
+    KernelDef("DenseToSparseSetOperation", dense_to_sparse),
+    KernelDef("SetSize", set_size),
+    KernelDef("SparseToSparseSetOperation", sparse_to_sparse),
+)

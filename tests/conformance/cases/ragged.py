@@ -1,0 +1,48 @@
+"""RaggedRange, RaggedGather, RaggedTensorToSparse."""
+
+import numpy as np
+
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import case
+
+FLAT = np.float32([1, 2, 3, 4, 5, 6])
+WORDS = np.array([b"a", b"b", b"c", b"d", b"e", b"f"], object)
+ROWS, OUTER = np.int64([0, 2, 2, 5, 6]), np.int64([0, 1, 4])
+
+CASES = (
+    *(
+        case("RaggedRange", starts, limits, deltas, Tsplits=splits, message=True)
+        for splits in (DataType.INT32, DataType.INT64)
+        for starts, limits, deltas in (
+            ([0, 5], [3, 1], [1, -2]), (0, 3, 1), ([0, 2], 7, 2), ([3], [1], [1]),
+            ([0.0, 1.5], [1.0, 3.0], [0.25, 0.7]), (np.zeros(0, np.int32), 1, 1),
+            ([0, 5], [3], 1), ([0, 5], [3, 1], [1, 0]), ([[0]], 1, 1), (0, [[1]], 1),
+        )
+    ),
+    *(
+        case("RaggedRange", *(np.array(each, t) for each in ([0, 5], [3, 1], [1, -2])))
+        for t in (np.int64, np.float64)
+    ),
+    *(
+        case("RaggedGather", nested, values, indices, OUTPUT_RAGGED_RANK=rank, message=True)
+        for nested, values, indices, rank in (
+            ([ROWS], FLAT, [3, 0, 0], 1), ([OUTER, ROWS], FLAT, [1, 0], 2), ([ROWS], WORDS, [2], 1),
+            ([ROWS], FLAT, np.int64([[0, 1], [2, 3]]), 2), ([ROWS], FLAT, 2, 0),
+            ([ROWS], FLAT.reshape(6, 1), [2, 2], 1), ([ROWS], FLAT, np.zeros(0, np.int32), 1),
+            ([ROWS.astype(np.int32)], FLAT, [1], 1),
+            ([ROWS], FLAT, [1, 5], 1), ([ROWS], FLAT[:3], [1], 1),
+            ([np.int64([0, 2, 1])], FLAT, [0], 1),
+        )
+        if rank
+    ),
+    *(
+        case("RaggedTensorToSparse", nested, values, message=True)
+        for nested, values in (
+            ([ROWS], FLAT), ([OUTER, ROWS], FLAT), ([ROWS.astype(np.int32)], WORDS),
+            ([np.int64([0, 2, 3])], FLAT.reshape(3, 2)), ([np.int64([0])], FLAT[:0]),
+            ([np.int64([0, 0, 0])], FLAT[:0]),
+            ([np.int64([0, 2, 4])], FLAT), ([np.int64([1, 2, 6])], FLAT),
+            ([np.int64([0, 2, 1, 6])], FLAT), ([np.zeros(0, np.int64)], FLAT),
+        )
+    ),
+)  # fmt: skip

@@ -1,0 +1,51 @@
+"""Ragged tensors to variants and back, with what moves variants in between."""
+
+import numpy as np
+
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Case, Graph, Step
+
+FLAT = np.float32([1, 2, 3, 4, 5, 6])
+ROWS, OUTER = np.int64([0, 2, 2, 5, 6]), np.int64([0, 1, 4])
+
+
+def decoded(graph: Graph, encoded: object, ranks: tuple[int, int], name: str) -> Case:
+    outputs = graph.add(
+        "RaggedTensorFromVariant", encoded, input_ragged_rank=ranks[0], name="result",
+        output_ragged_rank=ranks[1], Tvalues=DataType.FLOAT, Tsplits=DataType.INT64,
+    )  # fmt: skip
+    return Case(name, graph.graph_def, (Step({}, tuple(output for output, _ in outputs)),))
+
+
+def round_trip(name: str, nested: list, batched: bool, ranks: tuple[int, int]) -> Case:
+    graph = Graph()
+    encoded = graph.add("RaggedTensorToVariant", nested, FLAT, batched_input=batched)[0]
+    return decoded(graph, encoded, ranks, f"round_trip_{name}")
+
+
+def moved(op: str, ranks: tuple[int, int], *arguments: object, **attrs: object) -> Case:
+    """The rows of a ragged tensor through another op."""
+    graph = Graph()
+    rows = graph.add("RaggedTensorToVariant", [ROWS], FLAT, batched_input=True)[0]
+    inputs = {"rows": rows, "twice": [rows, rows]}
+    given = [inputs[each] if isinstance(each, str) else each for each in arguments]
+    return decoded(graph, graph.add(op, *given, **attrs)[0], ranks, f"moved_by_{op}")
+
+
+CASES = (
+    round_trip("scalar", [ROWS], False, (1, 1)),
+    round_trip("nested", [OUTER, ROWS], False, (2, 2)),
+    round_trip("batched", [ROWS], True, (0, 1)),
+    round_trip("batched_nested", [OUTER, ROWS], True, (1, 2)),
+    round_trip("inferred", [OUTER, ROWS], True, (-1, 2)),
+    round_trip("wrong_rank", [ROWS], True, (1, 2)),
+    moved("GatherV2", (0, 1), "rows", np.int32([2, 0]), np.int32(0)),
+    moved("StridedSlice", (0, 1), "rows", np.int32([1]), np.int32([4]), np.int32([2])),
+    moved("Pack", (0, 2), "twice"),
+    moved("Reshape", (0, 2), "rows", np.int32([2, 2])),
+    moved("Split", (0, 1), np.int32(0), "rows", num_split=2),
+    moved("Identity", (0, 1), "rows"),
+    moved("Unpack", (0, 0), "rows", num=4),
+    moved("Tile", (0, 1), "rows", np.int32([2])),
+    moved("Transpose", (0, 1), "rows", np.int32([0])),
+)
