@@ -95,19 +95,18 @@ def _map_variants(function: Any, *inputs: Any) -> Any:
 
 def _zeros_like(value: Any) -> Any:
     if isinstance(value, TensorList):
-        dtype, shape = value.element_dtype, value.element_shape
-        return value.with_items(
-            zeros(np.shape(item) if item is not None else shape, dtype)
-            if item is not None or is_fully_defined(shape)
-            else None
-            for item in value.items()
-        )
+        return value.with_items([_zero_item(value, item) for item in value.items()])
     if isinstance(value, Optional):
         parts = value.components
         return Optional(None if parts is None else tuple(_zeros_like(part) for part in parts))
     if isinstance(value, np.ndarray | np.generic):
         return zeros(value.shape, element_type(value))
     raise InvalidArgumentError(f"No zeros of a variant of {type(value).__name__}")
+
+
+def _zero_item(tensor_list: TensorList, item: Any) -> Any:
+    shape = tensor_list.element_shape if item is None else np.shape(item)
+    return zeros(shape, tensor_list.element_dtype) if is_fully_defined(shape) else None
 
 
 def _add(one: Any, other: Any) -> Any:

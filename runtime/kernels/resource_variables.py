@@ -39,7 +39,7 @@ def var_handle(
         return ResourceHandle(
             "Anonymous", "", Variable.type_name, dtype=dtype, value_shape=shape, resource=made
         )
-    return context.kernel_state(  # type: ignore[no-any-return]
+    return context.kernel_state(
         lambda: ResourceHandle(
             container or DEFAULT_CONTAINER,
             shared_name,

@@ -135,8 +135,10 @@ def _optional(g: ListGraph) -> Any:
     total = g.add("AddN", [optional, optional])[0]
     return [
         *(g.add("OptionalHasValue", each)[0] for each in (optional, none)),
-        *(out for each in (optional, zeros, total) for out in g.add("OptionalGetValue", each, **types)),
-    ]  # fmt: skip
+        *g.add("OptionalGetValue", optional, **types),
+        *g.add("OptionalGetValue", zeros, **types),
+        *g.add("OptionalGetValue", total, **types),
+    ]
 
 
 def _wrong_optional(components: int, types: tuple[DataType, ...], shapes: tuple[Any, ...]) -> Built:

@@ -1,0 +1,112 @@
+"""Philox 4x32-10: random bits from a key and a counter, many blocks at once.
+
+A block is four 32-bit words, a function of the 64-bit key and the 128-bit counter alone; block i
+of a stream has counter + i.
+
+Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
+TF: tensorflow/core/lib/random/philox_random.h (PhiloxRandom), guarded_philox_random.h
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import threading
+from typing import Any
+
+import numpy as np
+
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+_WORD = 0xFFFFFFFF
+_LOW = np.uint64(_WORD)
+_HALF = np.uint64(32)  # bits
+_MASK_128 = (1 << 128) - 1
+
+
+def philox_blocks(key: int, counter: int, count: int) -> np.ndarray:
+    """Blocks counter, counter + 1, …: uint32 `[count, 4]`."""
+    low, high = counter & ((1 << 64) - 1), counter >> 64
+    lows = np.arange(count, dtype=np.uint64) + np.uint64(low)
+    highs = np.full(count, high, np.uint64)
+    highs += lows < np.uint64(low)  # a carry where the low half wrapped
+    return philox_of_counters(key, lows, highs)
+
+
+def philox_of_counters(key: int, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+    """The blocks of any counters, given as 64-bit halves `[count]`: uint32 `[count, 4]`."""
+    words = [lows & _LOW, lows >> _HALF, highs & _LOW, highs >> _HALF]
+    keys = [key & _WORD, key >> 32]
+    for _ in range(_ROUNDS):
+        first = words[0] * _MULTIPLIERS[0]
+        second = words[2] * _MULTIPLIERS[1]
+        words = [
+            (second >> _HALF) ^ words[1] ^ np.uint64(keys[0]),
+            second & _LOW,
+            (first >> _HALF) ^ words[3] ^ np.uint64(keys[1]),
+            first & _LOW,
+        ]
+        keys = [(each + step) & _WORD for each, step in zip(keys, _KEY_STEPS, strict=True)]
+    return np.stack(words, axis=1).astype(np.uint32)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Philox:
+    """A position in a stream of blocks."""
+
+    key: int
+    counter: int = 0
+
+    @classmethod
+    def from_seeds(cls, seed: int, seed2: int) -> Philox:
+        """The stream of two 64-bit seeds; one nobody can guess when both are 0."""
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+        return cls(seed & ((1 << 64) - 1), (seed2 & ((1 << 64) - 1)) << 64)
+
+    def skipped(self, blocks: int) -> Philox:
+        """The position `blocks` further on."""
+        return Philox(self.key, (self.counter + blocks) & _MASK_128)
+
+    def blocks(self, count: int) -> np.ndarray:
+        """The next blocks: uint32 `[count, 4]`."""
+        return philox_blocks(self.key, self.counter, count)
+
+    def words(self, count: int) -> np.ndarray:
+        """The next 32-bit words: uint32 `[count]`."""
+        return self.blocks(-(-count // 4)).ravel()[:count]
+
+
+class GuardedPhilox:
+    """A stream that threads take parts from.
+
+    Guarantees: thread-safe; no two calls get the same part.
+    """
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        self._lock = threading.Lock()  # guards _next
+        self._next = Philox.from_seeds(seed, seed2)
+
+    def reserve(self, blocks: int) -> Philox:
+        """The position of a part of `blocks` blocks that nobody else gets."""
+        with self._lock:
+            taken = self._next
+            self._next = taken.skipped(blocks)
+        return taken
+
+
+class WordSequence:
+    """A stream read one word at a time; for one thread (TF: SingleSampleAdapter)."""
+
+    def __init__(self, start: Philox) -> None:
+        self._next = start
+        self._words: list[Any] = []
+
+    def take(self) -> int:
+        """The next 32-bit word."""
+        if not self._words:
+            self._words = self._next.blocks(16).ravel()[::-1].tolist()
+            self._next = self._next.skipped(16)
+        word: int = self._words.pop()
+        return word

@@ -1,0 +1,334 @@
+"""Queues: handles, and what is done with them.
+
+The kernels of operations that may have to wait are asynchronous: they return a Deferred. Handles
+of version 1 (references to a string) and of version 2 are both ResourceHandles.
+
+TF: tensorflow/core/kernels/queue_op.cc, queue_ops.cc
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
+from runtime.framework.queue_kinds import PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
+from runtime.framework.queues import Element, Queue
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.shapes import shape_text
+from runtime.kernels.boxing import box
+from runtime.kernels.resource_variables import as_handle
+from runtime.kernels.tensor_lists import rows, stacked
+
+_numbers = itertools.count()  # of queues without a shared_name, process-wide as in TensorFlow
+Shapes = tuple[PartialShape, ...]
+Types = tuple[DataType, ...]
+
+
+def _handle(
+    context: OpKernelContext, container: str, shared_name: str, create: Callable[[str], Queue]
+) -> ResourceHandle:
+    """The handle of the node's queue, which is made at first use."""
+
+    def make() -> ResourceHandle:
+        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        wanted = create(name)
+        queue = context.resources.look_up_or_create(container, Queue, name, lambda: wanted)
+        if queue is not wanted:
+            _check_same(queue, wanted, context.node.op)
+        return ResourceHandle(container or DEFAULT_CONTAINER, name, Queue.type_name)
+
+    handle: ResourceHandle = context.kernel_state(make)
+    return handle
+
+
+def _check_same(queue: Queue, wanted: Queue, op: str) -> None:
+    """Refuse a second node of the same name that asks for another queue."""
+    if queue.kind != wanted.kind:
+        raise InvalidArgumentError(f"Expected {queue.kind}, found {op}")
+    if queue.capacity != wanted.capacity:
+        raise InvalidArgumentError(
+            f"Shared queue '{queue.name}' has capacity {queue.capacity} but requested "
+            f"capacity was {wanted.capacity}"
+        )
+    if queue.component_types != wanted.component_types:
+        raise InvalidArgumentError(
+            f"Shared queue '{queue.name}' has component types {_types(queue.component_types)} "
+            f"but requested component types were {_types(wanted.component_types)}"
+        )
+    if queue.shapes != wanted.shapes:
+        raise InvalidArgumentError(
+            f"Shared queue '{queue.name}' has component shapes {_shapes(queue.shapes)} "
+            f"but requested component shapes were {_shapes(wanted.shapes)}"
+        )
+
+
+def _types(types: Types) -> str:
+    return ", ".join(each.tf_name for each in types)
+
+
+def _shapes(shapes: Shapes) -> str:
+    return f"[{','.join(map(shape_text, shapes))}]"
+
+
+def fifo_queue(
+    context: OpKernelContext,
+    *,
+    container: str,
+    shared_name: str,
+    component_types: Types,
+    shapes: Shapes,
+    capacity: int,
+) -> ResourceHandle:
+    """FIFOQueue: first in, first out."""
+    make = functools.partial(
+        Queue, component_types=component_types, shapes=shapes, capacity=capacity
+    )
+    return _handle(context, container, shared_name, make)
+
+
+def padding_fifo_queue(
+    context: OpKernelContext,
+    *,
+    container: str,
+    shared_name: str,
+    component_types: Types,
+    shapes: Shapes,
+    capacity: int,
+) -> ResourceHandle:
+    """PaddingFIFOQueue: elements dequeued together are padded to one shape."""
+    if len(shapes) != len(component_types):
+        raise InvalidArgumentError(
+            "Shapes must be provided for all components, but received "
+            f"{len(component_types)} dtypes and {len(shapes)} shapes."
+        )
+    make = functools.partial(
+        PaddingFIFOQueue, component_types=component_types, shapes=shapes, capacity=capacity
+    )
+    return _handle(context, container, shared_name, make)
+
+
+def random_shuffle_queue(
+    context: OpKernelContext,
+    *,
+    container: str,
+    shared_name: str,
+    component_types: Types,
+    shapes: Shapes,
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int,
+    seed2: int,
+) -> ResourceHandle:
+    """RandomShuffleQueue: any element may be next."""
+    if min_after_dequeue < 0:
+        raise InvalidArgumentError(f"min_after_dequeue {min_after_dequeue} must be >= 0")
+    if 0 <= capacity <= min_after_dequeue:
+        raise InvalidArgumentError(
+            f"min_after_dequeue {min_after_dequeue} must be < capacity {capacity}"
+        )
+    make = functools.partial(
+        RandomShuffleQueue,
+        component_types=component_types,
+        shapes=shapes,
+        capacity=capacity,
+        min_after_dequeue=min_after_dequeue,
+        seed=seed,
+        seed2=seed2,
+    )
+    return _handle(context, container, shared_name, make)
+
+
+def priority_queue(
+    context: OpKernelContext,
+    *,
+    container: str,
+    shared_name: str,
+    component_types: Types,
+    shapes: Shapes,
+    capacity: int,
+) -> ResourceHandle:
+    """PriorityQueue: the first component, an int64 scalar, says which is next."""
+    make = functools.partial(
+        PriorityQueue,
+        component_types=(DataType.INT64, *component_types),
+        shapes=((), *shapes) if shapes or not component_types else (),
+        capacity=capacity,
+    )
+    return _handle(context, container, shared_name, make)
+
+
+def queue_of(context: OpKernelContext, handle: Any) -> Queue:
+    """The queue of a handle; NotFoundError when there is none."""
+    handle = as_handle(handle)
+    return context.resources.look_up(handle.container, Queue, handle.name)
+
+
+def _check_signature(context: OpKernelContext, queue: Queue, attr: str, is_input: bool) -> None:
+    types: Types = context.attr(attr)
+    if types == queue.component_types:
+        return
+    handle = "string_ref" if not context.node.op.endswith("V2") else "resource"
+    have, expected = (
+        [handle, *(t.tf_name for t in each)] for each in (types, queue.component_types)
+    )
+    if is_input:
+        raise InvalidArgumentError(
+            f"Signature mismatch, have: {', '.join(have)}-> expected: {', '.join(expected)}->"
+        )
+    have, expected = have[1:], expected[1:]
+    raise InvalidArgumentError(
+        f"Signature mismatch, have: {handle}->{', '.join(have)} "
+        f"expected: {handle}->{', '.join(expected)}"
+    )
+
+
+def queue_enqueue(context: OpKernelContext, handle: Any, *components: Any) -> Any:
+    """Put one element in; waits for room."""
+    queue = queue_of(context, handle)
+    _check_signature(context, queue, "Tcomponents", True)
+    for index, shape in enumerate(queue.shapes):
+        actual = np.shape(box(components[index]))
+        if not is_compatible(shape, actual):
+            raise InvalidArgumentError(
+                f"Shape mismatch in tuple component {index}. "
+                f"Expected {shape_text(shape)}, got {shape_text(actual)}"
+            )
+    return queue.enqueue([components], context.cancellation)
+
+
+def queue_enqueue_many(context: OpKernelContext, handle: Any, *components: Any) -> Any:
+    """Put the rows of the components in, one element each; waits for room."""
+    queue = queue_of(context, handle)
+    _check_signature(context, queue, "Tcomponents", True)
+    arrays = [box(each) for each in components]
+    if arrays[0].ndim < 1:
+        raise InvalidArgumentError("Shape mismatch in tuple component 0. Expected at least rank 1")
+    count = len(arrays[0])
+    for index, array in enumerate(arrays):
+        _check_many(queue, index, array, count)
+    elements = list(zip(*map(rows, arrays), strict=True))
+    return queue.enqueue(elements, context.cancellation)
+
+
+def _check_many(queue: Queue, index: int, array: np.ndarray, count: int) -> None:
+    shape = queue.shapes[index] if queue.shapes else None
+    wanted = None if shape is None else (count, *shape)
+    if not is_compatible(wanted, array.shape):
+        raise InvalidArgumentError(
+            f"Shape mismatch in tuple component {index}. "
+            f"Expected {shape_text(wanted)}, got {shape_text(array.shape)}"
+        )
+    if array.ndim < 1 or len(array) != count:
+        raise InvalidArgumentError(
+            "All input tensors must have the same size in the 0th dimension. Component "
+            f"{index} has {array.shape[0] if array.ndim else 0}, and should have {count}"
+        )
+
+
+def queue_dequeue(context: OpKernelContext, handle: Any) -> Any:
+    """Take one element; waits until there is one."""
+    queue = queue_of(context, handle)
+    _check_signature(context, queue, "component_types", False)
+    return queue.dequeue(1, _only, context.cancellation)
+
+
+def _only(elements: list[Element]) -> Element:
+    return elements[0]
+
+
+def queue_dequeue_many(context: OpKernelContext, handle: Any, n: Any) -> Any:
+    """Take n elements, stacked; waits until there are as many."""
+    return _dequeue_many(context, handle, int(n), False)
+
+
+def queue_dequeue_up_to(context: OpKernelContext, handle: Any, n: Any) -> Any:
+    """Take n elements, stacked, or all of a closed queue that has fewer."""
+    return _dequeue_many(context, handle, int(n), True)
+
+
+def _dequeue_many(context: OpKernelContext, handle: Any, count: int, is_partial_fine: bool) -> Any:
+    queue = queue_of(context, handle)
+    op = "DequeueUpToOp" if is_partial_fine else "DequeueManyOp"
+    if count < 0:
+        raise InvalidArgumentError(f"{op} requested {count} < 0 elements")
+    _check_signature(context, queue, "component_types", False)
+    if len(queue.shapes) != len(queue.component_types):
+        raise InvalidArgumentError(
+            f"{queue.kind}'s DequeueMany and DequeueUpTo require the components to have "
+            "specified shapes."
+        )
+    finish = functools.partial(_stack, queue)
+    return queue.dequeue(count, finish, context.cancellation, is_partial_fine, queue.kind)
+
+
+def _stack(queue: Queue, elements: list[Element]) -> tuple[np.ndarray, ...]:
+    columns = zip(*elements, strict=True) if elements else [()] * len(queue.component_types)
+    parts = zip(columns, queue.component_types, queue.shapes, strict=True)
+    return tuple(_stack_component(list(items), dtype, shape) for items, dtype, shape in parts)
+
+
+def _stack_component(items: list[Any], dtype: DataType, shape: PartialShape) -> np.ndarray:
+    """Items side by side, padded at their ends where the queue leaves a dimension open."""
+    if is_fully_defined(shape):
+        return stacked(items, shape, dtype)
+    assert shape is not None, "queues with unknown ranks are refused when they are made"
+    largest = np.max([np.shape(item) for item in items] or [[0] * len(shape)], axis=0).tolist()
+    if not items:
+        largest = [max(size, 0) for size in shape]
+    check_allocation((len(items), *largest), dtype.numpy)
+    blank = b"" if dtype == DataType.STRING else 0
+    result = np.full((len(items), *largest), blank, dtype.numpy)
+    for row, item in zip(result, items, strict=True):
+        row[tuple(map(slice, np.shape(item)))] = item
+    return result
+
+
+def queue_close(context: OpKernelContext, handle: Any, *, cancel_pending_enqueues: bool) -> Any:
+    """Refuse further elements; those in it can still be taken."""
+    queue = queue_of(context, handle)
+    return queue.close(cancel_pending_enqueues, context.cancellation)
+
+
+def queue_size(context: OpKernelContext, handle: Any) -> np.int32:
+    """How many elements are in it."""
+    return np.int32(queue_of(context, handle).size)
+
+
+def queue_is_closed(context: OpKernelContext, handle: Any) -> np.bool_:
+    """Whether it was closed."""
+    return np.bool_(queue_of(context, handle).is_closed)
+
+
+_MAKERS: dict[str, Kernel] = {
+    "FIFOQueue": fifo_queue,
+    "PaddingFIFOQueue": padding_fifo_queue,
+    "PriorityQueue": priority_queue,
+    "RandomShuffleQueue": random_shuffle_queue,
+}
+_WAITING: dict[str, Kernel] = {
+    "QueueClose": queue_close,
+    "QueueDequeue": queue_dequeue,
+    "QueueDequeueMany": queue_dequeue_many,
+    "QueueDequeueUpTo": queue_dequeue_up_to,
+    "QueueEnqueue": queue_enqueue,
+    "QueueEnqueueMany": queue_enqueue_many,
+}
+_VERSIONS = ("", "V2")
+
+KERNELS = (
+    *(KernelDef(op + v, make) for op, make in _MAKERS.items() for v in _VERSIONS),
+    *(KernelDef(op + v, run, asynchronous=True) for op, run in _WAITING.items() for v in _VERSIONS),
+    KernelDef("QueueIsClosed", queue_is_closed),
+    KernelDef("QueueIsClosedV2", queue_is_closed),
+    KernelDef("QueueSize", queue_size),
+    KernelDef("QueueSizeV2", queue_size),
+)
