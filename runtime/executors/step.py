@@ -107,6 +107,7 @@ class Executor(abc.ABC):
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # as it is run, for those who want to see it
+        self.last_seconds = 1.0  # of the newest asynchronous step; long before the first
         self.steps = itertools.count()  # next() is atomic; counted only when costs are asked for
 
     @abc.abstractmethod

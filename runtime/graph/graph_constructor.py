@@ -102,7 +102,7 @@ class _Constructor:
             self._add(node_def)
         for node_def in self._graph_def.node:
             self._connect(self._new[node_def.name], node_def.input)
-        _check_acyclic(self._new)
+        check_acyclic(self._new)
         return self._new
 
     def _add(self, node_def: pb.NodeDef) -> None:
@@ -198,7 +198,7 @@ def _check_edge(node: Node, source: Node, index: int, expected: Sequence[DataTyp
         )
 
 
-def _check_acyclic(nodes: dict[str, Node]) -> None:
+def check_acyclic(nodes: dict[str, Node]) -> None:
     """Refuse cycles, except through the back edge of a loop (NextIteration to Merge)."""
     waiting: dict[str, int] = {}
     readers: dict[str, list[Node]] = {}

@@ -4,8 +4,8 @@ Guarantees: every method may be called from any thread. A run keeps the graph th
 an extend is atomic. `close` cancels all running steps and refuses new ones. A step that fails, is
 cancelled or runs out of time leaves the session usable.
 
-Locks: `_lock` guards `_graph`, `_is_closed`, the callables and partial runs; it is never held while
-a step runs. Resources, the executor cache and the pools have locks of their own.
+Locks: `_lock` guards `_graph` and `_is_closed`; it is never held while a step runs. Resources, the
+executor cache, callables, partial runs and pools have locks of their own.
 
 TF: tensorflow/core/common_runtime/direct_session.cc
 """
@@ -13,14 +13,11 @@ TF: tensorflow/core/common_runtime/direct_session.cc
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 import protos as pb
 from runtime.devices.device import Device
@@ -28,19 +25,16 @@ from runtime.executors.compiler import compile_step, executor_factory, function_
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.step import FunctionCaller, Step
 from runtime.executors.step_stats import StepStatsCollector
-from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import (
     AlreadyExistsError,
     CancelledError,
-    DeadlineExceededError,
     FailedPreconditionError,
-    InternalError,
     InvalidArgumentError,
     OpError,
 )
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
-from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.dtypes import DataType
 from runtime.framework.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import FileGate
@@ -49,8 +43,12 @@ from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.placer import place
 from runtime.graph.pruning import find_endpoint
-from runtime.sessions.executor_cache import CompiledStep, ExecutorCache
+from runtime.graph.tensor_connections import connect_tensors
+from runtime.sessions.asynchronous_step import AsynchronousStep
+from runtime.sessions.callables import Callable, Callables
+from runtime.sessions.executor_cache import CompiledStep, ExecutorCache, SpelledKey
 from runtime.sessions.partial_runs import PartialRuns
+from runtime.sessions.prepared_step import PreparedStep, feed_arguments
 from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
@@ -107,9 +105,7 @@ class DirectSession(RuntimeSession):
         self._files = options.files or AllowAll()
         self.graph_version = 0
         self._partial_runs = PartialRuns()
-        self._callables: dict[int, pb.CallableOptions] = {}
-        self._next_callable = 1
-        self._measured: dict[int, float] = {}  # id of an executor → seconds of its last run
+        self._callables = Callables()
 
     # The graph
 
@@ -176,51 +172,66 @@ class DirectSession(RuntimeSession):
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
         """Run one step and wait for it."""
-        request = RunRequest(feeds, fetches, targets, options, metadata)
-        pool = self._choose_pool(request)
-        if pool is None and not self._timeout_seconds(request):
-            return self._run_here(request)
-        return self.run_async(request).result()
+        return self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata), None)
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Start one step; its future ends at the deadline, even when a kernel does not."""
-        run = _Run(self, request)
+        return self._start(request, None)
+
+    def _start(
+        self, request: RunRequest, compiled: CompiledStep | None
+    ) -> concurrent.futures.Future[list[Tensor]]:
+        step = AsynchronousStep(
+            lambda cancellation, pool: self._prepare(request, cancellation, pool, compiled),
+            self._cancellation,
+            request.cancellation,
+        )
         try:
             self._check_open()
             pool = self._choose_pool(request)
             if pool is not None and request.allow_inline and self._is_short(request):
                 pool = None
-            run.start(pool)
+            step.start(pool, self._deadline_of(request))
         except OpError as error:
-            run.finish(None, error)
-        return run.future
+            step.finish(None, error)
+        return step.future
 
-    def _run_here(self, request: RunRequest) -> list[Tensor]:
-        """Run in this thread, without a future."""
+    def _run_and_wait(self, request: RunRequest, compiled: CompiledStep | None) -> list[Tensor]:
+        """Run in this thread without a future where the options say so, else on a pool."""
         self._check_open()
-        cancellation = request.cancellation or CancellationManager(self._cancellation)
+        if self._choose_pool(request) is not None or self._timeout_seconds(request):
+            return self._start(request, compiled).result()
+        cancellation = CancellationManager(self._cancellation)
         try:
-            compiled = self._compiled(request)
-            report = self._report(request, compiled)
-            step = self._new_step(
-                cancellation, None, report.collector if report else None, request.files
-            )
-            values = compiled.executor.run(step, self._arguments(compiled, request))
-            if report is not None:
-                report.fill()
-            return [values[position] for position in compiled.fetch_positions]
+            return self._prepare(request, cancellation, None, compiled).run()
         finally:
-            if request.cancellation is None:
-                cancellation.detach()
+            cancellation.detach()
+
+    def _prepare(
+        self,
+        request: RunRequest,
+        cancellation: CancellationManager,
+        pool: ThreadPool | None,
+        compiled: CompiledStep | None,
+    ) -> PreparedStep:
+        if compiled is None:
+            compiled = self._compiled(request)
+        arguments = feed_arguments(compiled, request)
+        report = self._report(request, compiled)
+        collector = report.collector if report is not None else None
+        step = self._new_step(cancellation, pool, collector, request.files)
+        return PreparedStep(compiled, step, arguments, report)
 
     def _compiled(self, request: RunRequest) -> CompiledStep:
         key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
         found = self._cache.find(key)
-        if found is not None:
-            return found
-        graph = self._graph_for("Run")
+        return (
+            found if found is not None else self._compile(self._graph_for("Run"), key, self._cache)
+        )
+
+    def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
         self._check_not_finalized()
-        return self._cache.find_or_compile(
+        return cache.find_or_compile(
             graph,
             key,
             lambda feeds, fetches, targets: compile_step(
@@ -231,22 +242,11 @@ class DirectSession(RuntimeSession):
     def _is_short(self, request: RunRequest) -> bool:
         key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
         found = self._cache.find(key)
-        if found is None or found.executor.may_block:
-            return False
-        return self._measured.get(id(found.executor), 1.0) < _INLINE_SECONDS
-
-    def _arguments(self, compiled: CompiledStep, request: RunRequest) -> list[Tensor]:
-        arguments = []
-        for position, name in enumerate(compiled.feeds):
-            value = request.feeds[name]
-            wanted = compiled.feed_types[position]
-            if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
-                raise InvalidArgumentError(
-                    f"Expects arg[{position}] to be {wanted.tf_name} but "
-                    f"{from_numpy(value.dtype).tf_name} is provided"
-                )
-            arguments.append(value)
-        return arguments
+        return (
+            found is not None
+            and not found.executor.may_block
+            and found.executor.last_seconds < _INLINE_SECONDS
+        )
 
     def _new_step(
         self,
@@ -255,8 +255,6 @@ class DirectSession(RuntimeSession):
         collector: StepStatsCollector | None = None,
         files: FileGate | None = None,
     ) -> Step:
-        if self._call_function is None:
-            self._graph_for("Run")  # raises: there is no graph
         return Step(
             self._state,
             cancellation,
@@ -291,7 +289,7 @@ class DirectSession(RuntimeSession):
             milliseconds = self.options.config.operation_timeout_in_ms
         return max(0, milliseconds) / 1000
 
-    def deadline_of(self, request: RunRequest) -> float | None:
+    def _deadline_of(self, request: RunRequest) -> float | None:
         """The instant (`time.monotonic()`) at which a request has to be over, or None."""
         if request.deadline is not None:
             return request.deadline
@@ -326,45 +324,29 @@ class DirectSession(RuntimeSession):
         return self._partial_runs.run_part(handle, feeds, fetches)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
-        """Check and compile a step; feeds, fetches and targets as for `run`."""
+        """Check and compile a step; errors as `run` and `connect_tensors` raise them."""
         self._check_open()
-        self._graph_for("MakeCallable")
-        self._check_not_finalized()
-        self._compiled(RunRequest(dict.fromkeys(options.feed), options.fetch, options.target))
-        with self._lock:
-            handle = self._next_callable
-            self._next_callable += 1
-            self._callables[handle] = options
-            return handle
+        graph = connect_tensors(
+            self._graph_for("MakeCallable"), options.tensor_connection, options.feed
+        )
+        # A graph with connections is this callable's alone, and so are its compiled steps.
+        cache = ExecutorCache() if options.tensor_connection else self._cache
+        key = (tuple(options.feed), tuple(options.fetch), tuple(options.target))
+        compiled = cache.find(key) or self._compile(graph, key, cache)
+        return self._callables.add(Callable(options, compiled))
 
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
     ) -> list[Tensor]:
-        """Run a prepared step."""
+        """Run a prepared step; InvalidArgumentError for a bad handle or number of feeds."""
         self._check_open()
-        options = self._callable(handle)
-        if len(feeds) != len(options.feed):
-            raise InvalidArgumentError(
-                f"Expected {len(options.feed)} feed tensors, but got {len(feeds)}"
-            )
-        named = dict(zip(options.feed, feeds, strict=True))
-        return self.run(named, options.fetch, options.target, options.run_options, metadata)
-
-    def _callable(self, handle: int) -> pb.CallableOptions:
-        options = self._callables.get(handle)
-        if options is not None:
-            return options
-        if 0 < handle < self._next_callable:
-            raise InvalidArgumentError("Attempted to run callable after handle was released")
-        raise InvalidArgumentError("No such callable handle")
+        made = self._callables.get(handle)
+        return self._run_and_wait(made.request(feeds, metadata), made.compiled)
 
     def release_callable(self, handle: int) -> None:
         """Forget a prepared step; InvalidArgumentError for a handle that was never given."""
         self._check_open()
-        with self._lock:
-            if not 0 < handle < self._next_callable:
-                raise InvalidArgumentError(f"ReleaseCallable called with invalid handle: {handle}")
-            self._callables.pop(handle, None)
+        self._callables.release(handle)
 
     # State
 
@@ -435,96 +417,3 @@ class DirectSession(RuntimeSession):
     def _check_not_finalized(self) -> None:
         if self._is_finalized:
             raise FailedPreconditionError("Session has been finalized.")
-
-
-class _Run:
-    """One asynchronous step: from its request to the end of its future."""
-
-    __slots__ = ("_compiled", "_pool", "_report", "_request", "_session", "_timeout", "_token",
-                 "cancellation", "future")  # fmt: skip
-
-    def __init__(self, session: DirectSession, request: RunRequest) -> None:
-        self._session = session
-        self._request = request
-        self._pool: ThreadPool | None = None
-        self._timeout: Timeout | None = None
-        self._report: MetadataRequest | None = None
-        self._compiled: CompiledStep | None = None
-        self.future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
-        self.cancellation = CancellationManager(session._cancellation)
-        self._token: int | None = None
-
-    def start(self, pool: ThreadPool | None) -> None:
-        """Run on `pool`, or here and now."""
-        given = self._request.cancellation
-        if given is not None:
-            self._token = given.add_callback(lambda: self.cancellation.cancel(given.error[0]))
-            if self._token is None:
-                given.check()
-        deadline = self._session.deadline_of(self._request)
-        if deadline is not None:
-            self._timeout = deadline_timer.call_at(deadline, self._expire)
-        self._pool = pool
-        if pool is None:
-            self._execute()
-            return
-        self.cancellation.add_callback(self._answer_cancelled)
-        pool.schedule(self._execute)
-
-    def _expire(self) -> None:
-        self.cancellation.cancel(DeadlineExceededError("Timed out waiting for notification"))
-
-    def _answer_cancelled(self) -> None:
-        """The future ends at once; what still runs behind it ends when it notices."""
-        self._resolve(None, self.cancellation.copy_of_error())
-
-    def _execute(self) -> None:
-        if self.cancellation.error:
-            self.finish(None, self.cancellation.copy_of_error())
-            return
-        try:
-            session = self._session
-            self._compiled = session._compiled(self._request)
-            arguments = session._arguments(self._compiled, self._request)
-            self._report = report = session._report(self._request, self._compiled)
-            step = session._new_step(
-                self.cancellation,
-                self._pool,
-                report.collector if report else None,
-                self._request.files,
-            )
-            executor = self._compiled.executor
-            started = time.monotonic()
-            executor.run_async(step, arguments, self.finish)
-            if not executor.may_block:
-                session._measured[id(executor)] = time.monotonic() - started
-        except OpError as error:
-            self.finish(None, error)
-        except Exception as error:
-            self.finish(None, InternalError(f"{type(error).__name__}: {error}"))
-            raise
-
-    def finish(self, values: list[Any] | None, error: OpError | None) -> None:
-        """The executor has ended."""
-        if self._timeout is not None:
-            self._timeout.cancel()
-        if self._request.cancellation is not None:
-            self._request.cancellation.remove_callback(self._token)
-        self.cancellation.detach()
-        if error is not None or values is None or self._compiled is None:
-            cancelled = self.cancellation.error
-            if cancelled and cancelled[0].code == DeadlineExceededError.code:
-                error = self.cancellation.copy_of_error()
-            self._resolve(None, error or InternalError("A step ended without values"))
-            return
-        if self._report is not None:
-            self._report.fill()
-        self._resolve([values[i] for i in self._compiled.fetch_positions], None)
-
-    def _resolve(self, values: list[Any] | None, error: OpError | None) -> None:
-        """Set the future once; a deadline or a close may have been faster."""
-        with contextlib.suppress(concurrent.futures.InvalidStateError):
-            if error is not None:
-                self.future.set_exception(error)
-            else:
-                self.future.set_result(values or [])

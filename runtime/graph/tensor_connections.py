@@ -1,0 +1,71 @@
+"""Tensor connections of a callable: one output takes the place of another.
+
+TF: tensorflow/core/common_runtime/graph_execution_state.cc (TensorConnectionPruneRewrite),
+config.proto (TensorConnection)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OpError
+from runtime.graph.graph import Graph
+from runtime.graph.graph_constructor import check_acyclic
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.pruning import find_endpoint
+from runtime.graph.tensor_name import parse_tensor_name
+
+
+def connect_tensors(
+    graph: Graph, connections: Sequence[pb.TensorConnection], feeds: Iterable[str]
+) -> Graph:
+    """A graph in which the readers of each `to_tensor` read its `from_tensor`.
+
+    Raises InvalidArgumentError for unknown names, for a tensor that is connected twice or fed
+    too, and when the graph would have a cycle; NotFoundError when there is no `to_tensor`.
+    """
+    if not connections:
+        return graph
+    taken = {parse_tensor_name(name) for name in feeds}
+    replaced: dict[Endpoint, Endpoint] = {}
+    for connection in connections:
+        if parse_tensor_name(connection.to_tensor) in taken:
+            raise InvalidArgumentError(f'Endpoint "{connection.to_tensor}" fed more than once.')
+        taken.add(parse_tensor_name(connection.to_tensor))
+        replaced[_target(graph, connection)] = _source(graph, connection)
+    clones = {node: node.clone() for node in graph.nodes.values()}
+    for clone in clones.values():
+        clone.inputs = [_moved(replaced.get(each, each), clones) for each in clone.inputs]
+        clone.control_inputs = [clones[control] for control in clone.control_inputs]
+    try:
+        check_acyclic({clone.name: clone for clone in clones.values()})
+    except InvalidArgumentError:
+        shown = ", ".join(f"{each.from_tensor} -> {each.to_tensor}" for each in connections)
+        raise InvalidArgumentError(f"Tensor connection ({shown}) would create a cycle.") from None
+    return Graph({clone.name: clone for clone in clones.values()}, graph.library, graph.versions)
+
+
+def _moved(endpoint: Endpoint, clones: dict[Node, Node]) -> Endpoint:
+    return clones[endpoint[0]], endpoint[1]
+
+
+def _source(graph: Graph, connection: pb.TensorConnection) -> Endpoint:
+    name = connection.from_tensor
+    if parse_tensor_name(name)[0] not in graph.nodes:
+        raise InvalidArgumentError(f"The from_tensor {name} of a connection has an unknown node")
+    try:
+        return find_endpoint(graph, name)
+    except OpError:
+        raise InvalidArgumentError(
+            f"The from_tensor {name} of a connection names an unknown edge"
+        ) from None
+
+
+def _target(graph: Graph, connection: pb.TensorConnection) -> Endpoint:
+    try:
+        return find_endpoint(graph, connection.to_tensor)
+    except OpError:
+        raise NotFoundError(
+            f"FeedInputs: unable to find feed output {connection.to_tensor}"
+        ) from None

@@ -1,0 +1,111 @@
+"""AsynchronousStep: from a request to the end of its future.
+
+Guarantees: the future ends once, at the deadline or the cancellation at the latest, even when a
+kernel goes on behind it; what the step held is let go when the executor has ended.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from runtime.foundation.deadline_timer import Timeout, deadline_timer
+from runtime.foundation.errors import Code, DeadlineExceededError, InternalError, OpError
+from runtime.foundation.thread_pool import ThreadPool
+from runtime.framework.cancellation import CancellationManager
+from runtime.sessions.prepared_step import PreparedStep
+from runtime.sessions.runtime_session import Tensor
+
+Prepare = Callable[[CancellationManager, ThreadPool | None], PreparedStep]
+
+
+class AsynchronousStep:
+    """One step on its way. `prepare` compiles and checks it, in the thread that runs it."""
+
+    __slots__ = (
+        "_cancellation",
+        "_given",
+        "_pool",
+        "_prepare",
+        "_prepared",
+        "_timeout",
+        "_token",
+        "future",
+    )
+
+    def __init__(
+        self, prepare: Prepare, session: CancellationManager, given: CancellationManager | None
+    ) -> None:
+        self._prepare = prepare
+        self._prepared: PreparedStep | None = None
+        self._given = given
+        self._pool: ThreadPool | None = None
+        self._timeout: Timeout | None = None
+        self._token: int | None = None
+        self._cancellation = CancellationManager(session)
+        self.future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+
+    def start(self, pool: ThreadPool | None, deadline: float | None) -> None:
+        """Run on `pool`, or here and now; `deadline` is a `time.monotonic()` instant."""
+        given = self._given
+        if given is not None:
+            self._token = given.add_callback(lambda: self._cancellation.cancel(given.error[0]))
+            if self._token is None:
+                given.check()
+        if deadline is not None:
+            self._timeout = deadline_timer.call_at(deadline, self._expire)
+        self._pool = pool
+        if pool is None:
+            self._execute()
+            return
+        self._cancellation.add_callback(self._answer_cancelled)
+        pool.schedule(self._execute)
+
+    def _expire(self) -> None:
+        self._cancellation.cancel(DeadlineExceededError("Timed out waiting for notification"))
+
+    def _answer_cancelled(self) -> None:
+        """The future ends at once; what still runs behind it ends when it notices."""
+        self._resolve(None, self._cancellation.copy_of_error())
+
+    def _execute(self) -> None:
+        if self._cancellation.error:
+            self.finish(None, self._cancellation.copy_of_error())
+            return
+        try:
+            self._prepared = prepared = self._prepare(self._cancellation, self._pool)
+            executor = prepared.compiled.executor
+            started = time.monotonic()
+            executor.run_async(prepared.step, prepared.arguments, self.finish)
+            executor.last_seconds = time.monotonic() - started
+        except OpError as error:
+            self.finish(None, error)
+        except Exception as error:
+            self.finish(None, InternalError(f"{type(error).__name__}: {error}"))
+            raise
+
+    def finish(self, values: list[Any] | None, error: OpError | None) -> None:
+        """The executor has ended, or could not begin."""
+        if self._timeout is not None:
+            self._timeout.cancel()
+        if self._given is not None:
+            self._given.remove_callback(self._token)
+        self._cancellation.detach()
+        if error is not None or values is None or self._prepared is None:
+            cancelled = self._cancellation.error
+            if cancelled and cancelled[0].code is Code.DEADLINE_EXCEEDED:
+                error = self._cancellation.copy_of_error()
+            self._resolve(None, error or InternalError("A step ended without values"))
+            return
+        self._resolve(self._prepared.results(values), None)
+
+    def _resolve(self, values: list[Tensor] | None, error: OpError | None) -> None:
+        """End the future; a deadline or a close may have been faster."""
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            if error is not None:
+                self.future.set_exception(error)
+            else:
+                self.future.set_result(values or [])

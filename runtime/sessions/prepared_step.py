@@ -1,0 +1,53 @@
+"""A step that only has to be run: its executor, its arguments, and what it has to report.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, DirectSessionCallFrame)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from runtime.executors.step import Step
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import from_numpy
+from runtime.sessions.executor_cache import CompiledStep
+from runtime.sessions.run_metadata import MetadataRequest
+from runtime.sessions.runtime_session import RunRequest, Tensor
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PreparedStep:
+    """Everything that one run needs; used once."""
+
+    compiled: CompiledStep
+    step: Step
+    arguments: list[Tensor]
+    report: MetadataRequest | None
+
+    def run(self) -> list[Tensor]:
+        """Run in this thread; the fetched values as the request asked for them."""
+        return self.results(self.compiled.executor.run(self.step, self.arguments))
+
+    def results(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """Write the report, and put the executor's values in the request's order."""
+        if self.report is not None:
+            self.report.fill()
+        return [values[position] for position in self.compiled.fetch_positions]
+
+
+def feed_arguments(compiled: CompiledStep, request: RunRequest) -> list[Tensor]:
+    """The feeds in the executor's order; InvalidArgumentError for a wrong element type."""
+    arguments = []
+    for position, name in enumerate(compiled.feeds):
+        value = request.feeds[name]
+        wanted = compiled.feed_types[position]
+        if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
+            raise InvalidArgumentError(
+                f"Expects arg[{position}] to be {wanted.tf_name} but "
+                f"{from_numpy(value.dtype).tf_name} is provided"
+            )
+        arguments.append(value)
+    return arguments
