@@ -1,0 +1,182 @@
+"""Code points of strings: decoding, encoding, transcoding.
+
+Malformed input follows `errors`: `strict` refuses it, `replace` puts the replacement character for
+each malformed sequence, `ignore` leaves it out.
+
+TF: tensorflow/core/kernels/unicode_ops.cc
+"""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.string_tensor import as_strings, items_of, map_strings, string_tensor
+
+_LAST_CODE_POINT = 0x10FFFF
+_LAST_CONTROL = 0x1F  # of the C0 control characters
+# UTF-16 and UTF-32 without a byte order mark mean big endian here.
+_CODEC = {"UTF-16": "UTF-16-BE", "UTF-32": "UTF-32-BE", "US-ASCII": "ASCII"}
+
+
+def _codec(encoding: str) -> str:
+    try:
+        return codecs.lookup(_CODEC.get(encoding, encoding)).name
+    except (LookupError, ValueError):
+        raise InvalidArgumentError(
+            f"Could not create converter for input encoding: {encoding}"
+        ) from None
+
+
+class _Decoder:
+    """Bytes to (code point, first byte) pairs under one set of attributes."""
+
+    def __init__(
+        self, encoding: str, errors: str, replacement_char: int, replace_control_characters: bool
+    ) -> None:
+        if not 0 <= replacement_char <= _LAST_CODE_POINT:
+            raise InvalidArgumentError("replacement_char out of unicode codepoint range")
+        self._codec = _codec(encoding)
+        self._errors = errors
+        self._replacement = replacement_char
+        self._replaces_controls = replace_control_characters
+
+    def pairs(self, text: bytes) -> Iterator[tuple[int, int]]:
+        """(code point, offset of its first byte) of every character."""
+        position = 0
+        for decoded, malformed in self._runs(text):
+            for character in decoded:
+                point = ord(character)
+                if not self._replaces_controls or point > _LAST_CONTROL:
+                    yield point, position
+                elif self._errors != "ignore":
+                    yield self._replacement, position
+                position += len(character.encode(self._codec, "surrogatepass"))
+            if malformed:
+                if self._errors == "strict":
+                    raise InvalidArgumentError("Invalid formatting on input string")
+                if self._errors == "replace":
+                    yield self._replacement, position
+                position += malformed
+
+    def points(self, text: bytes) -> list[int]:
+        """The code points alone."""
+        return [point for point, _ in self.pairs(text)]
+
+    def _runs(self, text: bytes) -> Iterator[tuple[str, int]]:
+        """(well-formed text, bytes of the malformed sequence behind it), again and again."""
+        position = 0
+        while position < len(text):
+            try:
+                yield text[position:].decode(self._codec), 0
+                return
+            except UnicodeDecodeError as error:
+                good = text[position : position + error.start].decode(self._codec)
+                yield good, error.end - error.start
+                position += error.end
+
+
+def unicode_decode(
+    input: Any,
+    *,
+    input_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+    Tsplits: DataType,  # noqa: N803 - the attribute's name
+) -> tuple[np.ndarray, np.ndarray]:
+    """(row splits [n + 1], code points)."""
+    decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
+    splits, points, _ = _decoded(decoder, items_of(input), Tsplits)
+    return splits, points
+
+
+def unicode_decode_with_offsets(
+    input: Any,
+    *,
+    input_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+    Tsplits: DataType,  # noqa: N803
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row splits [n + 1], code points, offset of each one's first byte)."""
+    decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
+    return _decoded(decoder, items_of(input), Tsplits)
+
+
+def _decoded(
+    decoder: _Decoder, items: list[bytes], split_type: DataType
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = [list(decoder.pairs(item)) for item in items]
+    splits = np.cumsum([0, *map(len, rows)]).astype(split_type.numpy)
+    pairs = np.array([pair for row in rows for pair in row], np.int64).reshape(-1, 2)
+    return splits, pairs[:, 0].astype(np.int32), pairs[:, 1].copy()
+
+
+def unicode_encode(
+    input_values: Any,
+    input_splits: Any,
+    *,
+    errors: str,
+    output_encoding: str,
+    replacement_char: int,
+) -> np.ndarray:
+    """One string for each row of code points."""
+    codec = _codec(output_encoding)
+    points = np.asarray(input_values).ravel().tolist()
+    splits = np.asarray(input_splits).ravel().tolist()
+    if not splits or splits[0] != 0:
+        raise InvalidArgumentError("First value in input_splits must be zero.")
+    rows = []
+    for begin, end in itertools.pairwise(splits):
+        if end > len(points) or end < begin:
+            raise InvalidArgumentError(
+                f"Values in input_splits must be less than or equal to {len(points)} "
+                "and in ascending order"
+            )
+        characters = (_valid(point, errors, replacement_char) for point in points[begin:end])
+        rows.append("".join(characters).encode(codec, "replace"))
+    return string_tensor(rows)
+
+
+def _valid(point: int, errors: str, replacement_char: int) -> str:
+    if 0 <= point <= _LAST_CODE_POINT and not 0xD800 <= point <= 0xDFFF:
+        return chr(point)
+    if errors == "strict":
+        raise InvalidArgumentError("Code point is out of range for Unicode, or a noncharacter.")
+    return chr(replacement_char) if errors == "replace" else ""
+
+
+def unicode_transcode(
+    input: Any,
+    *,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+) -> np.ndarray:
+    """Every element in another encoding."""
+    decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
+    codec = _codec(output_encoding)
+
+    def transcode(text: bytes) -> bytes:
+        return "".join(map(chr, decoder.points(text))).encode(codec, "replace")
+
+    return map_strings(transcode, as_strings(input))
+
+
+KERNELS = (
+    KernelDef("UnicodeDecode", unicode_decode),
+    KernelDef("UnicodeDecodeWithOffsets", unicode_decode_with_offsets),
+    KernelDef("UnicodeEncode", unicode_encode),
+    KernelDef("UnicodeTranscode", unicode_transcode),
+)
