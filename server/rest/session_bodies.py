@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 
 import protos as pb
 from runtime.api import InvalidArgumentError
@@ -38,7 +46,7 @@ class CreateBody(_Body):
         None, description="base64 of a serialized MetaGraphDef; nothing is restored"
     )
     config: dict[str, Any] | None = Field(None, description="ConfigProto as JSON")
-    lease_seconds: float | None = Field(None, description="idle time until the session is closed")
+    lease_seconds: StrictFloat | None = Field(None, description="idle time until it is closed")
     name: StrictStr = Field("", description="a label for listings")
 
 
@@ -52,7 +60,7 @@ class ExtendBody(_Body):
 class KeepAliveBody(_Body):
     """Renews the lease, with a new length if one is given."""
 
-    lease_seconds: float | None = None
+    lease_seconds: StrictFloat | None = None
 
 
 class CancelBody(_Body):

@@ -1,0 +1,186 @@
+"""The real process: start, serve sessions on a model, clients that go away, drain on SIGTERM."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.integration.rest_server import check_error, encoded, endless_graph
+
+ROOT = pathlib.Path(__file__).parents[2]
+HALF_PLUS_TWO = ROOT / "tests" / "fixtures" / "saved_models" / "half_plus_two"
+RUN_LOOP = {"feeds": {"start": 1.0}, "fetches": ["loop"]}
+SECONDS = 30  # for anything in this file; on a quiet machine it takes one
+
+
+class ServerProcess:
+    """`runstep serve` on a free port; its log is read as it comes."""
+
+    def __init__(self, *flags: str) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "server.main",
+            "serve",
+            "--rest_api_port=0",
+            "--port=0",
+            *flags,
+        ]
+        self.process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        self.log: list[str] = []
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        address = re.search(r"http://[^ ]*:(\d+)", self.wait_for("Serving on"))
+        assert address is not None
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{address[1]}", timeout=SECONDS)
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._changed:
+                self.log.append(line)
+                self._changed.notify_all()
+
+    def wait_for(self, text: str) -> str:
+        """The first line of the log with that text."""
+        with self._changed:
+            found = self._changed.wait_for(lambda: any(text in line for line in self.log), SECONDS)
+            assert found, f"{text!r} is not in the log:\n{''.join(self.log)}"
+            return next(line for line in self.log if text in line)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS)
+
+    def end(self) -> None:
+        self.client.close()
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+
+@pytest.fixture
+def config(tmp_path: pathlib.Path) -> pathlib.Path:
+    shutil.copytree(HALF_PLUS_TWO, tmp_path / "half_plus_two" / "7")
+    model = {"name": "half_plus_two", "base_path": str(tmp_path / "half_plus_two")}
+    path = tmp_path / "server.yaml"
+    path.write_text(json.dumps({"models": [model], "rest": {"drain_seconds": 1}}))
+    return path
+
+
+@pytest.fixture
+def server(config: pathlib.Path) -> Iterator[ServerProcess]:
+    process = ServerProcess(f"--config={config}")
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+def test_a_session_on_a_model_from_start_to_end(server: ServerProcess) -> None:
+    client = server.client
+    assert client.get("/healthz").status_code == 200
+    server.wait_for("Loaded version 7 of model half_plus_two")
+    while (ready := client.get("/readyz")).status_code == 503:
+        pass  # the log line comes a moment before
+    assert ready.json() == {"status": "ready"}
+    create = {"model": "half_plus_two", "version": 7, "tags": ["serve"]}
+    answer = client.post("/v1/sessions", json=create)
+    assert answer.status_code == 201, answer.text
+    session = answer.headers["location"]
+    listed = client.get(session).json()
+    assert listed["model"] == {"name": "half_plus_two", "version": 7}
+    assert listed["shared_weights"] is True
+    run = {"feeds": {"x:0": [[1.0], [2.0]]}, "fetches": ["y:0"], "priority": "low"}
+    answer = client.post(f"{session}:run", json=run)
+    assert answer.json()["outputs"]["y:0"]["data"] == [[2.5], [3.0]]
+    predicted = client.post("/v1/models/half_plus_two:predict", content='{"instances": [1, 2]}')
+    assert predicted.json() == {"predictions": [2.5, 3.0]}
+    assert client.post(f"{session}:close").status_code == 200
+    check_error(client.post(f"{session}:run", json=run), 410, "CANCELLED", "has been closed")
+    wrong = client.post("/v1/sessions", json=create | {"tags": ["train"]})
+    check_error(wrong, 400, "INVALID_ARGUMENT", "loaded with the tags ['serve']")
+    assert "runstep_sessions_open 0.0" in client.get("/monitoring/prometheus/metrics").text
+    assert server.stop() == 0
+
+
+def test_a_client_that_goes_away_cancels_its_step(server: ServerProcess) -> None:
+    client = server.client
+    create = client.post("/v1/sessions", json={"graph_def": encoded(endless_graph())})
+    session = create.headers["location"]
+    with pytest.raises(httpx.ReadTimeout):
+        client.post(f"{session}:run", json=RUN_LOOP, timeout=0.2)
+    while client.get(session).json()["state"] == "RUNNING":
+        pass
+    metrics = client.get("/monitoring/prometheus/metrics").text
+    assert 'runstep_steps_total{code="CANCELLED",priority="normal"} 1.0' in metrics
+
+
+def test_sigterm_waits_for_steps_up_to_the_grace_time_and_refuses_new_work(
+    server: ServerProcess,
+) -> None:
+    client = server.client
+    create = client.post("/v1/sessions", json={"graph_def": encoded(endless_graph())})
+    session = create.headers["location"]
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        timed = RUN_LOOP | {"options": {"timeout_in_ms": 500}}
+        finishing = threads.submit(client.post, f"{session}:run", json=timed)
+        endless = threads.submit(client.post, f"{session}:run", json=RUN_LOOP)
+        while client.get(session).json()["steps"] < 2:
+            pass
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("Draining: 2 requests are running")
+        check_error(client.get("/readyz"), 503, "UNAVAILABLE", "The server is draining")
+        refused = client.post("/v1/sessions", json={})
+        check_error(refused, 503, "UNAVAILABLE", "takes no new work")
+        assert client.get("/healthz").status_code == 200
+        check_error(finishing.result(), 504, "DEADLINE_EXCEEDED", "Timed out")
+        check_error(endless.result(), 499, "CANCELLED", "Session has been closed.")
+    assert server.process.wait(SECONDS) == 0
+    server.wait_for("1 requests still run after 1 s; cancelling them")
+
+
+def test_a_second_signal_ends_the_process(server: ServerProcess) -> None:
+    client = server.client
+    create = client.post("/v1/sessions", json={"graph_def": encoded(endless_graph())})
+    session = create.headers["location"]
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        running = threads.submit(client.post, f"{session}:run", json=RUN_LOOP)
+        while client.get(session).json()["steps"] < 1:
+            pass
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("Draining")
+        assert server.stop() == 0
+        # However far the answer came: the step did not go on.
+        assert running.exception() is not None or running.result().status_code in (499, 500)
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--config=nowhere.yaml"], "NOT_FOUND: Configuration file nowhere.yaml does not exist"),
+        (["--model_name=m"], "INVALID_ARGUMENT: --model_name=m needs --model_base_path"),
+        (["--rest_api_port=70000"], "rest.port: Input should be less than or equal to 65535"),
+        (["--tensorflow_session_parallelism=-1"], "must not be negative, got -1"),
+    ],
+)
+def test_wrong_flags_are_told(flags: list[str], text: str) -> None:
+    command = [sys.executable, "-m", "server.main", "serve", *flags]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert text in done.stderr

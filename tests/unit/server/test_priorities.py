@@ -1,0 +1,42 @@
+import pytest
+
+from runtime.foundation.errors import InvalidArgumentError
+from server.priorities import Priorities
+from server.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def priorities():
+    return Priorities(
+        Settings(
+            thread_pools=({"name": "p_fast", "num_threads": 1}, {"name": "p_slow",
+                          "num_threads": 1, "low_priority": True}),
+            priorities={"high": "p_fast", "low": "p_slow"},
+            default_priority="low",
+            load_thread_pool="p_fast",
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "pool"),
+    [(None, "p_slow"), (0, "p_slow"), (1, "p_fast"), (2, "p_slow"), ("high", "p_fast")],
+)
+def test_names_and_numbers_stand_for_pools(priorities, asked, pool):
+    assert priorities.resolve(asked).pool.name == pool
+    assert priorities.resolve(asked).pool.low_priority is (pool == "p_slow")
+
+
+@pytest.mark.parametrize("asked", ["", "p_fast", 3, -1])
+def test_unknown_priorities_are_refused(priorities, asked):
+    with pytest.raises(InvalidArgumentError, match=r"Unknown priority .*; known are high, low"):
+        priorities.resolve(asked)
+
+
+def test_a_pool_can_t_change_its_size(priorities):
+    pools = ({"name": "p_fast", "num_threads": 2},)
+    settings = Settings(
+        thread_pools=pools, priorities={"normal": "p_fast"}, load_thread_pool="p_fast"
+    )
+    with pytest.raises(InvalidArgumentError, match="Pool p_fast configured previously"):
+        Priorities(settings)
