@@ -115,16 +115,6 @@ def batch_mat_mul_v3(x: Any, y: Any, *, Tout: DataType, adj_x: bool, adj_y: bool
     return batch_mat_mul_v2(x.astype(wide), y.astype(wide), adj_x=adj_x, adj_y=adj_y)
 
 
-def sparse_mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
-    """Product of two matrices of float32 or bfloat16 in float32, however sparse they are."""
-    return mat_mul(
-        a.astype(np.float32, copy=False),
-        b.astype(np.float32, copy=False),
-        transpose_a=transpose_a,
-        transpose_b=transpose_b,
-    )
-
-
 INTEGERS = (DataType.INT32, DataType.INT64)
 FULL_WIDTH = SINGLE_AND_DOUBLE + COMPLEX_TYPES
 SAME_TYPE_V3 = (*FULL_WIDTH, *INTEGERS, DataType.INT16)
@@ -133,7 +123,6 @@ WIDENED_V3 = (DataType.INT8, DataType.UINT8)
 KERNELS: tuple[KernelDef, ...] = (
     KernelDef("MatMul", mat_mul, {"T": FULL_WIDTH + INTEGERS}, expensive=True),
     KernelDef("MatMul", half_mat_mul, {"T": HALF_TYPES}, expensive=True),
-    KernelDef("SparseMatMul", sparse_mat_mul, expensive=True),
     KernelDef("BatchMatMul", batch_mat_mul, {"T": FULL_WIDTH + INTEGERS}, expensive=True),
     KernelDef("BatchMatMul", _in_float32(batch_mat_mul), {"T": HALF_TYPES}, expensive=True),
     KernelDef(

@@ -112,6 +112,4 @@ CASES: tuple[Case, ...] = (
         Tout=DataType.INT32,
     ),
     case("MatMul", np.array([[1 << 30, 1 << 30]], np.int32), np.array([[2], [2]], np.int32)),
-    case("SparseMatMul", ramp((2, 3)), ramp((3, 4)), a_is_sparse=True),
-    case("SparseMatMul", ramp((3, 2), ml_dtypes.bfloat16), ramp((3, 4)), transpose_a=True),
 )
