@@ -1,0 +1,344 @@
+"""Sparse tensors: changing where elements are, not what they are.
+
+A sparse tensor is indices [n, rank] (int64), values [n] and a dense shape [rank].
+
+TF: tensorflow/core/kernels/sparse_{reshape,reorder,concat,split,slice,fill_empty_rows}_op.cc
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+
+Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
+    """Raise InvalidArgumentError unless the three parts fit each other."""
+    if indices.ndim != 2:
+        raise InvalidArgumentError(f"Sparse indices must be rank 2 but is rank {indices.ndim}")
+    if values.shape != indices.shape[:1]:
+        raise InvalidArgumentError(
+            f"Number of values must match first dimension of indices. Got {values.size} values, "
+            f"indices shape: {shape_text(indices.shape)}"
+        )
+    if shape.ndim != 1 or shape.shape != indices.shape[1:]:
+        raise InvalidArgumentError(
+            "Number of dimensions must match second dimension of indices. "
+            f"Got {shape.size} dimensions, indices shape: {shape_text(indices.shape)}"
+        )
+
+
+def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
+    """Raise InvalidArgumentError unless every index lies within the dense shape."""
+    outside = ((indices < 0) | (indices >= shape)).any(-1)
+    if outside.any():
+        first = int(outside.argmax())
+        raise InvalidArgumentError(
+            f"Sparse index {tuple(indices[first].tolist())} is out of bounds for shape "
+            f"{shape_text(shape.tolist())}"
+        )
+
+
+def flat_positions(indices: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """Row-major positions [n] of index rows within the dense shape."""
+    sizes = shape.tolist()
+    if math.prod(sizes) >= 1 << 63:
+        raise InvalidArgumentError(f"Shape {shape_text(sizes)} has too many elements")
+    strides = np.array([math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))], np.int64)
+    return np.asarray(indices @ strides)
+
+
+def index_rows(positions: np.ndarray, sizes: list[int]) -> np.ndarray:
+    """The inverse of `flat_positions`: index rows [n, rank]."""
+    rows = np.empty((len(positions), len(sizes)), np.int64)
+    left = positions
+    for axis in range(len(sizes)):
+        stride = max(1, math.prod(sizes[axis + 1 :]))
+        rows[:, axis], left = left // stride, left % stride
+    return rows
+
+
+def sparse_reshape(
+    indices: np.ndarray, shape: np.ndarray, new_shape: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """SparseReshape: the same elements in a tensor of another shape; one size may be −1."""
+    if indices.ndim != 2:
+        raise InvalidArgumentError("Input must be a matrix.")
+    for name, given in (("Input", shape), ("Target", new_shape)):
+        if given.ndim != 1:
+            raise InvalidArgumentError(
+                f"{name} shape should be a vector but received shape {shape_text(given.shape)}"
+            )
+    if shape.size != indices.shape[1]:
+        raise InvalidArgumentError(
+            f"Input tensor rank must match input shape length. Got: {indices.shape[1]} and "
+            f"{shape.size}"
+        )
+    sizes = _target_sizes(shape.tolist(), new_shape.tolist())
+    positions = flat_positions(indices, shape)
+    return index_rows(positions, sizes), np.array(sizes, np.int64)
+
+
+def _target_sizes(sizes: list[int], target: list[int]) -> list[int]:
+    if any(size < 0 for size in sizes):
+        raise InvalidArgumentError(f"Input shape {sizes} must not have negative sizes")
+    if target.count(-1) > 1:
+        first = target.index(-1)
+        raise InvalidArgumentError(
+            "only one output dimension may be -1, not both "
+            f"{first} and {target.index(-1, first + 1)}"
+        )
+    for axis, size in enumerate(target):
+        if size < -1:
+            raise InvalidArgumentError(f"size {axis} must be non-negative, not {size}")
+    count = math.prod(sizes)
+    product = math.prod(size for size in target if size != -1)
+    if -1 in target:
+        if not product:
+            raise InvalidArgumentError(
+                "reshape cannot infer the missing input size for an empty tensor unless all "
+                "specified input sizes are non-zero"
+            )
+        if count % product:
+            shown = [1 if size == -1 else size for size in target]
+            raise InvalidArgumentError(
+                f"Input to reshape is a SparseTensor with {count} dense values, but the requested "
+                f"shape requires a multiple of {product}. input_shape={shape_text(sizes)} "
+                f"output_shape={shape_text(shown)}"
+            )
+        target[target.index(-1)] = count // product
+    elif product != count:
+        raise InvalidArgumentError(
+            f"Input to reshape is a tensor with {count} dense values, but the requested shape has "
+            f"{product}. input_shape={shape_text(sizes)} output_shape={shape_text(target)}"
+        )
+    return target
+
+
+def sparse_reorder(
+    indices: np.ndarray, values: np.ndarray, shape: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """SparseReorder: elements in row-major order."""
+    check_sparse(indices, values, shape)
+    order = np.argsort(flat_positions(indices, shape), kind="stable")
+    return indices[order], values[order]
+
+
+def sparse_concat(*parts: np.ndarray, concat_dim: int) -> Sparse:
+    """SparseConcat: sparse tensors joined along a dimension, in row-major order."""
+    count = len(parts) // 3
+    indices, values, shapes = parts[:count], parts[count : 2 * count], parts[2 * count :]
+    for each in zip(indices, values, shapes, strict=True):
+        check_sparse(*each)
+    ranks = shapes[0].size
+    if not -ranks <= concat_dim < ranks:
+        raise InvalidArgumentError(
+            f"Concat dimension must be in range [{-ranks}, {ranks}), got {concat_dim}"
+        )
+    dim = concat_dim % ranks
+    result_shape = shapes[0].copy()
+    moved = [indices[0]]
+    for position in range(1, count):
+        _check_concat_shape(shapes[0], shapes[position], dim, position)
+        shifted = indices[position].copy()
+        shifted[:, dim] += result_shape[dim]
+        moved.append(shifted)
+        result_shape[dim] += shapes[position][dim]
+    joined = np.concatenate(moved)
+    order = np.argsort(flat_positions(joined, result_shape), kind="stable")
+    return joined[order], np.concatenate(values)[order], result_shape
+
+
+def _check_concat_shape(first: np.ndarray, other: np.ndarray, dim: int, position: int) -> None:
+    if len(other) != len(first):
+        raise InvalidArgumentError(
+            f"Ranks of all input tensors must match: expected {len(first)} but got {len(other)} "
+            f"at position {position}"
+        )
+    for axis, (want, got) in enumerate(zip(first.tolist(), other.tolist(), strict=True)):
+        if axis != dim and want != got:
+            raise InvalidArgumentError(
+                f"Input shapes must match: expected {want} for dimension {axis} but got {got} at "
+                f"position {position}"
+            )
+
+
+def sparse_split(
+    split_dim: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    shape: np.ndarray,
+    *,
+    num_split: int,
+) -> list[np.ndarray]:
+    """SparseSplit: parts along a dimension; the first ones are larger if it does not divide."""
+    check_sparse(indices, values, shape)
+    ranks = shape.size
+    if split_dim.size != 1 or not -ranks <= int(split_dim.item()) < ranks:
+        given = split_dim.tolist()
+        raise InvalidArgumentError(
+            f"Input axis should be in range [{-ranks}, {ranks}), got {given}"
+        )
+    dim = int(split_dim.item()) % ranks
+    length = int(shape[dim])
+    if not 1 <= num_split <= length:
+        raise InvalidArgumentError(
+            "Input num_split should be between 1 and the splitting dimension size "
+            f"({length}), got {num_split}"
+        )
+    check_bounds(indices, shape)
+    sizes = [length // num_split + (part < length % num_split) for part in range(num_split)]
+    results: list[list[np.ndarray]] = [[], [], []]
+    begin = 0
+    for size in sizes:
+        start = np.zeros(ranks, np.int64)
+        start[dim] = begin
+        extent = shape.copy()
+        extent[dim] = size
+        for collected, part in zip(results, _cut(indices, values, start, extent), strict=True):
+            collected.append(part)
+        begin += size
+    return [part for collected in results for part in collected]
+
+
+def _cut(indices: np.ndarray, values: np.ndarray, start: np.ndarray, extent: np.ndarray) -> Sparse:
+    inside = ((indices >= start) & (indices < start + extent)).all(-1)
+    return indices[inside] - start, values[inside], extent
+
+
+def sparse_slice(
+    indices: np.ndarray, values: np.ndarray, shape: np.ndarray, start: np.ndarray, size: np.ndarray
+) -> Sparse:
+    """SparseSlice: the elements within `size` from `start` on, cut off at the end."""
+    check_sparse(indices, values, shape)
+    for name, given in (("start", start), ("size", size)):
+        if given.ndim != 1 or given.size != shape.size:
+            raise InvalidArgumentError(
+                f"Expected {name} to be a vector of length {shape.size} but got length {given.size}"
+            )
+        if (given < 0).any():
+            raise InvalidArgumentError(f"Expected {name} to have no negative entries")
+    extent = np.clip(shape - start, 0, size)
+    return _cut(indices, values, start, extent)
+
+
+def sparse_slice_grad(
+    gradients: np.ndarray, indices: np.ndarray, start: np.ndarray, sliced_indices: np.ndarray
+) -> np.ndarray:
+    """SparseSliceGrad: the gradients where an element was in the slice, else 0."""
+    if gradients.shape != sliced_indices.shape[:1]:
+        raise InvalidArgumentError(
+            "Number of gradients and output indices should match. Got "
+            f"{gradients.size} and {sliced_indices.shape[0]}"
+        )
+    result = np.zeros(len(indices), gradients.dtype)
+    rows = {tuple(row): place for place, row in enumerate((sliced_indices + start).tolist())}
+    for place, row in enumerate(map(tuple, indices.tolist())):
+        if row in rows:
+            result[place] = gradients[rows[row]]
+    return result
+
+
+def sparse_fill_empty_rows(
+    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """SparseFillEmptyRows: every row without an element gets `default_value` in column 0.
+
+    Returns indices, values, which rows were empty [rows], and each element's new place [n].
+    """
+    _check_rows(indices, values, dense_shape, default_value)
+    rows = int(dense_shape[0])
+    check_allocation((rows,), np.int64)
+    owner = indices[:, 0]
+    counts = np.bincount(owner, minlength=rows)
+    empty = counts == 0
+    result_owner = np.concatenate((owner, np.flatnonzero(empty)))
+    order = np.argsort(result_owner, kind="stable")
+    filled = np.zeros((int(empty.sum()), indices.shape[1]), np.int64)
+    filled[:, 0] = np.flatnonzero(empty)
+    padding = np.empty(len(filled), values.dtype)
+    padding[...] = default_value
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return (
+        np.concatenate((indices, filled))[order],
+        np.concatenate((values, padding))[order],
+        empty,
+        places[: len(indices)],
+    )
+
+
+def _check_rows(
+    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: Any
+) -> None:
+    if dense_shape.ndim != 1:
+        raise InvalidArgumentError(
+            f"dense_shape must be a vector, saw: {shape_text(dense_shape.shape)}"
+        )
+    if indices.ndim != 2:
+        raise InvalidArgumentError(f"indices must be a matrix, saw: {shape_text(indices.shape)}")
+    if values.ndim != 1:
+        raise InvalidArgumentError(f"values must be a vector, saw: {shape_text(values.shape)}")
+    if len(values) != len(indices):
+        raise InvalidArgumentError(
+            f"The length of `values` ({len(values)}) must match the first dimension of `indices` "
+            f"({len(indices)})."
+        )
+    if dense_shape.size != indices.shape[1]:
+        raise InvalidArgumentError(
+            f"The length of `dense_shape` ({dense_shape.size}) must match the second dimension of "
+            f"`indices` ({indices.shape[1]})."
+        )
+    if np.ndim(default_value):
+        raise InvalidArgumentError(
+            f"default_value must be a scalar, saw: {shape_text(default_value.shape)}"
+        )
+    if not dense_shape.size:
+        raise InvalidArgumentError("Dense shape cannot be empty.")
+    rows = int(dense_shape[0])
+    if not rows and len(indices):
+        raise InvalidArgumentError(
+            f"Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {len(indices)}"
+        )
+    outside = (indices[:, 0] < 0) | (indices[:, 0] >= rows)
+    if outside.any():
+        first = int(outside.argmax())
+        raise InvalidArgumentError(f"indices({first}, 0) is invalid: {indices[first, 0]} >= {rows}")
+
+
+def sparse_fill_empty_rows_grad(
+    reverse_index_map: np.ndarray, gradients: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """SparseFillEmptyRowsGrad: by the values, and by the default value."""
+    for name, given in (("reverse_index_map", reverse_index_map), ("grad_values", gradients)):
+        if given.ndim != 1:
+            raise InvalidArgumentError(f"{name} must be a vector, saw: {shape_text(given.shape)}")
+    outside = (reverse_index_map < 0) | (reverse_index_map >= len(gradients))
+    if outside.any():
+        raise InvalidArgumentError(
+            f"Elements in reverse index must be in [0, {len(gradients)}) but got "
+            f"{reverse_index_map[outside.argmax()]}"
+        )
+    kept = np.zeros(len(gradients), bool)
+    kept[reverse_index_map] = True
+    return gradients[reverse_index_map], gradients[~kept].sum(dtype=gradients.dtype)
+
+
+KERNELS = (
+    KernelDef("SparseConcat", sparse_concat),
+    KernelDef("SparseFillEmptyRows", sparse_fill_empty_rows),
+    KernelDef("SparseFillEmptyRowsGrad", sparse_fill_empty_rows_grad),
+    KernelDef("SparseReorder", sparse_reorder),
+    KernelDef("SparseReshape", sparse_reshape),
+    KernelDef("SparseSlice", sparse_slice),
+    KernelDef("SparseSliceGrad", sparse_slice_grad),
+    KernelDef("SparseSplit", sparse_split),
+)

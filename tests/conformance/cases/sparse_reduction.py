@@ -1,0 +1,27 @@
+"""SparseReduceSum and SparseReduceMax."""
+
+import numpy as np
+
+from tests.conformance.case import case
+
+INDICES = np.int64([[0, 0, 1], [0, 1, 0], [0, 1, 2], [1, 0, 1]])
+VALUES, SHAPE = np.float32([1, -2, 3, 4]), np.int64([3, 2, 3])
+OPS = ("SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse", "SparseReduceMaxSparse")
+
+CASES = (
+    *(
+        case(op, INDICES, VALUES, SHAPE, axes, keep_dims=keep, message=True)
+        for op in OPS
+        for axes in ([0], [2], [-1, 0], [0, 1, 2], 1, [3])
+        for keep in (False, True)
+    ),
+    *(
+        case(op, INDICES[:0], VALUES[:0], SHAPE, [1])
+        for op in ("SparseReduceSum", "SparseReduceMax")
+    ),
+    *(
+        case(op, INDICES, VALUES.astype(t), SHAPE, [1])
+        for op in OPS
+        for t in (np.int32, np.float64, np.int64)
+    ),
+)

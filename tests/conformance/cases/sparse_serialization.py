@@ -1,0 +1,39 @@
+"""Sparse tensors to strings and variants, and back."""
+
+import numpy as np
+
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Case, Graph, Step, case
+
+INDICES, SHAPE = np.int64([[0, 1], [0, 2], [2, 0]]), np.int64([3, 4])
+VALUES = np.float32([1, 2, 3])
+WORDS = np.array([b"a", b"b", b"c"], object)
+
+
+def round_trip(write: str, read: str, values: np.ndarray, dtype: DataType, kind: DataType) -> Case:
+    graph = Graph()
+    written = graph.add(write, INDICES, values, SHAPE, out_type=kind)[0]
+    if read == "DeserializeManySparse" and write == "SerializeSparse":
+        written = graph.add("Pack", [written, written])[0]
+    outputs = graph.add(read, written, dtype=dtype, name="result")
+    name = f"{write}_{read}_{dtype.tf_name}_{kind.tf_name}"
+    return Case(name, graph.graph_def, (Step({}, tuple(output for output, _ in outputs)),))
+
+
+CASES = (
+    *(
+        round_trip(write, read, values, dtype, kind)
+        for write in ("SerializeSparse", "SerializeManySparse")
+        for read in ("DeserializeSparse", "DeserializeManySparse")
+        for values, dtype in ((VALUES, DataType.FLOAT), (WORDS, DataType.STRING))
+        for kind in (DataType.STRING, DataType.VARIANT)
+        if not (read == "DeserializeManySparse" and kind is DataType.VARIANT)
+    ),
+    round_trip("SerializeSparse", "DeserializeSparse", VALUES, DataType.INT32, DataType.STRING),
+    case("SerializeSparse", INDICES[0], VALUES, SHAPE),
+    case("SerializeManySparse", INDICES + 9, VALUES, SHAPE),
+    case("SerializeManySparse", INDICES[:, :1], VALUES, SHAPE[:1]),
+    case("DeserializeSparse", np.array([b"x", b"y"], object), dtype=DataType.FLOAT),
+    case("DeserializeSparse", np.array([b"x", b"y", b"z"], object), dtype=DataType.FLOAT),
+    case("DeserializeManySparse", np.array([b"x", b"y", b"z"], object), dtype=DataType.FLOAT),
+)  # fmt: skip

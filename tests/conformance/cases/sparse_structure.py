@@ -1,0 +1,69 @@
+"""SparseReshape, SparseReorder, SparseConcat, SparseSplit, SparseSlice, SparseFillEmptyRows."""
+
+import numpy as np
+
+from tests.conformance.case import case
+
+INDICES, SHAPE = np.int64([[0, 1], [0, 2], [2, 0]]), np.int64([3, 4])
+VALUES = np.float32([1, 2, 3])
+WORDS = np.array([b"a", b"b", b"c"], object)
+NOTHING, NO_VALUES = INDICES[:0], VALUES[:0]
+
+CASES = (
+    *(
+        case("SparseReshape", indices, shape, np.int64(target), message=True)
+        for indices, shape, target in (
+            (INDICES, SHAPE, [4, 3]), (INDICES, SHAPE, [-1]), (INDICES, SHAPE, [2, 3, 2]),
+            (NOTHING, SHAPE, [6, -1]), (INDICES, SHAPE, [5, -1]), (INDICES, SHAPE, [5]),
+            (INDICES, SHAPE, [-1, -1]), (INDICES, SHAPE, [[12]]), (INDICES[0], SHAPE, [12]),
+            (NOTHING, np.int64([0, 4]), [2, 0]),
+        )
+    ),
+    *(
+        case("SparseReorder", indices, values, SHAPE)
+        for indices, values in (
+            (INDICES[::-1], VALUES), (INDICES[[2, 0, 1]], WORDS), (NOTHING, NO_VALUES),
+            (INDICES + 9, VALUES), (INDICES, VALUES[:2]), (INDICES[0], VALUES),
+        )
+    ),
+    *(
+        case("SparseConcat", [INDICES, INDICES[::2]], [values, values[::2]], shapes, concat_dim=dim,
+             message=True)
+        for dim, values, shapes in (
+            (0, VALUES, [SHAPE, SHAPE]), (1, VALUES, [SHAPE, np.int64([3, 5])]),
+            (-1, WORDS, [SHAPE, SHAPE]),
+            (1, VALUES, [SHAPE, np.int64([4, 4])]), (2, VALUES, [SHAPE, SHAPE]),
+        )
+    ),
+    *(
+        case("SparseSplit", np.int64(dim), INDICES, values, SHAPE, num_split=count, message=True)
+        for dim, values, count in (
+            (0, VALUES, 3), (1, VALUES, 2), (0, WORDS, 2), (1, VALUES, 3), (-1, VALUES, 4),
+            (2, VALUES, 2), (0, VALUES, 4),
+        )
+    ),
+    *(
+        case("SparseSlice", INDICES, values, SHAPE, np.int64(start), np.int64(size), message=True)
+        for values, start, size in (
+            (VALUES, [0, 1], [2, 2]), (WORDS, [0, 0], [9, 9]), (VALUES, [2, 0], [1, 1]),
+            (VALUES, [5, 0], [1, 1]), (VALUES, [0], [1, 1]), (VALUES, [0, 0], [1]),
+        )
+    ),
+    case("SparseSliceGrad", np.float32([7, 8]), INDICES, np.int64([0, 1]), INDICES[:2] - [0, 1]),
+    *(
+        case("SparseFillEmptyRows", indices, values, np.int64(shape), default, message=True)
+        for indices, values, shape, default in (
+            (INDICES, VALUES, [4, 4], 9.0), (INDICES[::-1], VALUES, [3, 4], 9.0),
+            (INDICES, WORDS, [5, 4], "none"), (NOTHING, NO_VALUES, [2, 4], 1.0),
+            (NOTHING, NO_VALUES, [0, 4], 1.0), (np.int64([[0], [2]]), VALUES[:2], [3], 0.5),
+            (INDICES, VALUES, [2, 4], 9.0), (INDICES - 1, VALUES, [3, 4], 9.0),
+            (INDICES, VALUES, [0, 4], 9.0), (INDICES, VALUES[:2], [3, 4], 9.0),
+            (INDICES, VALUES, [3], 9.0), (INDICES, VALUES, [3, 4], [9.0]),
+            (INDICES[0], VALUES, [3, 4], 9.0),
+        )
+    ),
+    *(
+        case("SparseFillEmptyRowsGrad", np.int64(places), VALUES, message=True)
+        for places in ([0, 2], [2, 0], np.zeros(0), [0, 3], [[0]])
+    ),
+)  # fmt: skip
