@@ -1,0 +1,191 @@
+"""Tensor arrays: the arrays that loops of version 1 write and read, which live for one step.
+
+Guarantees: thread-safe (one lock an array); an item is written once, except in arrays of
+gradients, which add what is written again.
+
+TF: tensorflow/core/kernels/tensor_array.h (TensorArray)
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined, merge
+from runtime.framework.resource_manager import Resource
+from runtime.framework.shapes import shape_text
+
+
+class _Item:
+    __slots__ = ("is_cleared", "is_read", "value")
+
+    def __init__(self) -> None:
+        self.value: Any = None  # None: never written, or cleared
+        self.is_read = False
+        self.is_cleared = False
+
+
+class TensorArray(Resource):
+    """An array of tensors of one dtype."""
+
+    type_name = "N10tensorflow11TensorArrayE"
+
+    def __init__(
+        self,
+        name: str,
+        dtype: DataType,
+        size: int,
+        element_shape: PartialShape = None,
+        *,
+        dynamic_size: bool = False,
+        clear_after_read: bool = True,
+        identical_element_shapes: bool = False,
+        adds_writes: bool = False,
+    ) -> None:
+        self.name = name
+        self.dtype = dtype
+        self._lock = threading.RLock()  # guards everything below
+        self.element_shape = element_shape
+        self._dynamic_size = dynamic_size
+        self._clear_after_read = clear_after_read
+        self._identical_element_shapes = identical_element_shapes
+        self._adds_writes = adds_writes
+        self._is_closed = False
+        self._gradients: dict[str, TensorArray] = {}
+        self._items = [_Item() for _ in range(size)]
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._check_open()
+            return len(self._items)
+
+    @property
+    def is_resizable(self) -> bool:
+        """Whether a write beyond the end makes it longer."""
+        return self._dynamic_size
+
+    def check_dtype(self, dtype: DataType, action: str) -> None:
+        """Raise unless an op's dtype is the array's."""
+        if dtype != self.dtype:
+            raise InvalidArgumentError(
+                f"TensorArray dtype is {self.dtype.tf_name} but {action} {dtype.tf_name}."
+            )
+
+    def close(self) -> None:
+        """Drop the items; whatever is done afterwards fails."""
+        with self._lock:
+            self._items = []
+            self._is_closed = True
+
+    def gradient(self, source: str, shape_to_prepend: tuple[int, ...] = ()) -> TensorArray:
+        """The array that gathers gradients for `source`, made at first use."""
+        with self._lock:
+            self._check_open()
+            found = self._gradients.get(source)
+            if found is None:
+                self._dynamic_size = False  # from now on both have one size
+                inner = self.element_shape
+                found = self._gradients[source] = TensorArray(
+                    f"{self.name}@{source}",
+                    self.dtype,
+                    len(self._items),
+                    None if inner is None else (*shape_to_prepend, *inner),
+                    clear_after_read=False,
+                    identical_element_shapes=self._identical_element_shapes,
+                    adds_writes=True,
+                )
+            return found
+
+    def write(self, index: int, value: Any) -> None:
+        """Put one item in its place."""
+        with self._lock:
+            self._check_open()
+            self._make_room(index)
+            shape = np.shape(value)
+            if not is_compatible(self.element_shape, shape):
+                raise InvalidArgumentError(
+                    f"TensorArray {self.name}: Could not write to TensorArray index {index} "
+                    f"because the value shape is {shape_text(shape)} which is incompatible with "
+                    f"the TensorArray's inferred element shape: {shape_text(self.element_shape)} "
+                    "(consider setting infer_shape=False)."
+                )
+            item = self._items[index]
+            if item.is_read:
+                raise InvalidArgumentError(
+                    f"TensorArray {self.name}: Could not write to TensorArray index {index} "
+                    "because it has already been read."
+                )
+            if self._identical_element_shapes:
+                self.element_shape = merge(self.element_shape, shape)
+            item.value = value if item.value is None else self._added(index, item.value, value)
+
+    def _make_room(self, index: int) -> None:
+        size = len(self._items)
+        if index < 0 or (index >= size and not self._dynamic_size):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Tried to write to index {index} but array is not "
+                f"resizeable and size is: {size}"
+            )
+        if index >= size:
+            check_allocation((index + 1,), np.int64)
+            self._items += [_Item() for _ in range(index + 1 - size)]
+
+    def _added(self, index: int, old: Any, new: Any) -> Any:
+        if not self._adds_writes:
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not write to TensorArray index {index} because "
+                "it has already been written to."
+            )
+        if np.shape(old) != np.shape(new):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not aggregate to TensorArray index {index} "
+                f"because the existing shape is {shape_text(np.shape(old))} but the new input "
+                f"shape is {shape_text(np.shape(new))}."
+            )
+        return np.add(old, new)
+
+    def read(self, index: int) -> Any:
+        """One item; zeros for one never written, when the shape is known."""
+        with self._lock:
+            self._check_open()
+            if not 0 <= index < len(self._items):
+                raise InvalidArgumentError(
+                    f"Tried to read from index {index} but array size is: {len(self._items)}"
+                )
+            item = self._items[index]
+            if item.is_cleared:
+                raise InvalidArgumentError(
+                    f"TensorArray {self.name}: Could not read index {index} twice because it was "
+                    "cleared after a previous read (perhaps try setting clear_after_read = "
+                    "false?)"
+                )
+            value = item.value if item.value is not None else self._zeros(index)
+            item.is_read = True
+            if self._clear_after_read:
+                item.value, item.is_cleared = None, True
+            return value
+
+    def _zeros(self, index: int) -> np.ndarray:
+        shape = self.element_shape
+        if not is_fully_defined(shape):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not read from TensorArray index {index}.  "
+                f"Furthermore, the element shape is not fully defined: {shape_text(shape)}.  "
+                "It is possible you are working with a resizeable TensorArray and stop_gradients "
+                "is not allowing the gradients to be written.  If you set the full element_shape "
+                "property on the forward TensorArray, the proper all-zeros tensor will be "
+                "returned instead of incurring this error."
+            )
+        if self.dtype == DataType.STRING:
+            raise InvalidArgumentError("tensor_array::TensorSetZero type not supported: string")
+        check_allocation(shape, self.dtype.numpy)
+        return np.zeros(shape, self.dtype.numpy)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidArgumentError(f"TensorArray {self.name} has already been closed.")

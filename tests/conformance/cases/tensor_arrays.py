@@ -1,0 +1,160 @@
+"""Cases of tensor arrays: made, written and read within one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Case, Graph, Step
+
+F32 = DataType.FLOAT
+
+
+class ArrayGraph(Graph):
+    """An array of floats of the version's ops; the flow orders what is done with it."""
+
+    def __init__(self, version: str = "V3", size: int = 3, **attrs: Any) -> None:
+        super().__init__()
+        self.version = version
+        if version == "V2":
+            self.graph_def.versions.producer = 20  # these ops went with version 26
+        attrs = {"dtype": F32, **attrs}
+        outputs = self.add(f"TensorArray{version}", np.int32(size), **attrs)
+        self.handle = outputs[0]
+        self.flow = outputs[1] if version == "V3" else self.add("Identity", np.float32(0))[0]
+
+    def op(self, op: str, *inputs: Any, **attrs: Any) -> Any:
+        return self.add(f"TensorArray{op}{self.version}", self.handle, *inputs, self.flow, **attrs)
+
+    def write(self, index: int, value: Any) -> ArrayGraph:
+        self.flow = self.op("Write", np.int32(index), np.asarray(value, np.float32))[0]
+        return self
+
+    def scatter(self, indices: Any, value: Any) -> ArrayGraph:
+        self.flow = self.op("Scatter", np.array(indices, np.int32), np.asarray(value, np.float32))[
+            0
+        ]
+        return self
+
+    def split(self, value: Any, lengths: Any) -> ArrayGraph:
+        self.flow = self.op("Split", np.asarray(value, np.float32), np.array(lengths, np.int64))[0]
+        return self
+
+    def read(self, index: int) -> Any:
+        return self.op("Read", np.int32(index), dtype=F32)[0]
+
+    def gather(self, indices: Any, **attrs: Any) -> Any:
+        return self.op("Gather", np.array(indices, np.int32), dtype=F32, **attrs)[0]
+
+    def concat(self, **attrs: Any) -> Any:
+        return self.op("Concat", dtype=F32, **attrs)
+
+    def size(self) -> Any:
+        return self.op("Size")[0]
+
+    def gradient(self, source: str = "g") -> ArrayGraph:
+        """The array of gradients, in the same graph."""
+        made = ArrayGraph.__new__(ArrayGraph)
+        made.graph_def, made.version = self.graph_def, self.version
+        made.handle, made.flow = self.op("Grad", source=source)
+        return made
+
+
+def _case(name: str, build: Callable[[], tuple[ArrayGraph, Any]]) -> Case:
+    graph, outputs = build()
+    fetches = [output for output, _ in (outputs if isinstance(outputs, list) else [outputs])]
+    return Case(name, graph.graph_def, (Step({}, fetches),))
+
+
+def _read_all(version: str) -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph(version, clear_after_read=False)
+    g.write(0, [1, 2]).write(2, [3, 4]).write(1, [5, 6])
+    return g, [g.read(0), g.read(2), g.gather([1, 0]), g.size(), *g.concat()]
+
+
+def _scattered(version: str) -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph(version, size=1, dynamic_size=True).scatter([3, 1, 0, 2], [[1], [2], [3], [4]])
+    return g, [g.gather([0, 1, 2, 3]), g.size()]
+
+
+def _split(version: str) -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph(version, clear_after_read=False).split([[1, 2], [3, 4], [5, 6]], [2, 0, 1])
+    return g, [g.read(0), g.read(1), *g.concat()]
+
+
+def _gradients() -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph(element_shape=(2,)).write(0, [1, 2])
+    gradient = g.gradient().write(0, [1, 1]).write(0, [2, 3]).write(1, [5, 5])
+    return g, [gradient.gather([0, 1, 2]), gradient.size()]
+
+
+def _closed() -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph().write(0, [1])
+    g.add("TensorArrayCloseV3", g.handle, name="close", control=[g.flow[0].split(":")[0]])
+    g.flow = g.add("Identity", g.flow, control=["close"])[0]
+    return g, g.size()
+
+
+def _grad_with_shape() -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph(element_shape=(2,)).write(0, [1, 2])
+    handle, flow = g.add(
+        "TensorArrayGradWithShape", g.handle, g.flow, np.array([3], np.int32), source="s"
+    )
+    return g, g.add("TensorArrayReadV3", handle, np.int32(0), flow, dtype=F32)
+
+
+def _strings() -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph(dtype=DataType.STRING, element_shape=())
+    for index, text in enumerate((b"x", b"yz")):
+        g.flow = g.op("Write", np.int32(index), np.array(text, object))[0]
+    return g, g.op("Gather", np.array([0, 1], np.int32), dtype=DataType.STRING)
+
+
+def _from(make: Callable[..., ArrayGraph], **attrs: Any) -> Callable[..., Any]:
+    return lambda use: lambda: (lambda g: (g, use(g)))(make(**attrs))
+
+
+_fixed, _named = _from(ArrayGraph, clear_after_read=False), _from(ArrayGraph, element_shape=(2,))
+_dynamic = _from(ArrayGraph, dynamic_size=True, size=0)
+_identical = _from(ArrayGraph, identical_element_shapes=True)
+_OK = {
+    **{f"read_all_{v}": (lambda v=v: _read_all(v)) for v in ("V2", "V3")},
+    **{f"scatter_{v}": (lambda v=v: _scattered(v)) for v in ("V2", "V3")},
+    **{f"split_{v}": (lambda v=v: _split(v)) for v in ("V2", "V3")},
+    "gradients": _gradients,
+    "grad_with_shape": _grad_with_shape,
+    "strings": _strings,
+    "read_unset": _named(lambda g: g.read(1)),
+    "gather_none": _named(lambda g: g.gather([], element_shape=(2,))),
+    "concat_none": _dynamic(lambda g: g.concat(element_shape_except0=(4,))),
+    "grow": _dynamic(lambda g: [g.write(4, [1]).size()]),
+}
+_WRONG = {
+    "closed": _closed,
+    "read_unset_unknown": _fixed(lambda g: g.read(1)),
+    "read_beyond": _fixed(lambda g: g.read(3)),
+    "read_negative": _fixed(lambda g: g.read(-1)),
+    "write_beyond": _fixed(lambda g: g.write(3, [1]).size()),
+    "write_negative": _dynamic(lambda g: g.write(-1, [1]).size()),
+    "write_twice": _fixed(lambda g: g.write(1, [1]).write(1, [1]).size()),
+    "write_shape": _named(lambda g: g.write(1, [1, 2, 3]).size()),
+    "write_other_shape": _identical(lambda g: g.write(1, [1, 2]).write(0, [1]).size()),
+    "gather_ragged": _fixed(lambda g: g.write(0, [1]).write(1, [1, 2]).gather([0, 1])),
+    "gather_none_unknown": _fixed(lambda g: g.gather([])),
+    "concat_scalars": _fixed(lambda g: g.scatter([0, 1, 2], [1, 2, 3]).concat()),
+    "concat_none_unknown": _dynamic(lambda g: g.concat()),
+    "concat_ragged": _fixed(
+        lambda g: g.write(0, [[1]]).write(1, [[1, 2]]).write(2, [[1]]).concat()
+    ),
+    "scatter_beyond": _fixed(lambda g: g.scatter([0, 5], [1, 2]).size()),
+    "scatter_count": _fixed(lambda g: g.scatter([0, 1], [1, 2, 3]).size()),
+    "split_count": _fixed(lambda g: g.split([1, 2, 3], [1, 2]).size()),
+    "split_sum": _fixed(lambda g: g.split([1, 2, 3], [1, 1, 2]).size()),
+    "size_negative": _from(ArrayGraph, size=-1)(lambda g: g.size()),
+    "dtype": _fixed(lambda g: g.op("Read", np.int32(0), dtype=DataType.INT32)),
+}
+# Messages hold the array's name, which is another in every step: only codes are compared.
+CASES = tuple(_case(name, build) for name, build in (_OK | _WRONG).items())
