@@ -33,6 +33,7 @@ from server.models.model_source import find_versions
 from server.models.model_version import ModelVersion
 from server.models.serving_snapshot import ServedModel, ServingSnapshot
 from server.models.version_states import Action, ModelState, VersionRecord, next_action, want
+from server.models.warmup import warm_up
 
 _log = logging.getLogger(__name__)
 
@@ -325,9 +326,7 @@ class ModelManager:
         name = model.config.name
         started = self._clock()
         try:
-            loaded = ModelVersion(
-                name, record.version, self._loader(name, record.version, record.path)
-            )
+            loaded = self._load_version(name, record)
         except Exception as error:
             self._load_failed(model, record, error)
         else:
@@ -341,6 +340,17 @@ class ModelManager:
                 model.loaded[record.version] = loaded
                 self._publish()
         self._advance(model)
+
+    def _load_version(self, name: str, record: VersionRecord) -> ModelVersion:
+        bundle = self._loader(name, record.version, record.path)
+        try:
+            loaded = ModelVersion(name, record.version, bundle)
+            if self._options.warmup:
+                warm_up(loaded, record.path)
+        except BaseException:
+            bundle.session.close()
+            raise
+        return loaded
 
     def _load_failed(self, model: _Model, record: VersionRecord, error: Exception) -> None:
         if not isinstance(error, OpError):

@@ -22,19 +22,23 @@ class LoadPool(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ManagerOptions:
-    """How often a load is tried again, and when labels may point at what does not serve yet.
+    """How often a load is tried again, when labels may point at what does not serve yet, warm-up.
 
     TF: `--max_num_load_retries`, `--load_retry_interval_micros`,
-    `--allow_version_labels_for_unavailable_models`
+    `--allow_version_labels_for_unavailable_models`, `--enable_model_warmup`
     """
 
     max_load_retries: int = 5
     load_retry_seconds: float = 60
     allow_labels_for_unavailable: bool = False
+    warmup: bool = True
 
 
 def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
     """The options that the settings ask for."""
     return ManagerOptions(
-        settings.max_retries, settings.retry_seconds, settings.allow_labels_for_unavailable
+        settings.max_retries,
+        settings.retry_seconds,
+        settings.allow_labels_for_unavailable,
+        settings.warmup,
     )

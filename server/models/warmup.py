@@ -1,0 +1,149 @@
+"""Replays a model's recorded requests before it serves, so that the first client waits for nothing.
+
+The file is `assets.extra/tf_serving_warmup_requests`: a TFRecord file of PredictionLog messages.
+
+TF: tensorflow_serving/servables/tensorflow/saved_model_warmup{,_util}.cc
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from runtime.api import (
+    InvalidArgumentError,
+    RunRequest,
+    UnimplementedError,
+    tensor_from_proto,
+)
+from runtime.framework.record_files import tf_records
+from server.codec.serving_json import DEFAULT_SIGNATURE
+from server.models.example_signatures import (
+    INPUTS,
+    OUTPUTS,
+    check_classify_signature,
+    check_regress_signature,
+    classify_aliases,
+    find_example_signature,
+)
+from server.models.model_version import ModelVersion
+from server.models.signature import Signature
+
+_log = logging.getLogger(__name__)
+
+REQUESTS_FILE = Path("assets.extra", "tf_serving_warmup_requests")
+MAX_RECORDS = 1000
+_IN_CALLING_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
+
+
+def warm_up(version: ModelVersion, folder: Path) -> int:
+    """Run every recorded request once, in the calling thread; how many there were.
+
+    No file is no fault. Raises DataLossError for a damaged file, InvalidArgumentError for a record
+    that is no PredictionLog or for too many, and whatever a step raises: the load fails then.
+    """
+    path = folder / REQUESTS_FILE
+    if not path.is_file():
+        return 0
+    count = 0
+    for _, record in tf_records(str(path), ""):
+        count += 1
+        if count > MAX_RECORDS:
+            raise InvalidArgumentError(
+                f"Number of warmup records exceeds the maximum ({MAX_RECORDS}) at {path}"
+            )
+        try:
+            log = pb.serving.PredictionLog.FromString(record)
+        except DecodeError as error:
+            raise InvalidArgumentError(
+                f"Failed to parse warmup record {count} from {path}: {error}"
+            ) from error
+        _replay(version, log)
+    _log.info("Replayed %d requests from %s", count, path)
+    return count
+
+
+def _replay(version: ModelVersion, log: pb.serving.PredictionLog) -> None:
+    kind = log.WhichOneof("log_type")
+    replay = _REPLAYS.get(kind or "")
+    if replay is None:
+        raise UnimplementedError(f"Unsupported log_type for warmup: {kind}")
+    replay(version, getattr(log, kind or "").request)
+
+
+def _replay_predict(version: ModelVersion, request: pb.serving.PredictRequest) -> None:
+    signature = version.signature(request.model_spec.signature_name or DEFAULT_SIGNATURE)
+    tensors = {alias: tensor_from_proto(proto) for alias, proto in request.inputs.items()}
+    signature.check_inputs(tensors.keys())
+    aliases = tuple(request.output_filter) or signature.output_aliases
+    _run(version, signature, tensors, aliases)
+
+
+def _replay_classify(version: ModelVersion, request: pb.serving.ClassificationRequest) -> None:
+    name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+    signature = find_example_signature(version, name, check_classify_signature)
+    examples = {INPUTS: input_examples(request.input)}
+    _run(version, signature, examples, classify_aliases(signature))
+
+
+def _replay_regress(version: ModelVersion, request: pb.serving.RegressionRequest) -> None:
+    name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+    signature = find_example_signature(version, name, check_regress_signature)
+    _run(version, signature, {INPUTS: input_examples(request.input)}, (OUTPUTS,))
+
+
+def _replay_session_run(version: ModelVersion, request: pb.serving.SessionRunRequest) -> None:
+    _run_step(
+        version,
+        {feed.name: tensor_from_proto(feed.tensor) for feed in request.feed},
+        request.fetch,
+        request.target,
+    )
+
+
+_REPLAYS: dict[str, Callable[[ModelVersion, Any], None]] = {
+    "predict_log": _replay_predict,
+    "classify_log": _replay_classify,
+    "regress_log": _replay_regress,
+    "session_run_log": _replay_session_run,
+}
+
+
+def input_examples(message: pb.serving.Input) -> np.ndarray:
+    """The serialized examples of an Input, a string tensor `[number of examples]`.
+
+    Raises InvalidArgumentError when there are none.
+    """
+    context = b""
+    examples = message.example_list.examples
+    if message.WhichOneof("kind") == "example_list_with_context":
+        context = message.example_list_with_context.context.SerializeToString()
+        examples = message.example_list_with_context.examples
+    if not examples:
+        raise InvalidArgumentError("Input is empty.")
+    tensor = np.empty(len(examples), object)
+    tensor[:] = [context + example.SerializeToString() for example in examples]
+    return tensor
+
+
+def _run(
+    version: ModelVersion,
+    signature: Signature,
+    tensors: dict[str, np.ndarray],
+    aliases: Sequence[str],
+) -> None:
+    feeds = {signature.feed_names[alias]: array for alias, array in tensors.items()}
+    _run_step(version, feeds, [signature.outputs[alias].name for alias in aliases], ())
+
+
+def _run_step(
+    version: ModelVersion, feeds: dict[str, Any], fetches: Sequence[str], targets: Sequence[str]
+) -> None:
+    request = RunRequest(feeds, list(fetches), list(targets), _IN_CALLING_THREAD)
+    version.session.run_async(request).result()

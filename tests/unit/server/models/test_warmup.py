@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import protos as pb
+from runtime.foundation.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    OpError,
+    UnimplementedError,
+)
+from runtime.framework.masked_crc32c import crc32c, mask
+from runtime.framework.tensor_codec import tensor_to_proto
+from server.models.model_version import ModelVersion
+from server.models.warmup import MAX_RECORDS, REQUESTS_FILE, warm_up
+from tests.unit.server.models.fakes import half_plus_two_bundle
+
+
+def record(content: bytes) -> bytes:
+    """One record of a TFRecord file."""
+
+    def crc(part: bytes) -> bytes:
+        return struct.pack("<I", mask(crc32c(part)))
+
+    length = struct.pack("<Q", len(content))
+    return length + crc(length) + content + crc(content)
+
+
+def write(folder: Path, *contents: bytes) -> Path:
+    path = folder / REQUESTS_FILE
+    path.parent.mkdir()
+    path.write_bytes(b"".join(map(record, contents)))
+    return path
+
+
+def predict_log(signature: str = "") -> bytes:
+    log = pb.serving.PredictionLog()
+    request = log.predict_log.request
+    request.model_spec.signature_name = signature
+    request.inputs["x"].CopyFrom(tensor_to_proto(np.ones(2, np.float32)))
+    return log.SerializeToString()
+
+
+def example_log(kind: str, signature: str) -> bytes:
+    log = pb.serving.PredictionLog()
+    request = getattr(log, kind).request
+    request.model_spec.signature_name = signature
+    example = request.input.example_list.examples.add()
+    example.features.feature["x"].float_list.value.append(1.0)
+    return log.SerializeToString()
+
+
+def session_run_log() -> bytes:
+    log = pb.serving.PredictionLog()
+    request = log.session_run_log.request
+    feed = request.feed.add(name="in_x:0")
+    feed.tensor.CopyFrom(tensor_to_proto(np.ones(1, np.float32)))
+    request.fetch.append("out_y:0")
+    return log.SerializeToString()
+
+
+def test_every_kind_of_request_is_replayed(tmp_path: Path) -> None:
+    bundle = half_plus_two_bundle()
+    write(
+        tmp_path,
+        predict_log(),
+        example_log("classify_log", "classify_x_to_y"),
+        example_log("regress_log", "regress_x_to_y"),
+        session_run_log(),
+    )
+    assert warm_up(ModelVersion("m", 1, bundle), tmp_path) == 4
+    assert [request.fetches for request in bundle.session.requests] == [
+        ["out_y:0"],
+        ["out_scores:0"],
+        ["out_outputs:0"],
+        ["out_y:0"],
+    ]
+
+
+def test_a_model_without_requests_needs_none(tmp_path: Path) -> None:
+    assert warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "text"),
+    [
+        (b"\xff", InvalidArgumentError, "Failed to parse warmup record 1"),
+        (
+            pb.serving.PredictionLog().SerializeToString(),
+            UnimplementedError,
+            "Unsupported log_type",
+        ),
+        (predict_log("none"), InvalidArgumentError, 'name: "none" not found'),
+    ],
+)
+def test_bad_requests_fail_the_load(
+    tmp_path: Path, content: bytes, error: type[OpError], text: str
+) -> None:
+    write(tmp_path, content)
+    with pytest.raises(error, match=text):
+        warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path)
+
+
+def test_too_many_requests(tmp_path: Path) -> None:
+    write(tmp_path, *[predict_log()] * (MAX_RECORDS + 1))
+    with pytest.raises(InvalidArgumentError, match="exceeds the maximum"):
+        warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path)
+
+
+def test_a_damaged_file_fails_the_load(tmp_path: Path) -> None:
+    path = write(tmp_path, predict_log(), predict_log())
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataLossError, match="truncated record at"):
+        warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path)
