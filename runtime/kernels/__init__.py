@@ -51,6 +51,8 @@ KERNEL_MODULES: tuple[str, ...] = (
     "histograms",
     "identity",
     "image_color",
+    "image_decode",
+    "image_encode",
     "image_resize",
     "in_top_k",
     "lookup_table_handles",
