@@ -38,7 +38,8 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.registrations import new_session, reset
-from runtime.saved_model.loader import SavedModelBundle, load_saved_model
+from runtime.saved_model.inspection import OpReport
+from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, load_saved_model
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
@@ -64,6 +65,7 @@ __all__ = [
     "NotFoundError",
     "OpError",
     "OpKernelContext",
+    "OpReport",
     "OutOfRangeError",
     "PermissionDeniedError",
     "ResourceExhaustedError",
@@ -80,6 +82,7 @@ __all__ = [
     "UnknownError",
     "error_for_code",
     "global_thread_pools",
+    "inspect_saved_model",
     "load_meta_graph_into_session",
     "load_saved_model",
     "new_session",

@@ -29,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OpError as error:
         print(f"runstep: {error.code.name}: {error.message}", file=sys.stderr)
         return EXIT_FAILED
+    except BrokenPipeError:  # the reader of our output has seen enough: `runstep show … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_FAILED
 

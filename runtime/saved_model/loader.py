@@ -109,6 +109,17 @@ def load_saved_model(
     return dataclasses.replace(bundle, template=session.freeze_template())
 
 
+def inspect_saved_model(
+    export_dir: str, tags: Iterable[str]
+) -> tuple[pb.MetaGraphDef, OpReport]:
+    """The meta graph of `export_dir` with those tags, and which of its ops can run; loads nothing.
+
+    Raises as `load_saved_model` for a missing model or missing tags.
+    """
+    meta_graph_def = find_meta_graph(read_saved_model(export_dir), tags)
+    return meta_graph_def, inspect_ops(meta_graph_def, _has_kernel(SessionOptions()))
+
+
 def _has_kernel(options: SessionOptions) -> Callable[[str], bool]:
     own = {kernel.op for kernel in options.kernels}
     built_in = kernel_registry()

@@ -47,7 +47,7 @@ def test_a_closed_id_is_gone_and_later_forgotten(registry, time):
     with pytest.raises(SessionGoneError, match=r"Session has been closed\."):
         registry.get("a")
     time.now += TOMBSTONE_SECONDS + 1
-    with pytest.raises(NotFoundError, match="Session a is not found."):
+    with pytest.raises(NotFoundError, match="Session a is not found"):
         registry.get("a")
     assert not registry.is_gone("a")
 

@@ -1,0 +1,33 @@
+"""The folder that a command means: a SavedModel, or the latest version below it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime.api import NotFoundError
+from server.models.model_source import find_versions
+
+_FILES = ("saved_model.pb", "saved_model.pbtxt")
+
+
+def find_saved_model(directory: str) -> str:
+    """`directory` if it holds a SavedModel, else its subfolder with the highest number.
+
+    Raises NotFoundError when it is neither.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise NotFoundError(f"There is no folder {directory}")
+    if any((folder / name).exists() for name in _FILES):
+        return directory
+    versions = find_versions(folder.name, directory)
+    if not versions:
+        raise NotFoundError(
+            f"{directory} holds no SavedModel ({' or '.join(_FILES)}) and no folders of versions"
+        )
+    return str(versions[max(versions)])
+
+
+def read_tags(text: str) -> list[str]:
+    """Tags of a comma-separated list; an empty one means no tags."""
+    return [tag.strip() for tag in text.split(",") if tag.strip()]

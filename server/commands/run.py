@@ -1,0 +1,148 @@
+"""`runstep run DIR --feed x=… --fetch …`: one step of a SavedModel."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.api import (
+    DataType,
+    InvalidArgumentError,
+    NotFoundError,
+    SavedModelBundle,
+    SessionOptions,
+    load_saved_model,
+)
+from server.codec.json_body import parse_json, to_json
+from server.codec.json_tensor_reader import read_tensor
+from server.codec.json_tensor_writer import write_tensor
+from server.commands.model_folder import find_saved_model, read_tags
+from server.commands.progress import Progress
+from server.sessions.requests import as_direct_session
+
+_CALLER_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Load, run, print; raises OpError with a message that says what to change."""
+    feeds = [_split_feed(feed) for feed in options.feed]
+    folder = find_saved_model(options.directory)
+    with Progress(f"Loading {folder}"):
+        bundle = load_saved_model(SessionOptions(), _CALLER_THREAD, folder, read_tags(options.tags))
+    step = _Step(bundle, options.signature)
+    arrays = {step.input_tensor(name): step.read(name, text) for name, text in feeds}
+    fetches = {name: step.output_tensor(name) for name in options.fetch}
+    if not fetches and not options.target:
+        fetches = step.all_outputs()
+    with Progress("Running"):
+        values = bundle.session.run(arrays, list(fetches.values()), options.target, _CALLER_THREAD)
+    outputs = dict(zip(fetches, values, strict=True))
+    if options.output is None:
+        types = {name: step.data_type(tensor) for name, tensor in fetches.items()}
+        written = {name: write_tensor(outputs[name], types[name]) for name in outputs}
+        sys.stdout.write(to_json(written).decode() + "\n")
+    else:
+        _save(Path(options.output), outputs)
+    return 0
+
+
+def _split_feed(feed: str) -> tuple[str, str]:
+    name, equals, value = feed.partition("=")
+    if not equals or not name:
+        raise InvalidArgumentError(f"--feed needs NAME=VALUE, got {feed!r}")
+    return name, value
+
+
+class _Step:
+    """Names of a signature, or of tensors, and what they stand for."""
+
+    def __init__(self, bundle: SavedModelBundle, signature: str) -> None:
+        self._session = as_direct_session(bundle.session)
+        self._known = bundle.signatures
+        self._name = signature
+        self._signature = bundle.signatures.get(signature)
+
+    def input_tensor(self, name: str) -> str:
+        """The tensor of a signature's input; another name is a tensor's own."""
+        return self._tensor(name, {} if self._signature is None else self._signature.inputs)
+
+    def output_tensor(self, name: str) -> str:
+        """The tensor of a signature's output; another name is a tensor's own."""
+        return self._tensor(name, {} if self._signature is None else self._signature.outputs)
+
+    def all_outputs(self) -> dict[str, str]:
+        """{name: tensor} of the signature; NotFoundError when there is no such signature."""
+        if self._signature is None:
+            raise NotFoundError(
+                f"There is no signature {self._name!r}; there are "
+                f"{', '.join(sorted(self._known)) or 'none'}. Name what to fetch with --fetch"
+            )
+        return {alias: info.name for alias, info in self._signature.outputs.items()}
+
+    @staticmethod
+    def _tensor(name: str, aliases: Mapping[str, pb.TensorInfo]) -> str:
+        return aliases[name].name if name in aliases else name
+
+    def data_type(self, tensor: str) -> DataType:
+        """Element type of a tensor of the graph."""
+        return self._session.tensor_info(tensor)[0]
+
+    def read(self, name: str, text: str) -> np.ndarray:
+        """The value of a feed: JSON, @file.json, a .npy file, or file.npz:array."""
+        file, _, array = text.rpartition(":")
+        if file.endswith(".npz"):
+            return _load_npz(file, array)
+        if text.endswith(".npy"):
+            return _as_tensor(_load(text))
+        body = _read_bytes(text[1:]) if text.startswith("@") else text.encode()
+        return read_tensor(parse_json(body), name, self.data_type(self.input_tensor(name)))
+
+
+def _read_bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"Cannot read {path}: {error.strerror}") from None
+
+
+def _load(path: str) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise NotFoundError(f"Cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path} is not a numpy file: {error}") from None
+
+
+def _load_npz(path: str, array: str) -> np.ndarray:
+    with _load(path) as arrays:
+        if array not in arrays.files:
+            raise NotFoundError(f"{path} has no array {array!r}; it has {', '.join(arrays.files)}")
+        return _as_tensor(arrays[array])
+
+
+def _as_tensor(array: np.ndarray) -> np.ndarray:
+    """numpy's text and bytes arrays become string tensors."""
+    if array.dtype.kind == "U":
+        array = np.char.encode(array, "utf-8")
+    return array.astype(object) if array.dtype.kind == "S" else array
+
+
+def _save(path: Path, outputs: Mapping[str, Any]) -> None:
+    """An .npz file; strings as numpy's bytes, which need no pickle."""
+    arrays = {
+        name: np.asarray(value.tolist(), np.bytes_) if value.dtype == object else value
+        for name, value in ((name, np.asarray(value)) for name, value in outputs.items())
+    }
+    np.savez(path, allow_pickle=False, **_file_names(arrays))
+
+
+def _file_names(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """A colon is not for file names: `y:0` becomes `y_0`."""
+    return {name.replace(":", "_"): array for name, array in arrays.items()}

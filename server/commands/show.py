@@ -1,0 +1,95 @@
+"""`runstep show DIR`: what is in a SavedModel, and whether it can be served."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+
+import protos as pb
+from runtime.api import DataType, OpReport, inspect_saved_model
+from server.commands.model_folder import find_saved_model, read_tags
+from server.commands.progress import Progress
+
+EXIT_NOT_SERVED = 1
+_MAX_NODES = 3  # of an op that are named; the rest are counted
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print the description; 0 when the model can be served."""
+    folder = find_saved_model(options.directory)
+    with Progress(f"Reading {folder}"):
+        meta_graph_def, report = inspect_saved_model(folder, read_tags(options.tags))
+    for line in describe(folder, meta_graph_def, report):
+        print(line)
+    return EXIT_NOT_SERVED if report.unknown or report.reached_by else 0
+
+
+def describe(folder: str, meta_graph_def: pb.MetaGraphDef, report: OpReport) -> Iterator[str]:
+    """The lines of the description."""
+    info = meta_graph_def.meta_info_def
+    yield f"SavedModel {folder}"
+    yield f"tags: {', '.join(sorted(info.tags)) or 'none'}"
+    yield f"written by: TensorFlow {info.tensorflow_version or '(not said)'}"
+    for name in sorted(meta_graph_def.signature_def):
+        if name.startswith("__saved_model"):  # the loader's own: init op, train op
+            continue
+        yield ""
+        yield from _describe_signature(name, meta_graph_def.signature_def[name])
+    nodes = sum(len(names) for names in report.ops.values())
+    yield ""
+    yield f"ops: {len(report.ops)} kinds, {nodes} nodes"
+    yield from _describe_ops(report.ops, _count)
+    if report.without_kernel:
+        yield ""
+        yield "ops without a kernel (a step that reaches one fails):"
+        yield from _describe_ops(report.without_kernel, _name_some)
+    if report.unknown:
+        yield ""
+        yield "unknown ops (the graph cannot be created):"
+        yield from _describe_ops(report.unknown, _name_some)
+    yield ""
+    yield from _verdict(report)
+
+
+def _verdict(report: OpReport) -> Iterator[str]:
+    if report.unknown:
+        yield "This model cannot be loaded: it has unknown ops."
+    elif report.reached_by:
+        yield "This model cannot be served:"
+        for entry, ops in report.reached_by.items():
+            yield f"  {entry} reaches {', '.join(ops)}"
+    else:
+        yield "This model can be served."
+
+
+def _describe_signature(name: str, signature: pb.SignatureDef) -> Iterator[str]:
+    yield f"signature {name} ({signature.method_name or 'no method'})"
+    for title, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
+        yield f"  {title}:"
+        for alias in sorted(tensors):
+            yield f"    {alias}: {_describe_tensor(tensors[alias])}"
+
+
+def _describe_tensor(info: pb.TensorInfo) -> str:
+    shape = "unknown rank"
+    if not info.tensor_shape.unknown_rank:
+        sizes = ("?" if dim.size < 0 else str(dim.size) for dim in info.tensor_shape.dim)
+        shape = f"[{', '.join(sizes)}]"
+    return f"{DataType(info.dtype).name_on_wire} {shape}  {info.name}"
+
+
+def _describe_ops(
+    ops: Mapping[str, list[str]], describe_nodes: Callable[[list[str]], str]
+) -> Iterator[str]:
+    width = max(map(len, ops), default=0)
+    for op in sorted(ops):
+        yield f"  {op:<{width}}  {describe_nodes(ops[op])}"
+
+
+def _count(nodes: list[str]) -> str:
+    return str(len(nodes))
+
+
+def _name_some(nodes: list[str]) -> str:
+    rest = len(nodes) - _MAX_NODES
+    return ", ".join(nodes[:_MAX_NODES]) + (f" and {rest} more" if rest > 0 else "")

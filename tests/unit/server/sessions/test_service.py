@@ -1,0 +1,158 @@
+"""What the session service promises beyond REST: leases with a clock that the test moves."""
+
+import asyncio
+import time
+
+import pytest
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.framework.cancellation import CancellationManager
+from server.metrics import Metrics
+from server.priorities import Priorities
+from server.rest.session_docs import half_plus_two_graph
+from server.sessions.requests import CreateRequest, ModelSource, StepRequest
+from server.sessions.service import SessionService
+from server.sessions.session_errors import SessionGoneError
+from server.settings import Settings
+from tests.unit.server.sessions.fake_clock import FakeClock
+
+
+def no_models(source, options):
+    raise NotFoundError(f"No model {source.name}")
+
+
+def scenario_with(clock, scenario, **settings):
+    async def run():
+        values = Settings(**settings)
+        service = SessionService(
+            values, Priorities(values), Metrics(), open_model=no_models, clock=clock.clock
+        )
+        try:
+            await scenario(service)
+        finally:
+            await service.close_all()
+
+    asyncio.run(run())
+
+
+def step(request_id="r", **changes):
+    values = {
+        "feeds": {},
+        "fetches": ["half"],
+        "targets": (),
+        "received_at": time.monotonic(),
+        "request_id": request_id,
+        "cancellation": CancellationManager(),
+    }
+    return StepRequest(**(values | changes))
+
+
+CREATE = CreateRequest(graph_def=half_plus_two_graph(), lease_seconds=10)
+
+
+def test_every_use_renews_the_lease():
+    clock = FakeClock()
+
+    async def scenario(service):
+        opened = await service.create(CREATE)
+        for use in (
+            lambda: service.run(opened.id, step()),
+            lambda: service.extend(opened.id, pb.GraphDef(), None),
+        ):
+            clock.now += 9
+            await use()
+            assert opened.lease.expires_at(clock.now) == clock.now + 10
+        clock.now += 9
+        service.keep_alive(opened.id, 100)
+        assert opened.lease.expires_at(clock.now) == clock.now + 100
+        assert opened.last_used_at == clock.clock.wall()
+
+    scenario_with(clock, scenario)
+
+
+def test_an_idle_session_expires_and_its_id_says_so():
+    clock = FakeClock()
+
+    async def scenario(service):
+        opened = await service.create(CREATE)
+        clock.now = 10
+        assert service.open_sessions() == []
+        await service.reap()
+        assert opened.session.is_closed
+        with pytest.raises(SessionGoneError, match="Session lease expired at 2023-11-14T22:13:30"):
+            await service.run(opened.id, step())
+        await service.close(opened.id)  # closing what is gone is fine
+
+    scenario_with(clock, scenario)
+
+
+def test_closing_a_session_that_expired_a_moment_ago_is_fine():
+    clock = FakeClock()
+
+    async def scenario(service):
+        opened = await service.create(CREATE)
+        clock.now = 10
+        await service.close(opened.id)
+        assert opened.session.is_closed
+        with pytest.raises(SessionGoneError, match="Session lease expired at"):
+            service.get(opened.id)
+
+    scenario_with(clock, scenario)
+
+
+def test_a_lease_does_not_run_out_during_a_step():
+    clock = FakeClock()
+
+    async def scenario(service):
+        opened = await service.create(CREATE)
+        with opened.step("r", CancellationManager()):
+            clock.now = 1000
+            await service.reap()
+            assert service.get(opened.id) is opened
+        clock.now = 1009
+        assert service.get(opened.id) is opened
+
+    scenario_with(clock, scenario)
+
+
+def test_failed_creation_leaves_no_place_taken():
+    async def scenario(service):
+        for _ in range(3):
+            with pytest.raises(NotFoundError, match="No model m"):
+                await service.create(CreateRequest(model=ModelSource("m")))
+        await service.create(CREATE)
+
+    scenario_with(FakeClock(), scenario, sessions={"max_open": 1})
+
+
+@pytest.mark.parametrize(
+    ("options_ms", "header_ms", "config_ms", "default_ms", "expected_ms"),
+    [(5, 6, 7, 8, 5), (0, 6, 7, 8, 6), (0, None, 7, 8, 7), (0, None, 0, 8, 8), (0, None, 0, 0, 0)],
+)
+def test_the_deadline_is_the_nearest_to_the_request_that_is_set(
+    options_ms, header_ms, config_ms, default_ms, expected_ms
+):
+    async def scenario(service):
+        config = pb.ConfigProto(operation_timeout_in_ms=config_ms)
+        opened = await service.create(CreateRequest(config=config))
+        asked = step(
+            options=pb.RunOptions(timeout_in_ms=options_ms), timeout_ms=header_ms, received_at=100
+        )
+        deadline = service._deadline(opened, asked)
+        assert deadline == (100 + expected_ms / 1000 if expected_ms else None)
+
+    scenario_with(FakeClock(), scenario, sessions={"default_timeout_ms": default_ms})
+
+
+def test_steps_are_counted_by_priority_and_outcome():
+    async def scenario(service):
+        opened = await service.create(CREATE)
+        assert await service.run(opened.id, step(priority="low")) == [0.5]
+        with pytest.raises(InvalidArgumentError):
+            await service.run(opened.id, step(fetches=["nope"]))
+        text = service._metrics.exposition().decode()
+        assert 'runstep_steps_total{code="OK",priority="low"} 1.0' in text
+        assert 'runstep_steps_total{code="INVALID_ARGUMENT",priority="normal"} 1.0' in text
+
+    scenario_with(FakeClock(), scenario)

@@ -1,0 +1,40 @@
+import asyncio
+
+import pytest
+
+from runtime.foundation.errors import UnavailableError
+from server.lifecycle import Lifecycle, Phase
+
+
+def test_a_server_serves_until_it_drains():
+    lifecycle = Lifecycle()
+    assert lifecycle.phase is Phase.STARTING
+    lifecycle.begin_serving()
+    lifecycle.check_accepting()
+    assert asyncio.run(lifecycle.drain(0.01)) is True
+    with pytest.raises(UnavailableError, match="draining and takes no new work"):
+        lifecycle.check_accepting()
+    lifecycle.begin_serving()
+    assert lifecycle.phase is Phase.DRAINING
+
+
+def test_drain_waits_for_requests():
+    async def scenario():
+        lifecycle = Lifecycle()
+        lifecycle.begin_request()
+        draining = asyncio.create_task(lifecycle.drain(60))
+        await asyncio.sleep(0)
+        assert not draining.done()
+        lifecycle.end_request()
+        assert await draining is True
+
+    asyncio.run(scenario())
+
+
+def test_drain_gives_up_after_the_grace_time():
+    async def scenario():
+        lifecycle = Lifecycle()
+        lifecycle.begin_request()
+        assert await lifecycle.drain(0.001) is False
+
+    asyncio.run(scenario())

@@ -1,0 +1,26 @@
+from runtime.foundation.thread_pool import global_thread_pools
+from server.metrics import Metrics
+
+
+def test_requests_steps_sessions_and_pools_are_exposed():
+    pool = global_thread_pools.get_or_create("metrics_low", 1, low_priority=True)
+    metrics = Metrics()
+    metrics.watch_sessions(lambda: 3)
+    metrics.request_answered("run_session", 200, 0.003)
+    metrics.step_finished("low", "OK", 0.002)
+    metrics.session_opened()
+    metrics.session_closed("expired")
+    lines = metrics.exposition().decode().splitlines()
+    for expected in (
+        'runstep_requests_total{api="run_session",status="200"} 1.0',
+        'runstep_request_seconds_bucket{api="run_session",le="0.0025"} 0.0',
+        'runstep_request_seconds_bucket{api="run_session",le="0.005"} 1.0',
+        'runstep_steps_total{code="OK",priority="low"} 1.0',
+        'runstep_step_seconds_count{priority="low"} 1.0',
+        "runstep_sessions_opened_total 1.0",
+        'runstep_sessions_closed_total{reason="expired"} 1.0',
+        "runstep_sessions_open 3.0",
+        f'runstep_thread_pool_threads{{low_priority="true",pool="{pool.name}"}} 1.0',
+        f'runstep_thread_pool_completed_total{{low_priority="true",pool="{pool.name}"}} 0.0',
+    ):
+        assert expected in lines, expected

@@ -1,0 +1,131 @@
+import asyncio
+import json
+
+import pytest
+
+from runtime.foundation.errors import NotFoundError
+from server.lifecycle import Lifecycle, Phase
+from server.metrics import Metrics
+from server.middleware import RequestMiddleware
+
+LIMIT = 10
+
+
+class App:
+    """Reads the body and answers with what the middleware prepared."""
+
+    def __init__(self, error=None):
+        self.error = error
+        self.seen = None
+
+    async def __call__(self, scope, receive, send):
+        self.seen = scope
+        body = b""
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        if self.error is not None:
+            raise self.error
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+
+def call(app, *chunks, headers=(), method="POST", path="/v1/x", lifecycle=None, access_log=False):
+    """(status, headers, body) of one request, and the metrics."""
+    metrics = Metrics()
+    middleware = RequestMiddleware(
+        app,
+        lifecycle=lifecycle or Lifecycle(),
+        metrics=metrics,
+        max_body_bytes=LIMIT,
+        access_log=access_log,
+    )
+    incoming = [
+        {"type": "http.request", "body": chunk, "more_body": index < len(chunks) - 1}
+        for index, chunk in enumerate(chunks or (b"",))
+    ]
+    sent = []
+
+    async def receive():
+        return incoming.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": method, "path": path, "headers": list(headers)}
+    asyncio.run(middleware(scope, receive, send))
+    return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"], metrics
+
+
+def test_requests_get_an_id_and_the_time_of_their_receipt():
+    app = App()
+    status, headers, body, _ = call(app, b"hello")
+    assert (status, body) == (200, b"hello")
+    assert headers[b"x-request-id"].decode() == app.seen["request_id"] != ""
+    assert app.seen["received_at"] > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "is_kept"),
+    [(b"mine-1", True), (b"", False), (b"a b", False), (b"\n", False), (b"x" * 129, False)],
+)
+def test_a_client_s_id_is_kept_when_it_may_be_logged(given, is_kept):
+    _, headers, _, _ = call(App(), headers=[(b"x-request-id", given)])
+    assert (headers[b"x-request-id"] == given) is is_kept
+
+
+@pytest.mark.parametrize(
+    ("headers", "chunks"),
+    [
+        ([(b"content-length", b"11")], (b"",)),
+        ([(b"transfer-encoding", b"chunked")], (b"123456", b"789012")),
+    ],
+)
+def test_bodies_are_limited(headers, chunks):
+    status, _, body, _ = call(App(), *chunks, headers=headers)
+    assert status == 413
+    assert "rest.max_body_bytes is 10" in json.loads(body)["error"]
+
+
+def test_bodies_at_the_limit_pass():
+    assert call(App(), b"1234567890", headers=[(b"content-length", b"10")])[0] == 200
+    chunked = [(b"transfer-encoding", b"chunked")]
+    assert call(App(), b"12345", b"67890", headers=chunked)[0] == 200
+
+
+def test_a_length_that_is_no_number_is_refused():
+    status, _, body, _ = call(App(), headers=[(b"content-length", b"ten")])
+    assert status == 400 and "Content-Length is not a number" in json.loads(body)["error"]
+
+
+def test_errors_of_the_application_are_answered():
+    status, headers, body, metrics = call(App(NotFoundError("nothing here")))
+    assert status == 404
+    assert json.loads(body)["request_id"] == headers[b"x-request-id"].decode()
+    assert b'runstep_requests_total{api="none",status="404"} 1.0' in metrics.exposition()
+
+
+def test_unexpected_errors_are_500_and_logged(caplog):
+    status, _, body, _ = call(App(ZeroDivisionError("oops")))
+    assert status == 500 and b"oops" not in body
+    assert "oops" in caplog.text and "POST /v1/x" in caplog.text
+
+
+def test_while_draining_work_is_refused_but_may_be_ended():
+    lifecycle = Lifecycle()
+    lifecycle.phase = Phase.DRAINING
+    assert call(App(), lifecycle=lifecycle)[0] == 503
+    assert call(App(), lifecycle=lifecycle, method="GET")[0] == 200
+    assert call(App(), lifecycle=lifecycle, path="/v1/sessions/a:close")[0] == 200
+    assert lifecycle.in_flight == 0
+
+
+def test_the_access_log_is_for_those_who_want_it(caplog):
+    caplog.set_level("INFO")
+    call(App())
+    assert caplog.records == []
+    call(App(), access_log=True)
+    (record,) = caplog.records
+    assert record.getMessage() == "POST /v1/x" and record.status == 200 and record.request_id
