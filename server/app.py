@@ -30,6 +30,7 @@ from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
 from server.priorities import Priorities
+from server.rest.model_docs import model_paths
 from server.rest.models import MalformedRoute, ModelsApi, ModelsFront, ModelsOptions
 from server.rest.openapi import document_plain_routes
 from server.rest.operations import operations_router
@@ -112,7 +113,7 @@ def create_app(services: Services) -> FastAPI:
         max_body_bytes=settings.rest.max_body_bytes,
         access_log=settings.rest.access_log,
     )
-    document_plain_routes(app, STEP_DOCS)
+    document_plain_routes(app, STEP_DOCS, model_paths())
     return app
 
 

@@ -9,8 +9,14 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 
-def document_plain_routes(app: FastAPI, operations: Mapping[str, dict[str, Any]]) -> None:
+def document_plain_routes(
+    app: FastAPI,
+    operations: Mapping[str, dict[str, Any]],
+    paths: Mapping[str, dict[str, Any]],
+) -> None:
     """Add `operations` (by endpoint name) to the schema, at the paths where the app has them.
+
+    `paths` are added as they are: those of an application that is no route.
 
     The schema is made when it is first asked for, as FastAPI does.
     """
@@ -24,6 +30,7 @@ def document_plain_routes(app: FastAPI, operations: Mapping[str, dict[str, Any]]
                     methods = (route.methods or set()) - {"HEAD"}
                     item = {method.lower(): operations[route.name] for method in methods}
                     schema["paths"].setdefault(route.path, {}).update(item)
+            schema["paths"].update(paths)
             app.openapi_schema = schema
         return app.openapi_schema
 

@@ -107,6 +107,29 @@ def test_classify_and_regress(tmp_path: Path) -> None:
     with_server(scenario, models=serve(tmp_path, "half_plus_two"))
 
 
+@pytest.mark.parametrize(
+    ("documented", "choice"),
+    [("", ""), ("/versions/{version}", "/versions/1"), ("/labels/{label}", "/labels/stable")],
+)
+def test_the_examples_of_the_docs_work(tmp_path: Path, documented: str, choice: str) -> None:
+    async def scenario(server: RestServer) -> None:
+        await until_settled(server)
+        schema = (await server.client.get("/openapi.json")).json()
+        for call, answer in (
+            ("predict", {"predictions": [2.5, 3.0, 4.5]}),
+            ("regress", {"results": [42.0]}),
+            ("classify", {"results": [[["half", 12.0], ["two", -11.0]]]}),
+        ):
+            operation = schema["paths"][f"/v1/models/{{name}}{documented}:{call}"]["post"]
+            name = operation["parameters"][0]["example"]
+            body = operation["requestBody"]["content"]["application/json"]["example"]
+            response = await server.post(f"/v1/models/{name}{choice}:{call}", body)
+            assert response.json() == answer
+
+    (model,) = serve(tmp_path, "half_plus_two")
+    with_server(scenario, models=[model | {"version_labels": {"stable": 1}}])
+
+
 def test_a_new_version_appears_and_an_old_one_goes(tmp_path: Path) -> None:
     models = serve(tmp_path, "half_plus_two")
 

@@ -1,0 +1,146 @@
+"""What `/docs` says about served models: the paths of `ModelsApi`, which is no route.
+
+TF: tensorflow_serving/g3doc/api_rest.md
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TAG = ["models"]
+_EXAMPLE_MODEL = "half_plus_two"  # y = x / 2 + 2
+
+# Bodies by call; they work on the model of that name in examples/models.
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "predict": {"instances": [1.0, 2.0, 5.0]},
+    "classify": {"signature_name": "classify_x_to_y", "examples": [{"x": 20.0}]},
+    "regress": {"signature_name": "regress_x_to_y", "examples": [{"x": 80.0}]},
+}
+
+_PREDICT_BODY = {
+    "type": "object",
+    "properties": {
+        "signature_name": {"type": "string", "default": "serving_default"},
+        "instances": {
+            "type": "array",
+            "items": {},
+            "description": "Row form: one value, list or object of named inputs per instance.",
+        },
+        "inputs": {
+            "description": "Columnar form: the tensor, or an object with a tensor per input."
+        },
+        "priority": {"type": "string", "description": "An entry of `priorities`."},
+    },
+}
+_EXAMPLES_BODY = {
+    "type": "object",
+    "required": ["examples"],
+    "properties": {
+        "signature_name": {"type": "string", "default": "serving_default"},
+        "context": {"type": "object", "description": "Features that all examples share."},
+        "examples": {"type": "array", "items": {"type": "object"}},
+        "priority": {"type": "string", "description": "An entry of `priorities`."},
+    },
+}
+# call: (summary, schema of the body, description of the answer)
+_INFERENCE: dict[str, tuple[str, dict[str, Any], str]] = {
+    "predict": (
+        "Run a signature on tensors",
+        _PREDICT_BODY,
+        "`predictions` for the row form, `outputs` for the columnar form",
+    ),
+    "classify": ("Classify examples", _EXAMPLES_BODY, "`results`: label and score pairs"),
+    "regress": ("A value for each example", _EXAMPLES_BODY, "`results`: one value an example"),
+}
+# path: (summary, description)
+_INFORMATION: dict[str, tuple[str, str]] = {
+    "/v1/models": (
+        "List the served models",
+        "Every configured model with its versions, their states, labels and signatures.",
+    ),
+    "/v1/models/{name}": ("The states of a model's versions", "The highest version first."),
+    "/v1/models/{name}/versions/{version}": ("The state of one version", ""),
+    "/v1/models/{name}/metadata": ("The signatures of a model", "Those of the latest version."),
+    "/v1/models/{name}/versions/{version}/metadata": ("The signatures of one version", ""),
+}
+# What may stand between a model's name and the call, and its parameter.
+_CHOICES = ("", "/versions/{version}", "/labels/{label}")
+_ERRORS = {
+    "400": {"description": "The request is wrong; `error` says how."},
+    "404": {"description": "No such model or version is available."},
+}
+_INFERENCE_ERRORS = _ERRORS | {
+    "429": {"description": "The queue of the thread pool is full."},
+    "504": {"description": "The deadline passed."},
+}
+
+
+def model_paths() -> dict[str, dict[str, Any]]:
+    """The `paths` of the OpenAPI schema for served models."""
+    paths: dict[str, dict[str, Any]] = {
+        path: {"get": _information(path, *texts)} for path, texts in _INFORMATION.items()
+    }
+    for call, texts in _INFERENCE.items():
+        for choice in _CHOICES:
+            path = f"/v1/models/{{name}}{choice}:{call}"
+            paths[path] = {"post": _inference(path, call, *texts)}
+    return paths
+
+
+def _information(path: str, summary: str, description: str) -> dict[str, Any]:
+    return {
+        "tags": _TAG,
+        "summary": summary,
+        "description": description,
+        "parameters": _path_parameters(path),
+        "responses": {"200": {"description": "Found", "content": _json({})}, **_ERRORS},
+    }
+
+
+def _inference(
+    path: str, call: str, summary: str, schema: dict[str, Any], answer: str
+) -> dict[str, Any]:
+    body = _json(schema)
+    body["application/json"]["example"] = EXAMPLES[call]
+    return {
+        "tags": _TAG,
+        "summary": summary,
+        "parameters": [*_path_parameters(path), *_HEADERS],
+        "requestBody": {"required": True, "content": body},
+        "responses": {"200": {"description": answer, "content": _json({})}, **_INFERENCE_ERRORS},
+    }
+
+
+_HEADERS = [
+    {
+        "name": "X-Priority",
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": "An entry of `priorities`; the body's `priority` wins.",
+    },
+    {
+        "name": "X-Timeout-Ms",
+        "in": "header",
+        "schema": {"type": "integer", "minimum": 1},
+        "description": "Milliseconds from receipt to the answer; default `rest.timeout_ms`.",
+    },
+]
+
+
+def _path_parameters(path: str) -> list[dict[str, Any]]:
+    types = {"name": "string", "version": "integer", "label": "string"}
+    return [
+        {
+            "name": parameter,
+            "in": "path",
+            "required": True,
+            "schema": {"type": kind},
+            **({"example": _EXAMPLE_MODEL} if parameter == "name" else {}),
+        }
+        for parameter, kind in types.items()
+        if f"{{{parameter}}}" in path
+    ]
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
