@@ -12,7 +12,8 @@ import numpy as np
 
 from runtime.executors.step import Step
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dtypes import from_numpy
+from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.tensor_codec import as_bytes
 from runtime.sessions.executor_cache import CompiledStep
 from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor
@@ -39,15 +40,31 @@ class PreparedStep:
 
 
 def feed_arguments(compiled: CompiledStep, request: RunRequest) -> list[Tensor]:
-    """The feeds in the executor's order; InvalidArgumentError for a wrong element type."""
+    """The feeds in the executor's order; Python numbers, strings and lists become arrays.
+
+    Raises InvalidArgumentError for an array of another element type.
+    """
     arguments = []
     for position, name in enumerate(compiled.feeds):
         value = request.feeds[name]
         wanted = compiled.feed_types[position]
-        if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
+        if not isinstance(value, np.ndarray | np.generic):
+            value = _as_array(value, wanted)
+        elif value.dtype != wanted.numpy:
             raise InvalidArgumentError(
                 f"Expects arg[{position}] to be {wanted.tf_name} but "
                 f"{from_numpy(value.dtype).tf_name} is provided"
             )
         arguments.append(value)
     return arguments
+
+
+def _as_array(value: Tensor, wanted: DataType) -> Tensor:
+    if wanted is DataType.STRING:
+        array = np.array(value, object)
+        flat = np.empty(array.size, object)
+        flat[:] = [as_bytes(item) for item in array.ravel()]
+        return flat.reshape(array.shape)
+    if wanted.numpy == object:  # a resource or a variant is a Python object
+        return value
+    return np.asarray(value, wanted.numpy)
