@@ -101,6 +101,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "string_split",
     "strings",
     "substrings",
+    "summaries",
     "tensor_arrays",
     "tensor_list_slices",
     "tensor_lists",

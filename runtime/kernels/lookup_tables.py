@@ -15,17 +15,14 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.lookup_table import HashTable, LookupTable
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.string_tensor import as_strings, show_shape
 from runtime.kernels.lookup_table_files import read_text_file
+from runtime.kernels.resource_variables import as_handle
 
 
 def table_of(context: OpKernelContext, handle: Any) -> LookupTable:
     """The table that a handle names; NotFoundError when there is none."""
-    if not isinstance(handle, ResourceHandle):
-        handle = handle.item() if isinstance(handle, np.ndarray) and handle.ndim == 0 else handle
-        if not isinstance(handle, ResourceHandle):
-            raise InvalidArgumentError("table_handle must be the handle of a lookup table")
+    handle = as_handle(handle)
     if isinstance(handle.resource, LookupTable):
         return handle.resource
     # The key is the interface's type name, whatever class the table has.

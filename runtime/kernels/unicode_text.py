@@ -151,7 +151,7 @@ def _valid(point: int, errors: str, replacement_char: int) -> str:
     if 0 <= point <= _LAST_CODE_POINT and not 0xD800 <= point <= 0xDFFF:
         return chr(point)
     if errors == "strict":
-        raise InvalidArgumentError("Code point is out of range for Unicode, or a noncharacter.")
+        raise InvalidArgumentError("Code point is out of range for Unicode, or is a surrogate.")
     return chr(replacement_char) if errors == "replace" else ""
 
 

@@ -1,0 +1,143 @@
+"""Files of records: lines, records of fixed length, TFRecords; plain or compressed.
+
+Every reader yields (key, record) pairs, the key being what TensorFlow appends to the file's name.
+
+TF: tensorflow/core/kernels/text_line_reader_op.cc, fixed_length_record_reader_op.cc,
+tsl/lib/io/record_reader.cc
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pathlib
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import IO
+
+from runtime.foundation.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+)
+from runtime.framework.allocation import tensor_limit
+from runtime.framework.file_errors import file_error
+from runtime.framework.masked_crc32c import crc32c, mask
+
+Records = Iterator[tuple[str, bytes]]
+_HEADER = struct.Struct("<QI")  # length of the data, masked checksum of the length
+_CHECKSUM = struct.Struct("<I")
+
+
+def open_records(path: str, compression_type: str = "") -> IO[bytes]:
+    """The file's bytes, decompressed, for the caller to close.
+
+    An OpError when it cannot be opened.
+    """
+    try:
+        file = pathlib.Path(path).open("rb")  # noqa: SIM115 - whoever reads it closes it
+    except OSError as error:
+        raise file_error(error, path) from None
+    except ValueError as error:  # a path with a zero byte
+        raise InvalidArgumentError(f"{path!r}; {error}") from None
+    if compression_type == "GZIP":
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value] # it reads bytes
+    if compression_type == "ZLIB":
+        with file:
+            return _inflated(file.read(tensor_limit()))
+    return file
+
+
+def _inflated(data: bytes) -> IO[bytes]:
+
+    decompressor = zlib.decompressobj()
+    try:
+        return io.BytesIO(decompressor.decompress(data, tensor_limit()))
+    except zlib.error as error:
+        raise DataLossError(f"inflate() failed: {error}") from None
+
+
+def text_lines(path: str, skip_header_lines: int) -> Records:
+    """Lines without their ends, numbered from 1."""
+    return _text_lines(open_records(path), skip_header_lines)
+
+
+def _text_lines(file: IO[bytes], skip_header_lines: int) -> Records:
+    with file:
+        number = 0
+        while line := file.readline(tensor_limit()):
+            number += 1
+            if number > skip_header_lines:
+                yield str(number), line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def fixed_length_records(
+    path: str,
+    header_bytes: int,
+    record_bytes: int,
+    footer_bytes: int,
+    hop_bytes: int,
+    encoding: str,
+) -> Records:
+    """Records of `record_bytes`, one every `hop_bytes`, numbered from 0."""
+    with open_records(path, encoding) as file:
+        data = file.read(tensor_limit())
+    end = len(data) - footer_bytes
+    starts = range(header_bytes, end - record_bytes + 1, hop_bytes or record_bytes)
+    for number, start in enumerate(starts):
+        yield str(number), data[start : start + record_bytes]
+
+
+def whole_file(path: str) -> Records:
+    """The file as one record."""
+    with open_records(path) as file:
+        data = file.read(tensor_limit() + 1)
+    if len(data) > tensor_limit():
+        raise ResourceExhaustedError(f"{path}; larger than the {tensor_limit()} bytes of a tensor")
+    return iter([("", data)])
+
+
+def tf_records(path: str, compression_type: str) -> Records:
+    """TFRecords by their offsets; DataLossError for a damaged or cut one."""
+    return _tf_records(open_records(path, compression_type))
+
+
+def _tf_records(file: IO[bytes]) -> Records:
+    with file:
+        offset = 0
+        while header := _read(file, _HEADER.size, offset):
+            length = _record_length(header, offset)
+            data = _read(file, length + _CHECKSUM.size, offset)
+            if len(data) != length + _CHECKSUM.size:
+                raise _truncated(offset)
+            record, (checksum,) = data[:length], _CHECKSUM.unpack(data[length:])
+            if mask(crc32c(record)) != checksum:
+                raise DataLossError(f"corrupted record at {offset}")
+            yield str(offset), record
+            offset += _HEADER.size + len(data)
+
+
+def _read(file: IO[bytes], count: int, offset: int) -> bytes:
+    try:
+        return file.read(count)
+    except (OSError, EOFError, zlib.error) as error:  # damaged compressed data
+        raise DataLossError(f"corrupted record at {offset}: {error}") from None
+
+
+def _record_length(header: bytes, offset: int) -> int:
+    if len(header) != _HEADER.size:
+        raise _truncated(offset)
+    length, checksum = _HEADER.unpack(header)
+    if mask(crc32c(header[:8])) != checksum:
+        raise DataLossError(f"corrupted record at {offset}")
+    if length > tensor_limit():
+        raise ResourceExhaustedError(
+            f"A record of {length} bytes at {offset}; a tensor takes at most {tensor_limit()}"
+        )
+    return int(length)
+
+
+def _truncated(offset: int) -> OpError:
+    return DataLossError(f"truncated record at {offset} failed with Read less bytes than requested")

@@ -1,0 +1,239 @@
+"""Readers: records of the files whose names come out of a queue.
+
+Reads of one reader are done one after the other; one that has to wait for the next file's name
+holds no thread, and its `Deferred` completes in the thread that brings the name.
+
+Guarantees: thread-safe; a record goes to one read only.
+
+TF: tensorflow/core/framework/reader_base.cc
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+from runtime.foundation.errors import InvalidArgumentError, OpError
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.op_kernel import Deferred, FileGate
+from runtime.framework.queues import Element, Queue
+from runtime.framework.record_files import Records
+from runtime.framework.resource_manager import Resource
+from runtime.framework.varint import decode_varint, encode_varint
+
+Record = tuple[bytes, bytes]  # key and value
+# Makes the records of one piece of work; readers without files never look at the gate.
+OpenWork = Callable[[str], Records]
+
+# Field numbers of ReaderBaseState.
+_WORK_STARTED, _WORK_FINISHED, _RECORDS_PRODUCED, _CURRENT_WORK = 1, 2, 3, 4
+
+
+class _Read:
+    """One read that is still to be done."""
+
+    __slots__ = ("cancellation", "count", "deferred", "files", "queue", "records")
+
+    def __init__(
+        self, count: int, queue: Queue, files: FileGate, cancellation: CancellationManager
+    ) -> None:
+        self.count = count
+        self.queue = queue
+        self.files = files
+        self.cancellation = cancellation
+        self.records: list[Record] = []
+        self.deferred = Deferred()
+
+
+class Reader(Resource):
+    """A reader; `open_work` tells its kind.
+
+    `reads_files` makes every piece of work pass the step's gate. `is_restorable` readers have a
+    state that can be stored: those whose work is one record.
+    """
+
+    type_name = "N10tensorflow15ReaderInterfaceE"
+
+    def __init__(
+        self,
+        name: str,
+        open_work: OpenWork,
+        *,
+        reads_files: bool = True,
+        is_restorable: bool = False,
+    ) -> None:
+        self.name = name
+        self.is_restorable = is_restorable
+        self._open_work = open_work
+        self._reads_files = reads_files
+        self._lock = threading.Lock()  # guards _line and _is_busy
+        self._line: collections.deque[_Read] = collections.deque()
+        self._is_busy = False  # a read is under way: whoever set it owns what follows
+        self._records: Iterator[tuple[str, bytes]] | None = None
+        self._work = b""
+        self._work_started = 0
+        self._work_finished = 0
+        self._records_produced = 0
+
+    @property
+    def num_records_produced(self) -> int:
+        """Records given out since the last reset."""
+        return self._records_produced
+
+    @property
+    def num_work_units_completed(self) -> int:
+        """Pieces of work (files) that were read to their end."""
+        return self._work_finished
+
+    def read_up_to(
+        self, count: int, queue: Queue, files: FileGate, cancellation: CancellationManager
+    ) -> Deferred:
+        """At least one and at most `count` records of one file, as a list, when they are there."""
+        read = _Read(count, queue, files, cancellation)
+        with self._lock:
+            self._line.append(read)
+            if self._is_busy:
+                return read.deferred
+            self._is_busy = True
+        self._advance()
+        return read.deferred
+
+    def _advance(self) -> None:
+        """Do the reads in line until one has to wait for a name."""
+        while True:
+            with self._lock:
+                if not self._line:
+                    self._is_busy = False
+                    return
+                read = self._line[0]
+            error: OpError | None = None
+            try:
+                if not self._try(read):
+                    return  # the name's arrival goes on from here
+            except OpError as caught:
+                error = caught
+            self._finish(read, error)
+
+    def _finish(self, read: _Read, error: OpError | None) -> None:
+        with self._lock:
+            self._line.popleft()
+        if error is not None:
+            read.deferred.set_error(error)
+        else:
+            read.deferred.set_value(read.records)
+
+    def _try(self, read: _Read) -> bool:
+        """Whether the read is done; False while it waits for a name."""
+        while len(read.records) < read.count:
+            read.cancellation.check()
+            if self._records is None:
+                if read.records:
+                    return True
+                got = read.queue.dequeue(1, _name_of, read.cancellation)
+                if isinstance(got, Deferred):
+                    got.when_done(lambda deferred: self._resume(read, deferred))
+                    return False
+                self._start_work(read, got)
+                continue
+            self._take_record(read)
+        return True
+
+    def _resume(self, read: _Read, deferred: Deferred) -> None:
+        error = deferred.error
+        if error is None:
+            try:
+                self._start_work(read, deferred.value)
+            except OpError as caught:
+                error = caught
+        if error is not None:
+            self._finish(read, error)
+        self._advance()
+
+    def _start_work(self, read: _Read, work: bytes) -> None:
+        path = os.fsdecode(work)
+        if self._reads_files:
+            read.files.check_read(path)
+        self._records = self._open_work(path)
+        self._work = work
+        self._work_started += 1
+
+    def _take_record(self, read: _Read) -> None:
+        records = self._records
+        assert records is not None  # _try looked
+        try:
+            key, value = next(records)
+        except StopIteration:
+            self._end_work()
+            return
+        except OpError as error:
+            # The work stays: whoever reads on meets the same damage, until a reset.
+            self._records = iter(functools.partial(_raise, error), None)
+            raise
+        read.records.append((self._work + b":" + key.encode() if key else self._work, value))
+        self._records_produced += 1
+
+    def _end_work(self) -> None:
+        self._records = None
+        self._work_finished = self._work_started
+
+    def reset(self) -> None:
+        """Forget the current file and all counts."""
+        self._records = None
+        self._work = b""
+        self._work_started = self._work_finished = self._records_produced = 0
+
+    def serialize_state(self) -> bytes:
+        """The counts, and the work that is under way, as a ReaderBaseState."""
+        numbers = (
+            (_WORK_STARTED, self._work_started),
+            (_WORK_FINISHED, self._work_finished),
+            (_RECORDS_PRODUCED, self._records_produced),
+        )
+        state = b"".join(
+            encode_varint(field << 3) + encode_varint(value) for field, value in numbers if value
+        )
+        if self._records is not None:
+            state += encode_varint(_CURRENT_WORK << 3 | 2)
+            state += encode_varint(len(self._work)) + self._work
+        return state
+
+    def restore_state(self, state: bytes) -> None:
+        """Go on where `serialize_state` was called; InvalidArgumentError for other bytes."""
+        numbers, work = _parse_state(state)
+        started, finished = numbers.get(_WORK_STARTED, 0), numbers.get(_WORK_FINISHED, 0)
+        if not 0 <= finished <= started <= finished + 1 or (work is None) != (started == finished):
+            raise InvalidArgumentError("Inconsistent work started vs. finished when restoring")
+        self._work_started, self._work_finished = started, finished
+        self._records_produced = numbers.get(_RECORDS_PRODUCED, 0)
+        self._work = work or b""
+        self._records = None if work is None else self._open_work(os.fsdecode(work))
+
+
+def _raise(error: OpError) -> tuple[str, bytes]:
+    raise type(error)(error._text)
+
+
+def _name_of(elements: list[Element]) -> bytes:
+    name: bytes = elements[0][0] if isinstance(elements[0][0], bytes) else elements[0][0].item()
+    return name
+
+
+def _parse_state(state: bytes) -> tuple[dict[int, int], bytes | None]:
+    numbers: dict[int, int] = {}
+    work: bytes | None = None
+    position = 0
+    try:
+        while position < len(state):
+            tag, position = decode_varint(state, position)
+            value, position = decode_varint(state, position)
+            if tag == _CURRENT_WORK << 3 | 2:
+                work = state[position : position + value]
+                position += value
+            else:
+                numbers[tag >> 3] = value
+    except OpError:
+        raise InvalidArgumentError("Could not parse the state of a reader") from None
+    return numbers, work

@@ -1,0 +1,226 @@
+"""Readers of files, and what is done with them.
+
+A read may have to wait for a file's name: its kernel is asynchronous and returns a Deferred.
+
+TF: tensorflow/core/kernels/reader_ops.cc
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
+from runtime.framework.queues import Queue
+from runtime.framework.record_files import (
+    Records,
+    fixed_length_records,
+    text_lines,
+    tf_records,
+    whole_file,
+)
+from runtime.framework.record_reader import Reader, Record
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.string_tensor import as_strings, show_shape, string_tensor
+from runtime.kernels.queues import queue_of
+from runtime.kernels.resource_variables import as_handle
+
+
+def _handle(
+    context: OpKernelContext,
+    container: str,
+    shared_name: str,
+    open_work: Callable[[str], Records],
+    **options: bool,
+) -> ResourceHandle:
+    """The handle of the node's reader, which is made at first use."""
+    name = shared_name or context.node.name
+    context.resources.look_up_or_create(
+        container, Reader, name, lambda: Reader(name, open_work, **options)
+    )
+    return ResourceHandle(container or DEFAULT_CONTAINER, name, Reader.type_name)
+
+
+def text_line_reader(
+    context: OpKernelContext, *, skip_header_lines: int, container: str, shared_name: str
+) -> ResourceHandle:
+    """A reader of lines."""
+    open_work = functools.partial(text_lines, skip_header_lines=skip_header_lines)
+    return _handle(context, container, shared_name, open_work)
+
+
+def fixed_length_record_reader(
+    context: OpKernelContext,
+    *,
+    header_bytes: int,
+    record_bytes: int,
+    footer_bytes: int,
+    hop_bytes: int,
+    container: str,
+    shared_name: str,
+    encoding: str,
+) -> ResourceHandle:
+    """A reader of records of equal length."""
+    for name, value, least in (
+        ("header_bytes", header_bytes, 0),
+        ("record_bytes", record_bytes, 1),
+        ("footer_bytes", footer_bytes, 0),
+        ("hop_bytes", hop_bytes, 0),
+    ):
+        if value < least:
+            raise InvalidArgumentError(f"{name} must be {'>' if least else '>='} 0 not {value}")
+    open_work = functools.partial(
+        fixed_length_records,
+        header_bytes=header_bytes,
+        record_bytes=record_bytes,
+        footer_bytes=footer_bytes,
+        hop_bytes=hop_bytes,
+        encoding=encoding,
+    )
+    return _handle(context, container, shared_name, open_work)
+
+
+def tf_record_reader(
+    context: OpKernelContext, *, container: str, shared_name: str, compression_type: str
+) -> ResourceHandle:
+    """A reader of TFRecords."""
+    open_work = functools.partial(tf_records, compression_type=compression_type)
+    return _handle(context, container, shared_name, open_work)
+
+
+def whole_file_reader(
+    context: OpKernelContext, *, container: str, shared_name: str
+) -> ResourceHandle:
+    """A reader whose records are files."""
+    return _handle(context, container, shared_name, whole_file, is_restorable=True)
+
+
+def identity_reader(
+    context: OpKernelContext, *, container: str, shared_name: str
+) -> ResourceHandle:
+    """A reader whose records are the names themselves."""
+
+    def name_itself(work: str) -> Records:
+        yield "", work.encode("utf-8", "surrogateescape")
+
+    return _handle(
+        context, container, shared_name, name_itself, reads_files=False, is_restorable=True
+    )
+
+
+def _reader(context: OpKernelContext, handle: Any) -> Reader:
+    handle = as_handle(handle)
+    return context.resources.look_up(handle.container, Reader, handle.name)
+
+
+def _name_queue(context: OpKernelContext, handle: Any) -> Queue:
+    queue = queue_of(context, handle)
+    if queue.component_types != (DataType.STRING,):
+        types = ", ".join(each.tf_name for each in queue.component_types)
+        raise InvalidArgumentError(
+            f"The queue of a reader must hold one string, got components [{types}]"
+        )
+    return queue
+
+
+def reader_read(context: OpKernelContext, reader_handle: Any, queue_handle: Any) -> Any:
+    """The next record: its key and its value."""
+
+    def one(records: list[Record]) -> tuple[np.ndarray, np.ndarray]:
+        key, value = records[0]
+        return string_tensor([key], ()), string_tensor([value], ())
+
+    return _read(context, reader_handle, queue_handle, 1, one)
+
+
+def reader_read_up_to(
+    context: OpKernelContext, reader_handle: Any, queue_handle: Any, num_records: Any
+) -> Any:
+    """Up to `num_records` records of one file: keys and values."""
+    count = int(num_records)
+    if count <= 0:
+        raise InvalidArgumentError(f"num_records must be positive, got {count}")
+
+    def several(records: list[Record]) -> tuple[np.ndarray, np.ndarray]:
+        return string_tensor(key for key, _ in records), string_tensor(
+            value for _, value in records
+        )
+
+    return _read(context, reader_handle, queue_handle, count, several)
+
+
+def _read(
+    context: OpKernelContext,
+    reader_handle: Any,
+    queue_handle: Any,
+    count: int,
+    outputs_of: Callable[[list[Record]], Any],
+) -> Deferred:
+    reader, queue = _reader(context, reader_handle), _name_queue(context, queue_handle)
+    read = reader.read_up_to(count, queue, context.step.files, context.cancellation)
+    outputs = Deferred()
+
+    def settle(done: Deferred) -> None:
+        if done.error is not None:
+            outputs.set_error(done.error)
+        else:
+            outputs.set_value(outputs_of(done.value))
+
+    read.when_done(settle)
+    return outputs
+
+
+def reader_num_records_produced(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
+    """Records read since the last reset."""
+    return np.array(_reader(context, reader_handle).num_records_produced, np.int64)
+
+
+def reader_num_work_units_completed(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
+    """Files read to their end since the last reset."""
+    return np.array(_reader(context, reader_handle).num_work_units_completed, np.int64)
+
+
+def reader_reset(context: OpKernelContext, reader_handle: Any) -> None:
+    """Begin anew."""
+    _reader(context, reader_handle).reset()
+
+
+def reader_serialize_state(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
+    """The reader's state as bytes; UnimplementedError for a reader of many records a file."""
+    reader = _reader(context, reader_handle)
+    if not reader.is_restorable:
+        raise UnimplementedError("Reader SerializeState")
+    return string_tensor([reader.serialize_state()], ())
+
+
+def reader_restore_state(context: OpKernelContext, reader_handle: Any, state: Any) -> None:
+    """Go on where the state was taken."""
+    reader, text = _reader(context, reader_handle), as_strings(state)
+    if text.ndim:
+        raise InvalidArgumentError(
+            f"Reader state must be scalar, but had shape: {show_shape(text.shape)}"
+        )
+    if not reader.is_restorable:
+        raise UnimplementedError("Reader RestoreState")
+    reader.restore_state(text.item())
+
+
+KERNELS = (
+    KernelDef("FixedLengthRecordReaderV2", fixed_length_record_reader),
+    KernelDef("IdentityReaderV2", identity_reader),
+    KernelDef("ReaderNumRecordsProducedV2", reader_num_records_produced),
+    KernelDef("ReaderNumWorkUnitsCompletedV2", reader_num_work_units_completed),
+    KernelDef("ReaderReadUpToV2", reader_read_up_to, asynchronous=True),
+    KernelDef("ReaderReadV2", reader_read, asynchronous=True),
+    KernelDef("ReaderResetV2", reader_reset),
+    KernelDef("ReaderRestoreStateV2", reader_restore_state),
+    KernelDef("ReaderSerializeStateV2", reader_serialize_state),
+    KernelDef("TFRecordReaderV2", tf_record_reader),
+    KernelDef("TextLineReaderV2", text_line_reader),
+    KernelDef("WholeFileReaderV2", whole_file_reader),
+)

@@ -1,0 +1,93 @@
+"""Readers over a queue of file names; paths are relative to the root of the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Case, Graph, Step
+
+FILES = "tests/conformance/files/"
+
+
+def reader_case(
+    name: str,
+    op: str,
+    files: Sequence[str],
+    reads: int,
+    up_to: int = 0,
+    state: bool = False,
+    **attrs: Any,
+) -> Case:
+    """Enqueue the names, close the queue, read again and again, look at the counts, reset."""
+    graph = Graph()
+    queue = graph.add("FIFOQueueV2", name="queue", component_types=(DataType.STRING,))[0]
+    names = np.array([FILES + file for file in files], object)
+    graph.add("QueueEnqueueManyV2", queue, [names], name="enqueue")
+    graph.add("QueueCloseV2", queue, name="close")
+    reader = graph.add(op, name="reader", shared_name="reader", **attrs)[0]
+    if up_to:
+        read = graph.add("ReaderReadUpToV2", reader, queue, np.int64(up_to), name="result")
+    else:
+        read = graph.add("ReaderReadV2", reader, queue, name="result")
+    counts = (
+        graph.add("ReaderNumRecordsProducedV2", reader)[0][0],
+        graph.add("ReaderNumWorkUnitsCompletedV2", reader)[0][0],
+    )
+    graph.add("ReaderResetV2", reader, name="reset")
+    steps = [Step({}, (), ("enqueue",)), Step({}, (), ("close",))]
+    steps += [Step({}, tuple(each for each, _ in read)) for _ in range(reads)]
+    steps += [Step({}, counts), Step({}, (), ("reset",)), Step({}, counts)]
+    if state:
+        stored = graph.add("ReaderSerializeStateV2", reader, name="stored")[0]
+        graph.add(
+            "ReaderRestoreStateV2",
+            reader,
+            np.array(b"\x08\x03\x10\x03\x18\x05", object),
+            name="restore",
+        )
+        steps += [Step({}, (stored[0],)), Step({}, (), ("restore",)), Step({}, counts)]
+        steps += [Step({}, (stored[0],))]
+    return Case(f"{name}_{op}", graph.graph_def, tuple(steps))
+
+
+CASES = (
+    reader_case("lines", "TextLineReaderV2", ["vocabulary.txt", "with_empty_line.txt"], 9),
+    reader_case("ends", "TextLineReaderV2", ["carriage_returns.txt"], 4),
+    reader_case("header", "TextLineReaderV2", ["vocabulary.txt"], 3, skip_header_lines=1),
+    reader_case(
+        "several", "TextLineReaderV2", ["vocabulary.txt", "with_duplicate.txt"], 5, up_to=2
+    ),
+    reader_case("missing", "TextLineReaderV2", ["missing.txt", "vocabulary.txt"], 2),
+    reader_case("state", "TextLineReaderV2", ["vocabulary.txt"], 1, state=True),
+    reader_case("whole", "WholeFileReaderV2", ["vocabulary.txt", "empty.txt"], 3, state=True),
+    reader_case("names", "IdentityReaderV2", ["a", "b"], 3, state=True),
+    reader_case("several", "IdentityReaderV2", ["a", "b", "c"], 3, up_to=2),
+    reader_case("records", "FixedLengthRecordReaderV2", ["vocabulary.txt"], 6, record_bytes=5),
+    reader_case(
+        "framed",
+        "FixedLengthRecordReaderV2",
+        ["vocabulary.txt", "with_duplicate.txt"],
+        6,
+        record_bytes=4,
+        header_bytes=2,
+        footer_bytes=3,
+        hop_bytes=6,
+    ),
+    reader_case(
+        "overlapping",
+        "FixedLengthRecordReaderV2",
+        ["with_duplicate.txt"],
+        6,
+        record_bytes=4,
+        hop_bytes=1,
+    ),
+    reader_case("records", "TFRecordReaderV2", ["records.tfrecord"], 4),
+    reader_case("gzip", "TFRecordReaderV2", ["records.tfrecord.gz"], 4, compression_type="GZIP"),
+    reader_case("zlib", "TFRecordReaderV2", ["records.tfrecord.zz"], 4, compression_type="ZLIB"),
+    reader_case("cut", "TFRecordReaderV2", ["cut.tfrecord"], 3),
+    reader_case("damaged", "TFRecordReaderV2", ["damaged.tfrecord"], 3),
+)
