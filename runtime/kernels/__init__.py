@@ -55,6 +55,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "image_encode",
     "image_resize",
     "in_top_k",
+    "linear_algebra",
     "lookup_table_handles",
     "lookup_tables",
     "losses",

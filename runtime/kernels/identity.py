@@ -52,6 +52,7 @@ KERNELS = (
     KernelDef("IdentityN", identity_n),
     KernelDef("NoOp", no_op),
     KernelDef("Placeholder", placeholder),
+    KernelDef("PlaceholderV2", placeholder),
     KernelDef("PlaceholderWithDefault", identity),
     KernelDef("PreventGradient", identity),
     KernelDef("Snapshot", identity),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from runtime.framework.dtypes import DataType
-from tests.conformance.case import Case, Graph, Step, case
+from tests.conformance.case import Case, Graph, Step, case, from_producer
 
 ONE_INPUT = (
     "Copy", "CopyHost", "GuaranteeConst", "Identity", "PreventGradient",
@@ -52,6 +52,7 @@ CASES = (
     unfed("Placeholder", DataType.FLOAT, None),
     unfed("Placeholder", DataType.STRING, ()),
     unfed("Placeholder", DataType.INT64, (2,)),
+    from_producer(22, unfed("PlaceholderV2", DataType.FLOAT, (2, 2))),
     default_and_fed(),
     no_operation(),
 )

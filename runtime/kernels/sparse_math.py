@@ -1,0 +1,272 @@
+"""Sparse tensors: arithmetic with dense and sparse ones.
+
+TF: tensorflow/core/kernels/sparse_{tensor_dense_add,tensor_dense_matmul,add,dense_binary_op_shared,
+softmax,sparse_binary_op_shared,reduce,matmul}_op.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.sparse_structure import (
+    Sparse,
+    check_bounds,
+    check_sparse,
+    flat_positions,
+    index_rows,
+)
+
+
+def sparse_tensor_dense_add(
+    indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray
+) -> np.ndarray:
+    """SparseTensorDenseAdd: dense result of one shape with both."""
+    check_sparse(indices, values, shape)
+    if shape.size != dense.ndim:
+        raise InvalidArgumentError(
+            f"Two operands have different dimensions; received: {shape.size} and {dense.ndim}"
+        )
+    for axis, (ours, theirs) in enumerate(zip(shape.tolist(), dense.shape, strict=True)):
+        if ours != theirs:
+            raise InvalidArgumentError(
+                f"Dimension {axis} does not equal (no broadcasting is supported): "
+                f"sparse side {ours} vs dense side {theirs}"
+            )
+    outside = (indices < 0) | (indices >= shape)
+    if outside.any():
+        row, axis = np.argwhere(outside)[0].tolist()
+        raise InvalidArgumentError(
+            f"Sparse tensor has an invalid index on dimension {axis}: a_indices({row},{axis}) = "
+            f"{indices[row, axis]}, dense tensor shape: {' '.join(map(str, dense.shape))}"
+        )
+    result = dense.copy()
+    np.add.at(result, tuple(indices.T), values)
+    return result
+
+
+def sparse_tensor_dense_matmul(
+    indices: np.ndarray,
+    values: np.ndarray,
+    shape: np.ndarray,
+    dense: np.ndarray,
+    *,
+    adjoint_a: bool,
+    adjoint_b: bool,
+) -> np.ndarray:
+    """SparseTensorDenseMatMul: sparse [m, k] times dense [k, n], either one adjoint."""
+    if dense.ndim != 2:
+        raise InvalidArgumentError("Tensor 'b' is not a matrix")
+    if shape.shape != (2,):
+        raise InvalidArgumentError("Tensor 'a_shape' must have 2 elements")
+    check_sparse(indices, values, shape)
+    rows, columns = indices[:, int(adjoint_a)], indices[:, int(not adjoint_a)]
+    outer, inner = (int(shape[int(adjoint_a)]), int(shape[int(not adjoint_a)]))
+    right = dense.conj().T if adjoint_b else dense
+    if inner != right.shape[0]:
+        raise InvalidArgumentError(
+            "Cannot multiply A and B because inner dimension does not match: "
+            f"{inner} vs. {right.shape[0]}.  Did you forget a transpose?  "
+            f"Dimensions of A: [{shape[0]}, {shape[1]}).  "
+            f"Dimensions of B: {shape_text(dense.shape)}"
+        )
+    _check_matmul_indices(columns, inner, "k", int(not adjoint_a))
+    _check_matmul_indices(rows, outer, "m", int(adjoint_a))
+    check_allocation((outer, right.shape[1]), values.dtype)
+    check_allocation((len(values), right.shape[1]), values.dtype)
+    factors = values.conj() if adjoint_a else values
+    result = np.zeros((outer, right.shape[1]), values.dtype)
+    if not result.size or not len(values):
+        return result
+    # Sorted by row, so that each row is one segment to add up.
+    order = np.argsort(rows, kind="stable")
+    begins = np.flatnonzero(np.diff(rows[order], prepend=-1))
+    products = factors[order, None] * right[columns[order]]
+    result[rows[order][begins]] = np.add.reduceat(products, begins, 0)
+    return result
+
+
+def _check_matmul_indices(given: np.ndarray, limit: int, name: str, column: int) -> None:
+    outside = (given < 0) | (given >= limit)
+    if outside.any():
+        first = int(outside.argmax())
+        raise InvalidArgumentError(
+            f"{name} ({given[first]}) from index[{first},{column}] out of bounds (>={limit})"
+        )
+
+
+def sparse_add(
+    a_indices: np.ndarray,
+    a_values: np.ndarray,
+    a_shape: np.ndarray,
+    b_indices: np.ndarray,
+    b_values: np.ndarray,
+    b_shape: np.ndarray,
+    thresh: np.ndarray,
+) -> Sparse:
+    """SparseAdd: the sum; where both had an element and it is below `thresh`, nothing is left."""
+    if thresh.ndim:
+        raise InvalidArgumentError(
+            f"The magnitude threshold must be a scalar: got shape {shape_text(thresh.shape)}"
+        )
+    _check_pair(a_indices, a_values, a_shape, b_indices, b_values, b_shape)
+    positions, first, second = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
+    sums = first + second
+    both = np.intersect1d(flat_positions(a_indices, a_shape), flat_positions(b_indices, a_shape))
+    kept = (np.abs(sums) >= thresh) | ~np.isin(positions, both)
+    return index_rows(positions[kept], a_shape.tolist()), sums[kept], a_shape
+
+
+def _check_pair(
+    a_indices: np.ndarray,
+    a_values: np.ndarray,
+    a_shape: np.ndarray,
+    b_indices: np.ndarray,
+    b_values: np.ndarray,
+    b_shape: np.ndarray,
+) -> None:
+    check_sparse(a_indices, a_values, a_shape)
+    check_sparse(b_indices, b_values, b_shape)
+    if a_shape.size != b_shape.size:
+        raise InvalidArgumentError(
+            "Operands do not have the same ranks; got shapes: "
+            f"{shape_text(a_shape.tolist())} and {shape_text(b_shape.tolist())}"
+        )
+    for axis, (one, two) in enumerate(zip(a_shape.tolist(), b_shape.tolist(), strict=True)):
+        if one != two:
+            raise InvalidArgumentError(
+                f"Operands' shapes do not match: got {one} and {two} for dimension {axis}"
+            )
+    check_bounds(a_indices, a_shape)
+    check_bounds(b_indices, b_shape)
+
+
+def _aligned(
+    a_indices: np.ndarray,
+    a_values: np.ndarray,
+    b_indices: np.ndarray,
+    b_values: np.ndarray,
+    shape: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The positions in either operand, ascending, and both operands' values there (0 if none)."""
+    a_positions, b_positions = flat_positions(a_indices, shape), flat_positions(b_indices, shape)
+    positions = np.union1d(a_positions, b_positions)
+    first, second = (np.zeros(len(positions), a_values.dtype) for _ in range(2))
+    first[np.searchsorted(positions, a_positions)] = a_values
+    second[np.searchsorted(positions, b_positions)] = b_values
+    return positions, first, second
+
+
+def _sparse_sparse(combine: Callable[..., np.ndarray]) -> Callable[..., tuple[np.ndarray, ...]]:
+    def kernel(
+        a_indices: np.ndarray,
+        a_values: np.ndarray,
+        a_shape: np.ndarray,
+        b_indices: np.ndarray,
+        b_values: np.ndarray,
+        b_shape: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
+        _check_pair(a_indices, a_values, a_shape, b_indices, b_values, b_shape)
+        positions, first, second = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
+        return index_rows(positions, a_shape.tolist()), combine(first, second)
+
+    return kernel
+
+
+def _sparse_dense(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """SparseDenseCwise…: the sparse values with the dense tensor broadcast to their shape."""
+
+    def kernel(
+        indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray
+    ) -> np.ndarray:
+        check_sparse(indices, values, shape)
+        sizes = shape.tolist()
+        check_bounds(indices, shape)
+        fits = dense.ndim <= len(sizes) and all(
+            one in (1, two) for one, two in zip(dense.shape[::-1], sizes[::-1], strict=False)
+        )
+        if not fits:
+            raise InvalidArgumentError(
+                "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible "
+                f"shapes: {shape_text(sizes)} vs. {shape_text(dense.shape)}"
+            )
+        aligned = indices[:, len(sizes) - dense.ndim :]
+        where = tuple(
+            np.zeros_like(column) if size == 1 else column
+            for column, size in zip(aligned.T, dense.shape, strict=True)
+        )
+        picked = dense[where] if dense.ndim else np.broadcast_to(dense, values.shape)
+        return combine(values, picked)
+
+    return kernel
+
+
+def _divide(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
+    if (divisors == 0).any():
+        raise InvalidArgumentError(
+            "SparseDenseCwiseDiv cannot divide by zero,but input dense tensor contains zero "
+        )
+    if values.dtype.kind not in "iu":
+        return np.asarray(values / divisors)
+    # C++ division: towards zero.
+    return np.asarray((values - np.fmod(values, divisors)) // divisors)
+
+
+def sparse_softmax(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """SparseSoftmax: softmax over the last dimension, of the elements that are there."""
+    check_sparse(indices, values, shape)
+    if shape.size < 2:
+        sizes = ",".join(map(str, shape.tolist()))
+        raise InvalidArgumentError(f"Input should have rank >= 2, but received shape: {sizes}")
+    check_bounds(indices, shape)
+    if not len(values):
+        return values
+    groups = flat_positions(indices[:, :-1], shape[:-1])
+    order = np.argsort(groups, kind="stable")
+    begins = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    lengths = np.diff(np.append(begins, len(groups)))
+    ordered = values[order]
+    shifted = np.exp(ordered - np.repeat(np.maximum.reduceat(ordered, begins), lengths))
+    result = np.empty_like(values)
+    result[order] = shifted / np.repeat(np.add.reduceat(shifted, begins), lengths)
+    return result
+
+
+def sparse_matmul(
+    first: np.ndarray,
+    second: np.ndarray,
+    *,
+    transpose_a: bool,
+    transpose_b: bool,
+) -> np.ndarray:
+    """SparseMatMul: a float32 product of matrices that may hold many zeros."""
+    for name, given in (("a", first), ("b", second)):
+        if given.ndim != 2:
+            raise InvalidArgumentError(f"{name} is not a matrix")
+    left = first.T if transpose_a else first
+    right = second.T if transpose_b else second
+    if left.shape[1] != right.shape[0]:
+        raise InvalidArgumentError(
+            f"Matrix size incompatible: a: {shape_text(first.shape)}, b: {shape_text(second.shape)}"
+        )
+    check_allocation((left.shape[0], right.shape[1]), np.float32)
+    return np.asarray(left.astype(np.float32) @ right.astype(np.float32))
+
+
+KERNELS = (
+    KernelDef("SparseAdd", sparse_add),
+    KernelDef("SparseDenseCwiseAdd", _sparse_dense(np.add)),
+    KernelDef("SparseDenseCwiseDiv", _sparse_dense(_divide)),
+    KernelDef("SparseDenseCwiseMul", _sparse_dense(np.multiply)),
+    KernelDef("SparseMatMul", sparse_matmul, expensive=True),
+    KernelDef("SparseSoftmax", sparse_softmax),
+    KernelDef("SparseSparseMaximum", _sparse_sparse(np.maximum)),
+    KernelDef("SparseSparseMinimum", _sparse_sparse(np.minimum)),
+    KernelDef("SparseTensorDenseAdd", sparse_tensor_dense_add),
+    KernelDef("SparseTensorDenseMatMul", sparse_tensor_dense_matmul, expensive=True),
+)
