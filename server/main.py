@@ -79,6 +79,18 @@ def _parser() -> argparse.ArgumentParser:
 _Commands = argparse._SubParsersAction  # argparse has no public name for it
 
 
+def _boolean(text: str) -> bool:
+    """TensorFlow's spellings of a flag's value."""
+    values = {"true": True, "1": True, "false": False, "0": False}
+    if text.lower() not in values:
+        raise argparse.ArgumentTypeError(f"expected true or false, got {text!r}")
+    return values[text.lower()]
+
+
+def _seconds_of_micros(text: str) -> float:
+    return int(text) / 1e6
+
+
 def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "serve",
@@ -96,6 +108,14 @@ def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
     add("--model_base_path", metavar="DIR", help="the model's folder of numbered versions")
     add("--model_config_file", metavar="PATH", help="text ModelServerConfig: several models")
     add("--file_system_poll_wait_seconds", type=float, metavar="S", help="0: once, negative: never")
+    add("--max_num_load_retries", type=int, metavar="N", help="attempts after a failed load")
+    add("--load_retry_interval_micros", type=_seconds_of_micros, metavar="US",
+        help="between two attempts to load")  # fmt: skip
+    add("--enable_model_warmup", type=_boolean, metavar="BOOL", help="replay recorded requests")
+    add("--allow_version_labels_for_unavailable_models", type=_boolean, metavar="BOOL",
+        help="new labels may point at versions that do not serve yet")  # fmt: skip
+    add("--rest_api_enable_cors_support", type=_boolean, metavar="BOOL",
+        help="let web pages of any origin call the models")  # fmt: skip
     add("--tensorflow_session_parallelism", type=int, metavar="N",
         help="threads of the default priority's pool")  # fmt: skip
     parser.set_defaults(command=_serve)

@@ -17,6 +17,15 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("rest_api_timeout_in_ms", "rest", "timeout_ms"),
     ("model_config_file", "", "model_config_file"),
     ("file_system_poll_wait_seconds", "", "model_poll_seconds"),
+    ("rest_api_enable_cors_support", "rest", "cors"),
+    ("max_num_load_retries", "model_loading", "max_retries"),
+    ("load_retry_interval_micros", "model_loading", "retry_seconds"),
+    ("enable_model_warmup", "model_loading", "warmup"),
+    (
+        "allow_version_labels_for_unavailable_models",
+        "model_loading",
+        "allow_labels_for_unavailable",
+    ),
 )
 
 
