@@ -1,0 +1,288 @@
+"""Decompositions, inverses, determinants and solutions of batches of matrices `[…, m, n]`.
+
+LAPACK (through numpy) does the work where numpy has a door to it.
+
+TF: tensorflow/core/kernels/linalg/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.kernels.broadcasting import shape_text
+from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
+
+
+def check_matrix(value: Any, square: bool = True, name: str = "Input tensor 0") -> None:
+    """Raise InvalidArgumentError unless `value` is a matrix (a square one) or a batch of them."""
+    if value.ndim < 2:
+        raise InvalidArgumentError(f"{name} must have rank >= 2, got {value.ndim}")
+    if square and value.shape[-1] != value.shape[-2]:
+        raise InvalidArgumentError("Input matrix must be square.")
+
+
+def adjoint_of(matrix: Any) -> Any:
+    """The conjugate transpose."""
+    return np.conjugate(matrix.swapaxes(-1, -2))
+
+
+def _each_matrix(function: Callable[[Any], Any], input: Any, failed: Any) -> Any:
+    """`function` of every matrix by itself; `failed` for those that it refuses."""
+    result = np.empty_like(input)
+    for place in np.ndindex(input.shape[:-2]):
+        try:
+            result[place] = function(input[place])
+        except np.linalg.LinAlgError:
+            result[place] = failed
+    return result
+
+
+def cholesky(input: Any) -> Any:
+    """Lower factors L of L Lᴴ; NaN for a matrix that is not positive definite."""
+    check_matrix(input)
+    if not input.size:
+        return input
+    try:
+        return np.linalg.cholesky(input)
+    except np.linalg.LinAlgError:
+        failed = np.tril(np.full(input.shape[-2:], np.nan, input.dtype))
+        return _each_matrix(np.linalg.cholesky, input, failed)
+
+
+def matrix_determinant(input: Any) -> Any:
+    """Determinants; 1 for matrices without elements."""
+    check_matrix(input)
+    return np.linalg.det(input).astype(input.dtype)
+
+
+def log_matrix_determinant(input: Any) -> tuple[Any, Any]:
+    """Signs and logarithms of the absolute values of the determinants."""
+    check_matrix(input)
+    sign, log_absolute = np.linalg.slogdet(input)
+    return np.asarray(sign).astype(input.dtype), np.asarray(log_absolute).astype(input.dtype)
+
+
+def matrix_inverse(input: Any, *, adjoint: bool) -> Any:
+    """Inverses (of the adjoints); InvalidArgumentError for a singular matrix."""
+    check_matrix(input)
+    try:
+        return np.linalg.inv(adjoint_of(input) if adjoint else input)
+    except np.linalg.LinAlgError:
+        raise InvalidArgumentError("Input is not invertible.") from None
+
+
+def _check_solver(matrix: Any, rhs: Any) -> None:
+    if matrix.ndim != rhs.ndim:
+        raise InvalidArgumentError("All input tensors must have the same rank.")
+    check_matrix(matrix, square=False)
+    if matrix.shape[:-2] != rhs.shape[:-2]:
+        raise InvalidArgumentError("All input tensors must have the same outer dimensions.")
+
+
+def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
+    """X of matrix · X = rhs; InvalidArgumentError for a singular matrix."""
+    _check_solver(matrix, rhs)
+    if matrix.shape[-1] != matrix.shape[-2]:
+        raise InvalidArgumentError("First input (lhs) must be a square matrix.")
+    if matrix.shape[-2] != rhs.shape[-2]:
+        raise InvalidArgumentError("Input matrix and rhs are incompatible.")
+    try:
+        return np.linalg.solve(adjoint_of(matrix) if adjoint else matrix, rhs)
+    except np.linalg.LinAlgError:
+        raise InvalidArgumentError("Input matrix is not invertible.") from None
+
+
+def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
+    """X of matrix · X = rhs, where only one triangle of the matrix counts; batches broadcast."""
+    for index, each in enumerate((matrix, rhs)):
+        if each.ndim < 2:
+            raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
+    rows, columns = matrix.shape[-2:]
+    if rows != columns:
+        raise InvalidArgumentError(
+            f"In[0] matrices in the last dimensions must be square ({columns} =/= {rows})"
+        )
+    if rows != rhs.shape[-2]:
+        raise InvalidArgumentError(
+            f"In[0] mismatch In[1] shape: {rows} vs. {rhs.shape[-2]}: {shape_text(matrix.shape)} "
+            f"{shape_text(rhs.shape)} {int(lower)} {int(adjoint)}"
+        )
+    try:
+        batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+    except ValueError:
+        raise InvalidArgumentError(
+            "In[0] and In[1] must have compatible batch dimensions: "
+            f"{shape_text(matrix.shape)} vs. {shape_text(rhs.shape)}"
+        ) from None
+    triangle = adjoint_of(matrix) if adjoint else matrix
+    forward = lower != adjoint
+    solution = np.array(np.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
+    for row in range(rows) if forward else range(rows - 1, -1, -1):
+        solved = slice(None, row) if forward else slice(row + 1, None)
+        known = np.matmul(triangle[..., row : row + 1, solved], solution[..., solved, :])
+        solution[..., row, :] -= known[..., 0, :]
+        solution[..., row, :] /= triangle[..., row, row, np.newaxis]
+    return solution
+
+
+def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -> Any:
+    """Least squares: X of least ‖matrix · X − rhs‖² + l2_regularizer · ‖X‖².
+
+    The slow way gives the shortest X also when columns depend on each other, and ignores the
+    regularizer.
+    """
+    _check_solver(matrix, rhs)
+    rows, columns = matrix.shape[-2:]
+    if rows != rhs.shape[-2]:
+        raise InvalidArgumentError("Input matrix and rhs are incompatible.")
+    if np.ndim(l2_regularizer):
+        raise InvalidArgumentError(
+            f"l2_regularizer must be scalar, got shape {shape_text(l2_regularizer.shape)}"
+        )
+    if l2_regularizer < 0:
+        raise InvalidArgumentError("l2_regularizer must be >= 0.")
+    if not rows or not columns:
+        return np.zeros((*matrix.shape[:-2], columns, rhs.shape[-1]), matrix.dtype)
+    if not fast:
+        return np.matmul(np.linalg.pinv(matrix), rhs)
+    transposed = adjoint_of(matrix)
+    small = np.eye(min(rows, columns), dtype=matrix.dtype) * matrix.dtype.type(l2_regularizer)
+    try:
+        if rows >= columns:
+            return np.linalg.solve(transposed @ matrix + small, transposed @ rhs)
+        return transposed @ np.linalg.solve(matrix @ transposed + small, rhs)
+    except np.linalg.LinAlgError:
+        raise InvalidArgumentError(
+            "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or "
+            "provide a larger l2_regularizer > 0."
+        ) from None
+
+
+def self_adjoint_eig_v2(input: Any, *, compute_v: bool) -> tuple[Any, Any]:
+    """Eigenvalues, ascending, and eigenvectors; only the lower triangle counts."""
+    check_matrix(input)
+    if not np.isfinite(input).all():
+        raise InvalidArgumentError(
+            "Self-adjoint eigen decomposition was not successful. The input might not be valid."
+        )
+    if not compute_v:
+        return np.linalg.eigvalsh(input).astype(input.dtype), np.zeros((), input.dtype)
+    values, vectors = np.linalg.eigh(input)
+    return values.astype(input.dtype), vectors
+
+
+def eig(input: Any, *, compute_v: bool, Tout: DataType) -> tuple[Any, Any]:  # noqa: N803
+    """Complex eigenvalues and eigenvectors of general matrices."""
+    check_matrix(input)
+    if not np.isfinite(input).all():
+        raise InvalidArgumentError(
+            "Eigen decomposition was not successful. The input might not be valid."
+        )
+    if not compute_v:
+        return np.linalg.eigvals(input).astype(Tout.numpy), np.zeros((), Tout.numpy)
+    values, vectors = np.linalg.eig(input)
+    return values.astype(Tout.numpy), vectors.astype(Tout.numpy)
+
+
+def qr(input: Any, *, full_matrices: bool) -> tuple[Any, Any]:
+    """Q with orthonormal columns and upper-triangular R, with Q R = input."""
+    check_matrix(input, square=False)
+    q, r = np.linalg.qr(input, mode="complete" if full_matrices else "reduced")
+    return q, r
+
+
+def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any, Any]:
+    """Singular values, descending, and U and V with U diag(s) Vᴴ = input; NaN begets NaN."""
+    check_matrix(input, square=False)
+    clean = input if np.isfinite(input).all() else np.zeros_like(input)
+    nothing = np.zeros((), input.dtype)
+    if compute_uv:
+        u, s, vh = np.linalg.svd(clean, full_matrices=full_matrices)
+        results = (s.astype(input.dtype), u, adjoint_of(vh))
+    else:
+        values = np.linalg.svd(clean, compute_uv=False).astype(input.dtype)
+        results = (values, nothing, nothing)
+    if clean is input:
+        return results
+    return tuple(np.full_like(each, np.nan) if each.ndim else each for each in results)  # type: ignore[return-value]
+
+
+def lu(input: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
+    """L and U in one matrix, and the order of rows that partial pivoting chose."""
+    check_matrix(input, name="Input tensor")
+    size = input.shape[-1]
+    factors = np.array(input).reshape(-1, size, size)
+    order = np.tile(np.arange(size), (len(factors), 1))
+    batch = np.arange(len(factors))
+    for column in range(size):
+        pivot = column + np.argmax(np.abs(factors[:, column:, column]), axis=1)
+        for array in (factors, order):
+            upper, lower = array[batch, column].copy(), array[batch, pivot].copy()
+            array[batch, column], array[batch, pivot] = lower, upper
+        diagonal = factors[:, column, column]
+        if (diagonal == 0).any():
+            raise InvalidArgumentError("Input is not invertible.")
+        factors[:, column + 1 :, column] /= diagonal[:, np.newaxis]
+        factors[:, column + 1 :, column + 1 :] -= (
+            factors[:, column + 1 :, column, np.newaxis]
+            * factors[:, column, np.newaxis, column + 1 :]
+        )
+    return factors.reshape(input.shape), order.reshape(input.shape[:-1]).astype(
+        output_idx_type.numpy
+    )
+
+
+def cross(a: Any, b: Any) -> Any:
+    """Cross products of the vectors in the last dimension."""
+    if np.shape(a) != np.shape(b):
+        raise InvalidArgumentError(
+            f"Both inputs must be of same shape: {shape_text(a.shape)} vs. {shape_text(b.shape)}"
+        )
+    if not np.ndim(a):
+        raise InvalidArgumentError(f"Input must be at least 1D{shape_text(a.shape)}")
+    if a.shape[-1] != 3:
+        raise FailedPreconditionError("Cross-products are only defined for 3-element vectors.")
+    after, before = [1, 2, 0], [2, 0, 1]
+    return a[..., after] * b[..., before] - a[..., before] * b[..., after]
+
+
+FUNCTIONS: dict[str, Kernel] = {
+    "Cholesky": cholesky,
+    "MatrixDeterminant": matrix_determinant,
+    "LogMatrixDeterminant": log_matrix_determinant,
+    "MatrixInverse": matrix_inverse,
+    "MatrixSolve": matrix_solve,
+    "MatrixTriangularSolve": matrix_triangular_solve,
+    "MatrixSolveLs": matrix_solve_ls,
+    "SelfAdjointEigV2": self_adjoint_eig_v2,
+    "Eig": eig,
+    "Qr": qr,
+    "Svd": svd,
+    "Lu": lu,
+}
+# The names that these ops had before GraphDef version 13; old graphs still use them.
+BATCH_NAMES: dict[str, Kernel] = {
+    "BatchCholesky": cholesky,
+    "BatchMatrixDeterminant": matrix_determinant,
+    "BatchMatrixInverse": matrix_inverse,
+    "BatchMatrixSolve": matrix_solve,
+    "BatchMatrixSolveLs": matrix_solve_ls,
+    "BatchMatrixTriangularSolve": matrix_triangular_solve,
+    "BatchSelfAdjointEigV2": self_adjoint_eig_v2,
+    "BatchSvd": svd,
+}
+
+KERNELS: tuple[KernelDef, ...] = (
+    *(
+        KernelDef(op, function, {"T": SINGLE_AND_DOUBLE + COMPLEX_TYPES}, expensive=True)
+        for op, function in FUNCTIONS.items()
+    ),
+    *(KernelDef(op, function, expensive=True) for op, function in BATCH_NAMES.items()),
+    KernelDef("Cross", cross),
+)
