@@ -84,6 +84,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "recurrent_cells",
     "reductions",
     "ref_variables",
+    "requantization",
     "resource_variables",
     "scatter",
     "segment_math",

@@ -26,7 +26,7 @@ def extract_image_patches(
     """ExtractImagePatches: [b, h, w, c] to [b, rows, columns, kh·kw·c], zeros outside."""
     if images.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional{shape_text(images.shape)}")
-    return _patches(images, ksizes[1:-1], strides[1:-1], rates[1:-1], padding)
+    return patches(images, ksizes[1:-1], strides[1:-1], rates[1:-1], padding)
 
 
 def extract_volume_patches(
@@ -35,16 +35,20 @@ def extract_volume_patches(
     """ExtractVolumePatches: [b, d, h, w, c] to [b, planes, rows, columns, kd·kh·kw·c]."""
     if volumes.ndim != 5:
         raise InvalidArgumentError(f"input must be 5-dimensional{shape_text(volumes.shape)}")
-    return _patches(volumes, ksizes[1:-1], strides[1:-1], (1, 1, 1), padding)
+    return patches(volumes, ksizes[1:-1], strides[1:-1], (1, 1, 1), padding)
 
 
-def _patches(
+def patches(
     value: np.ndarray,
     sizes: tuple[int, ...],
     strides: tuple[int, ...],
     rates: tuple[int, ...],
     padding: str,
 ) -> np.ndarray:
+    """Windows of a tensor [b, S…, c], one size, stride and rate a spatial dimension, as vectors.
+
+    Returns [b, counts…, sizes… · c]; positions outside of the tensor are zero.
+    """
     batch, *spatial, depth = value.shape
     reach = [(size - 1) * rate + 1 for size, rate in zip(sizes, rates, strict=True)]
     counts, margins = [], []

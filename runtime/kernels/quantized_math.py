@@ -1,0 +1,228 @@
+"""Arithmetic on quantised tensors: integers that travel with the range of floats they stand for.
+
+TF: tensorflow/core/kernels/quantized_{matmul,conv,mul,activation,concat,reshape}_op*.cc
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.concat_split import concat
+from runtime.kernels.patches import patches
+from runtime.kernels.quantization import quantized_range
+from runtime.kernels.requantization import Quantized, in_range, one_float
+from runtime.kernels.rounding import round_half_away
+from runtime.kernels.shapes import reshape
+
+
+def _as_integer(value: float, low: np.ndarray, high: np.ndarray, data_type: DataType) -> int:
+    """The integer, not clamped, that stands for a float."""
+    limits = quantized_range(data_type)
+    if low == high:
+        return limits.lowest
+    steps = float(limits.highest - limits.lowest + 1)
+    scale = steps / ((float(high) - float(low)) * (steps / (steps - 1)))
+    rounded = round_half_away(np.array([value * scale, float(low) * scale]))
+    return int(rounded[0] - rounded[1]) + limits.lowest
+
+
+def _product_range(
+    first: tuple[np.ndarray, np.ndarray, DataType],
+    second: tuple[np.ndarray, np.ndarray, DataType],
+    out_type: DataType,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The range of products: one level of it is the product of the operands' levels."""
+    level = np.float32(1)
+    for low, high, data_type in (first, second):
+        limits = quantized_range(data_type)
+        level = level * (high - low) / np.float32(limits.highest - limits.lowest)
+    limits = quantized_range(out_type)
+    return (
+        np.asarray(level * np.float32(limits.lowest)),
+        np.asarray(level * np.float32(limits.highest)),
+    )
+
+
+def _centred(
+    value: np.ndarray, low: np.ndarray, high: np.ndarray, data_type: DataType
+) -> np.ndarray:
+    """The integers moved so that 0 stands for 0.0."""
+    return value.astype(np.int32) - np.int32(_as_integer(0.0, low, high, data_type))
+
+
+def quantized_matmul(
+    first: np.ndarray,
+    second: np.ndarray,
+    min_a: np.ndarray,
+    max_a: np.ndarray,
+    min_b: np.ndarray,
+    max_b: np.ndarray,
+    *,
+    T1: DataType,  # noqa: N803 # the attributes' names
+    T2: DataType,  # noqa: N803
+    Toutput: DataType,  # noqa: N803
+    transpose_a: bool,
+    transpose_b: bool,
+) -> Quantized:
+    """QuantizedMatMul: [m, k] times [k, n] in integers."""
+    for name, given in (("a", first), ("b", second)):
+        if given.ndim != 2:
+            raise InvalidArgumentError(f"In[{'ab'.index(name)}] is not a matrix")
+    left_range = one_float(min_a, "min_a"), one_float(max_a, "max_a"), T1
+    right_range = one_float(min_b, "min_b"), one_float(max_b, "max_b"), T2
+    left = _centred(first.T if transpose_a else first, *left_range)
+    right = _centred(second.T if transpose_b else second, *right_range)
+    if left.shape[1] != right.shape[0]:
+        raise InvalidArgumentError(
+            f"Matrix size-compatible: In[0]: {shape_text(first.shape)}, "
+            f"In[1]: {shape_text(second.shape)}"
+        )
+    check_allocation((left.shape[0], right.shape[1]), np.int32)
+    return (left @ right, *_product_range(left_range, right_range, Toutput))
+
+
+def quantized_conv2d(
+    value: np.ndarray,
+    kernel: np.ndarray,
+    min_input: np.ndarray,
+    max_input: np.ndarray,
+    min_filter: np.ndarray,
+    max_filter: np.ndarray,
+    *,
+    Tinput: DataType,  # noqa: N803 # the attributes' names
+    Tfilter: DataType,  # noqa: N803
+    out_type: DataType,
+    strides: tuple[int, ...],
+    padding: str,
+    dilations: tuple[int, ...],
+) -> Quantized:
+    """QuantizedConv2D: [b, h, w, c] with a filter [kh, kw, c, n], in integers."""
+    if value.ndim != 4 or kernel.ndim != 4:
+        raise InvalidArgumentError(
+            f"input and filter must be 4-dimensional, got {shape_text(value.shape)} and "
+            f"{shape_text(kernel.shape)}"
+        )
+    if value.shape[3] != kernel.shape[2]:
+        raise InvalidArgumentError(
+            f"input and filter must have the same depth: {value.shape[3]} vs {kernel.shape[2]}"
+        )
+    input_range = one_float(min_input, "min_input"), one_float(max_input, "max_input"), Tinput
+    filter_range = one_float(min_filter, "min_filter"), one_float(max_filter, "max_filter"), Tfilter
+    windows = patches(
+        _centred(value, *input_range), kernel.shape[:2], strides[1:3], dilations[1:3], padding
+    )
+    weights = _centred(kernel, *filter_range).reshape(-1, kernel.shape[3])
+    return (windows @ weights, *_product_range(input_range, filter_range, out_type))
+
+
+def quantized_mul(
+    first: np.ndarray,
+    second: np.ndarray,
+    min_x: np.ndarray,
+    max_x: np.ndarray,
+    min_y: np.ndarray,
+    max_y: np.ndarray,
+    *,
+    T1: DataType,  # noqa: N803 # the attributes' names
+    T2: DataType,  # noqa: N803
+    Toutput: DataType,  # noqa: N803
+) -> Quantized:
+    """QuantizedMul: the product of two tensors, broadcast."""
+    left_range = one_float(min_x, "min_x"), one_float(max_x, "max_x"), T1
+    right_range = one_float(min_y, "min_y"), one_float(max_y, "max_y"), T2
+    try:
+        sizes = np.broadcast_shapes(first.shape, second.shape)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"Incompatible shapes: {shape_text(first.shape)} vs. {shape_text(second.shape)}"
+        ) from None
+    check_allocation(sizes, np.int32)
+    product = _centred(first, *left_range) * _centred(second, *right_range)
+    return (product, *_product_range(left_range, right_range, Toutput))
+
+
+def _clamped(
+    value: np.ndarray, low: np.ndarray, high: np.ndarray, data_type: DataType, top: float | None
+) -> Quantized:
+    """`value` not below what stands for 0.0, nor above what stands for `top`."""
+    low, high = one_float(low, "min_features"), one_float(high, "max_features")
+    limits = quantized_range(data_type)
+    edges = [0.0] if top is None else [0.0, top]
+    bounds = [
+        min(max(_as_integer(edge, low, high, data_type), limits.lowest), limits.highest)
+        for edge in edges
+    ]
+    one = value.dtype.type
+    result = np.maximum(value, one(bounds[0]))
+    if top is not None:
+        result = np.minimum(result, one(bounds[1]))
+    return result, low, high
+
+
+def quantized_relu(
+    features: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    *,
+    Tinput: DataType,  # noqa: N803 # the attribute's name
+) -> Quantized:
+    """QuantizedRelu: nothing below 0.0."""
+    return _clamped(features, low, high, Tinput, None)
+
+
+def quantized_relu6(
+    features: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    *,
+    Tinput: DataType,  # noqa: N803 # the attribute's name
+) -> Quantized:
+    """QuantizedRelu6: nothing below 0.0 nor above 6.0."""
+    return _clamped(features, low, high, Tinput, 6.0)
+
+
+def quantized_reshape(
+    tensor: np.ndarray, shape: np.ndarray, input_min: np.ndarray, input_max: np.ndarray
+) -> Quantized:
+    """QuantizedReshape: Reshape, the range passed on."""
+    return (
+        reshape(tensor, shape),
+        one_float(input_min, "input_min"),
+        one_float(input_max, "input_max"),
+    )
+
+
+def quantized_concat(
+    concat_dim: np.ndarray,
+    *values_mins_maxes: np.ndarray,
+    T: DataType,  # noqa: N803 # the attribute's name
+) -> Quantized:
+    """QuantizedConcat: the inputs in one common range, joined."""
+    count = len(values_mins_maxes) // 3
+    values = values_mins_maxes[:count]
+    lows = [one_float(each, "input_mins") for each in values_mins_maxes[count : 2 * count]]
+    highs = [one_float(each, "input_maxes") for each in values_mins_maxes[2 * count :]]
+    bottom = np.float32(min(0.0, *(float(low) for low in lows)))
+    top = np.float32(max(float(high) for high in highs))
+    common = (np.asarray(bottom), np.asarray(top), T)
+    parts = [
+        value if low == bottom and high == top else in_range(value, (low, high, T), common)
+        for value, low, high in zip(values, lows, highs, strict=True)
+    ]
+    return concat(concat_dim, *parts), common[0], common[1]
+
+
+KERNELS = (
+    KernelDef("QuantizedConcat", quantized_concat),
+    KernelDef("QuantizedConv2D", quantized_conv2d, expensive=True),
+    KernelDef("QuantizedMatMul", quantized_matmul, expensive=True),
+    KernelDef("QuantizedMul", quantized_mul),
+    KernelDef("QuantizedRelu", quantized_relu),
+    KernelDef("QuantizedRelu6", quantized_relu6),
+    KernelDef("QuantizedReshape", quantized_reshape),
+)

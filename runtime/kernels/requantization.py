@@ -1,0 +1,116 @@
+"""Quantised integers moved to another range or type.
+
+TF: tensorflow/core/kernels/{requantize,requantization_range_op,quantize_down_and_shrink_range}.cc,
+quantization_utils.h (RequantizeManyInNewRange)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.quantization import min_first, min_first_to_float, quantized_range
+
+Quantized = tuple[np.ndarray, np.ndarray, np.ndarray]  # integers, lowest float, highest float
+FIXED_POINT_BITS = 16
+
+
+def one_float(given: np.ndarray, name: str) -> np.ndarray:
+    """A range input, which must be one number."""
+    if given.size != 1:
+        raise InvalidArgumentError(
+            f"{name} must be a scalar, but has shape {shape_text(given.shape)}"
+        )
+    return np.asarray(given, np.float32).reshape(())
+
+
+def in_range(
+    value: np.ndarray,
+    old: tuple[np.ndarray, np.ndarray, DataType],
+    new: tuple[np.ndarray, np.ndarray, DataType],
+) -> np.ndarray:
+    """The same floats as integers of another range, by way of the floats."""
+    floats = min_first_to_float(value, old[0], old[1], quantized_range(old[2]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return min_first(floats, new[0], new[1], quantized_range(new[2])).astype(new[2].numpy)
+
+
+def _fixed_point(
+    value: np.ndarray, low: np.ndarray, high: np.ndarray, bottom: np.ndarray, top: np.ndarray
+) -> np.ndarray:
+    """32-bit integers of range [low, high] as 8-bit ones of [bottom, top], as TensorFlow rounds."""
+    unit = 1 << FIXED_POINT_BITS
+    span = float(top) - float(bottom)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        reciprocal = np.float32(0 if span == 0 else 255.0 / span)
+        scale = _whole(255.0 * unit * (float(high) - float(low)) / span) if span else 0
+        input_offset = _whole((low + high) / np.float32(2) * reciprocal * np.float32(unit))
+        output_offset = _whole(np.rint(float(bottom) * 255.0 * unit / span)) if span else 0
+    moved = ((value.astype(np.int64) * scale) >> 32) + (input_offset - output_offset)
+    return np.clip((moved + unit // 2) >> FIXED_POINT_BITS, 0, 255).astype(np.uint8)
+
+
+def _whole(number: float) -> int:
+    """Towards zero, within what 62 bits hold: ranges from the wire may be infinite."""
+    return int(np.clip(np.nan_to_num(number), -(1 << 62), 1 << 62))
+
+
+def requantize(
+    value: np.ndarray,
+    input_min: np.ndarray,
+    input_max: np.ndarray,
+    requested_min: np.ndarray,
+    requested_max: np.ndarray,
+) -> Quantized:
+    """Requantize: the same floats as integers of another type and range."""
+    low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
+    bottom = one_float(requested_min, "requested_output_min")
+    top = one_float(requested_max, "requested_output_max")
+    if bottom > 0:
+        raise InvalidArgumentError(f"requested_output_min must be <= 0, but got {bottom:g}")
+    if top < bottom:
+        raise InvalidArgumentError(
+            f"requested_output_max must be >= requested_output_min, but got {top:g} and {bottom:g}"
+        )
+    return _fixed_point(value, low, high, bottom, top), bottom, top
+
+
+def requantization_range(
+    value: np.ndarray,
+    input_min: np.ndarray,
+    input_max: np.ndarray,
+    *,
+    Tinput: DataType,  # noqa: N803 # the attribute's name
+) -> tuple[np.ndarray, np.ndarray]:
+    """RequantizationRange: the range of floats that occurs, its minimum at most 0."""
+    low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
+    if not value.size:
+        raise InvalidArgumentError("input must not be empty")
+    ends = min_first_to_float(
+        np.array([value.min(), value.max()]), low, high, quantized_range(Tinput)
+    )
+    return np.minimum(np.float32(0), ends[0]), np.asarray(ends[1])
+
+
+def quantize_down_and_shrink_range(
+    value: np.ndarray,
+    input_min: np.ndarray,
+    input_max: np.ndarray,
+    *,
+    Tinput: DataType,  # noqa: N803 # the attribute's name
+) -> Quantized:
+    """QuantizeDownAndShrinkRange: Requantize to the range that occurs."""
+    low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
+    bottom, top = requantization_range(value, low, high, Tinput=Tinput)
+    return _fixed_point(value, low, high, bottom, top), bottom, top
+
+
+_TYPES = {"Tinput": (DataType.QINT32,), "out_type": (DataType.QUINT8,)}
+KERNELS = (
+    KernelDef("QuantizeDownAndShrinkRange", quantize_down_and_shrink_range, _TYPES),
+    KernelDef("RequantizationRange", requantization_range),
+    KernelDef("Requantize", requantize, _TYPES),
+)
