@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 
 import protos as pb
-from runtime.api import DataType, OpReport, inspect_saved_model
+from runtime.api import OpReport, inspect_saved_model
+from runtime.framework.dtypes import from_number
 from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 
@@ -71,11 +72,15 @@ def _describe_signature(name: str, signature: pb.SignatureDef) -> Iterator[str]:
 
 
 def _describe_tensor(info: pb.TensorInfo) -> str:
+    encoding = info.WhichOneof("encoding")
+    if encoding != "name":  # made of several tensors
+        return encoding or "no tensor"
     shape = "unknown rank"
     if not info.tensor_shape.unknown_rank:
         sizes = ("?" if dim.size < 0 else str(dim.size) for dim in info.tensor_shape.dim)
         shape = f"[{', '.join(sizes)}]"
-    return f"{DataType(info.dtype).name_on_wire} {shape}  {info.name}"
+    data_type, is_ref = from_number(info.dtype)
+    return f"{data_type.name_on_wire}{'_ref' if is_ref else ''} {shape}  {info.name}"
 
 
 def _describe_ops(

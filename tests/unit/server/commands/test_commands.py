@@ -12,6 +12,7 @@ import protos as pb
 from server.commands.progress import Progress, bar
 from server.commands.serve import flag_settings
 from server.main import _parser, main
+from tests.saved_model_corpus import fixture_names
 
 MODELS = pathlib.Path(__file__).parents[3] / "fixtures" / "saved_models"
 HALF_PLUS_TWO = str(MODELS / "half_plus_two")
@@ -36,6 +37,13 @@ def test_show_tells_signatures_ops_and_the_verdict(capsys):
                  "    x: float32 [?, 1]  x:0", "    y: float32 [?, 1]  y:0",
                  "This model can be served."):  # fmt: skip
         assert line in out.splitlines()
+
+
+@pytest.mark.parametrize("name", fixture_names())
+def test_every_model_of_the_corpus_can_be_shown(capsys, name):
+    code, out, _ = run(capsys, "show", MODELS / name)
+    assert "signature serving_default" in out or name.startswith("counter")
+    assert (code == 0) is ("This model can be served." in out)
 
 
 def saved_model(folder, *nodes, outputs):
