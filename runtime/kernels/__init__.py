@@ -22,6 +22,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "casts",
     "checkpoint",
     "checkpoint_remapping",
+    "checkpoint_v1",
     "clock",
     "combined_non_max_suppression",
     "comparison",
