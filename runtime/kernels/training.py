@@ -1,0 +1,207 @@
+"""Training ops: the rules of `training_rules` on variables, by reference and by handle.
+
+The sparse ops apply the same rules to the rows that `indices` name. A row that is named several
+times is changed several times, one gradient after the other.
+
+Guarantees: a variable and its slots change together; nobody sees half of an update.
+
+TF: tensorflow/core/kernels/training_ops.cc, training_op_helpers.h
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.framework import op_def_registry
+from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.shapes import shape_text
+from runtime.framework.variable import Variable
+from runtime.kernels import training_rules as rules
+from runtime.kernels.resource_variables import look_up_variable
+
+_GRADIENTS = ("grad", "delta")  # what the ops call the gradient
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule, how many variables it changes, and the attributes it takes."""
+
+    apply: Callable[..., None]
+    variables: int
+
+    @property
+    def attrs(self) -> tuple[str, ...]:
+        """The rule's keyword parameters, which are attributes of the op."""
+        parameters = inspect.signature(self.apply).parameters.values()
+        return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+
+
+# By what follows `Apply` in the names of the ops.
+_RULES = {
+    "AdaMax": Rule(rules.ada_max, 3),
+    "Adadelta": Rule(rules.adadelta, 3),
+    "Adagrad": Rule(rules.adagrad, 2),
+    "AdagradDA": Rule(rules.adagrad_da, 3),
+    "AdagradV2": Rule(rules.adagrad_v2, 2),
+    "Adam": Rule(rules.adam, 3),
+    "AdamWithAmsgrad": Rule(rules.adam_with_amsgrad, 4),
+    "AddSign": Rule(rules.add_sign, 2),
+    "CenteredRMSProp": Rule(rules.centered_rms_prop, 4),
+    "Ftrl": Rule(rules.ftrl, 3),
+    "FtrlV2": Rule(rules.ftrl_v2, 3),
+    "GradientDescent": Rule(rules.gradient_descent, 1),
+    "KerasMomentum": Rule(rules.keras_momentum, 2),
+    "Momentum": Rule(rules.momentum, 2),
+    "PowerSign": Rule(rules.power_sign, 2),
+    "ProximalAdagrad": Rule(rules.proximal_adagrad, 2),
+    "ProximalGradientDescent": Rule(rules.proximal_gradient_descent, 1),
+    "RMSProp": Rule(rules.rms_prop, 3),
+}
+
+
+def update_together(
+    variables: Sequence[Variable], change: Callable[[list[np.ndarray]], None]
+) -> None:
+    """Call `change` with writable arrays of all variables, locked in one order everywhere."""
+    arrays: dict[int, np.ndarray] = {}
+    order = sorted({id(variable): variable for variable in variables}.items())
+
+    def descend(depth: int) -> None:
+        if depth == len(order):
+            change([arrays[id(variable)] for variable in variables])
+            return
+        key, variable = order[depth]
+
+        def keep(array: np.ndarray) -> None:
+            arrays[key] = array
+            descend(depth + 1)
+
+        variable.update(keep)
+
+    descend(0)
+
+
+def _input_names(op: str) -> list[str]:
+    return [argument.name for argument in op_def_registry.look_up(op).input_arg]
+
+
+def _check(
+    names: Sequence[str], variables: Sequence[Variable], values: Sequence[Any], is_sparse: bool
+) -> None:
+    """Raise unless slots, scalars and gradient have the shapes that the rule needs."""
+    shape = variables[0].shape
+    for name, variable in zip(names, variables, strict=False):
+        if variable.shape is None:
+            raise FailedPreconditionError(f"Attempting to use uninitialized variables: {name}")
+        if variable.shape != shape:
+            raise InvalidArgumentError(
+                f"var and {name} do not have the same shape"
+                f"{shape_text(shape)} {shape_text(variable.shape)}"
+            )
+    for name, value in zip(names[len(variables) :], values, strict=True):
+        if name == "indices" or (name in _GRADIENTS and is_sparse):
+            continue
+        if name in _GRADIENTS:
+            if np.shape(value) != shape:
+                raise InvalidArgumentError(
+                    f"var and {name} do not have the same shape"
+                    f"{shape_text(shape)} {shape_text(np.shape(value))}"
+                )
+        elif np.ndim(value):
+            raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(np.shape(value))}")
+
+
+def _apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
+    names = _input_names(op)
+    attrs, count = rule.attrs, rule.variables
+
+    def kernel(context: OpKernelContext, *inputs: Any) -> Any:
+        variables, values = _variables(context, inputs[:count], is_resource), inputs[count:]
+        _check(names, variables, values, False)
+        options = {name: context.attr(name) for name in attrs}
+        update_together(variables, lambda arrays: rule.apply(*arrays, *values, **options))
+        return None if is_resource else variables[0]
+
+    return kernel
+
+
+def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
+    names = _input_names(op)
+    attrs, count = rule.attrs, rule.variables
+    at = names.index("indices") - count
+    gradient_at = names.index("grad") - count
+
+    def kernel(context: OpKernelContext, *inputs: Any) -> Any:
+        variables, values = _variables(context, inputs[:count], is_resource), list(inputs[count:])
+        _check(names, variables, values, True)
+        indices = values.pop(at)
+        gradient = gradient_at - (at < gradient_at)
+        grad = values[gradient]
+        _check_rows(variables[0].shape or (), grad, indices)
+        options = {name: context.attr(name) for name in attrs}
+
+        def change(arrays: list[np.ndarray]) -> None:
+            for positions in _rounds(indices):
+                picked = indices[positions]
+                values[gradient] = grad[positions]
+                rows = [array[picked] for array in arrays]
+                rule.apply(*rows, *values, **options)
+                for array, changed in zip(arrays, rows, strict=True):
+                    array[picked] = changed
+
+        update_together(variables, change)
+        return None if is_resource else variables[0]
+
+    return kernel
+
+
+def _variables(
+    context: OpKernelContext, inputs: Sequence[Any], is_resource: bool
+) -> Sequence[Variable]:
+    return [look_up_variable(context, each) for each in inputs] if is_resource else inputs
+
+
+def _check_rows(shape: tuple[int, ...], grad: np.ndarray, indices: np.ndarray) -> None:
+    if not shape:
+        raise InvalidArgumentError("var must be at least 1 dimensional")
+    if indices.ndim != 1:
+        raise InvalidArgumentError("indices must be one-dimensional")
+    for axis in range(1, len(shape)):
+        if grad.ndim != len(shape) or grad.shape[axis] != shape[axis]:
+            raise InvalidArgumentError(f"var and grad must match in dimension {axis}")
+    if not grad.ndim or len(grad) != len(indices):
+        raise InvalidArgumentError("grad must be the same size as indices in the first dimension.")
+    outside = (indices < 0) | (indices >= shape[0])
+    if outside.any():
+        offset = int(outside.argmax())
+        raise InvalidArgumentError(
+            f"Index {indices[offset]} at offset {offset} in indices is out of range"
+        )
+
+
+def _rounds(indices: np.ndarray) -> Iterator[np.ndarray]:
+    """Positions in `indices`, in parts that name no row twice, in the order they came."""
+    order = np.argsort(indices, kind="stable")
+    ranked = indices[order]
+    starts = np.r_[True, ranked[1:] != ranked[:-1]] if len(ranked) else np.empty(0, bool)
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(ranked)), 0))
+    turn = np.arange(len(ranked)) - first  # the how-manieth of its row
+    for each in range(int(turn.max(initial=-1)) + 1):
+        yield order[turn == each]
+
+
+def _kernels() -> Iterator[KernelDef]:
+    for name, rule in _RULES.items():
+        for prefix, make in (("", _apply), ("Sparse", _sparse_apply)):
+            for op in (f"{prefix}Apply{name}", f"Resource{prefix}Apply{name}"):
+                if op_def_registry.find(op) is not None:
+                    yield KernelDef(op, make(rule, op, op.startswith("Resource")))
+
+
+KERNELS = tuple(_kernels())

@@ -1,0 +1,304 @@
+"""How optimisers change a variable and its slots: formulas on arrays, written in place.
+
+A rule takes the arrays of the variable and its slots, all of one shape, then the op's other inputs
+in the op's order: scalars of the same dtype and the gradient.
+
+TF: tensorflow/core/kernels/training_ops.cc (functor::Apply…)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def gradient_descent(var: Array, alpha: Any, delta: Array) -> None:
+    """Step against the gradient."""
+    var -= alpha * delta
+
+
+def momentum(
+    var: Array, accum: Array, lr: Any, grad: Array, momentum: Any, *, use_nesterov: bool
+) -> None:
+    """Step along a decaying sum of gradients."""
+    accum[...] = accum * momentum + grad
+    var -= grad * lr + accum * momentum * lr if use_nesterov else accum * lr
+
+
+def keras_momentum(
+    var: Array, accum: Array, lr: Any, grad: Array, momentum: Any, *, use_nesterov: bool
+) -> None:
+    """Momentum whose accumulator holds steps, not gradients."""
+    accum[...] = accum * momentum - grad * lr
+    var += accum * momentum - grad * lr if use_nesterov else accum
+
+
+def adagrad(var: Array, accum: Array, lr: Any, grad: Array, *, update_slots: bool) -> None:
+    """Steps shrink with the sum of squared gradients."""
+    if update_slots:
+        accum += np.square(grad)
+    var -= grad * lr / np.sqrt(accum)
+
+
+def adagrad_v2(
+    var: Array, accum: Array, lr: Any, epsilon: Any, grad: Array, *, update_slots: bool
+) -> None:
+    """Adagrad with epsilon in the denominator."""
+    if update_slots:
+        accum += np.square(grad)
+    var -= grad * lr / (np.sqrt(accum) + epsilon)
+
+
+def adagrad_da(
+    var: Array,
+    gradients: Array,
+    squares: Array,
+    grad: Array,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    global_step: Any,
+) -> None:
+    """Adagrad with dual averaging."""
+    step = var.dtype.type(global_step)
+    gradients += grad
+    squares += np.square(grad)
+    total = gradients
+    if l1 > 0:
+        total = np.sign(gradients) * np.maximum(np.abs(gradients) - l1 * step, 0)
+    var[...] = -lr * total / (l2 * step * lr + np.sqrt(squares))
+
+
+def adadelta(
+    var: Array, accum: Array, accum_update: Array, lr: Any, rho: Any, epsilon: Any, grad: Array
+) -> None:
+    """Steps in the scale of earlier steps."""
+    one = var.dtype.type(1)
+    accum[...] = accum * rho + np.square(grad) * (one - rho)
+    update = np.sqrt(accum_update + epsilon) / np.sqrt(accum + epsilon) * grad
+    var -= update * lr
+    accum_update[...] = accum_update * rho + np.square(update) * (one - rho)
+
+
+def adam(
+    var: Array,
+    m: Array,
+    v: Array,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Array,
+    *,
+    use_nesterov: bool,
+) -> None:
+    """Steps by the means of gradients and of their squares."""
+    one = var.dtype.type(1)
+    alpha = _adam_moments(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
+    mean = grad * (one - beta1) + m * beta1 if use_nesterov else m
+    var -= mean * alpha / (np.sqrt(v) + epsilon)
+
+
+def adam_with_amsgrad(
+    var: Array,
+    m: Array,
+    v: Array,
+    vhat: Array,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Array,
+) -> None:
+    """Adam with the largest mean of squares so far."""
+    alpha = _adam_moments(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
+    np.maximum(vhat, v, out=vhat)
+    var -= m * alpha / (np.sqrt(vhat) + epsilon)
+
+
+def _adam_moments(
+    m: Array,
+    v: Array,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    grad: Array,
+) -> Any:
+    """Update both means; the step size, corrected for their start at zero."""
+    one = m.dtype.type(1)
+    m += (grad - m) * (one - beta1)
+    v += (np.square(grad) - v) * (one - beta2)
+    return lr * np.sqrt(one - beta2_power) / (one - beta1_power)
+
+
+def ada_max(
+    var: Array,
+    m: Array,
+    v: Array,
+    beta1_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Array,
+) -> None:
+    """Adam with the largest gradient in place of the mean of squares."""
+    one = var.dtype.type(1)
+    m += (grad - m) * (one - beta1)
+    np.maximum(v * beta2, np.abs(grad), out=v)
+    var -= lr / (one - beta1_power) * (m / (v + epsilon))
+
+
+def rms_prop(
+    var: Array,
+    ms: Array,
+    mom: Array,
+    lr: Any,
+    rho: Any,
+    momentum: Any,
+    epsilon: Any,
+    grad: Array,
+) -> None:
+    """Steps by the root of the mean of squared gradients."""
+    ms += (np.square(grad) - ms) * (var.dtype.type(1) - rho)
+    mom[...] = mom * momentum + grad * lr / np.sqrt(ms + epsilon)
+    var -= mom
+
+
+def centered_rms_prop(
+    var: Array,
+    mg: Array,
+    ms: Array,
+    mom: Array,
+    lr: Any,
+    rho: Any,
+    momentum: Any,
+    epsilon: Any,
+    grad: Array,
+) -> None:
+    """RMSProp by the variance of gradients."""
+    kept = var.dtype.type(1) - rho
+    ms += (np.square(grad) - ms) * kept
+    mg += (grad - mg) * kept
+    mom[...] = mom * momentum + grad * lr / np.sqrt(ms - np.square(mg) + epsilon)
+    var -= mom
+
+
+def ftrl(
+    var: Array,
+    accum: Array,
+    linear: Array,
+    grad: Array,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    lr_power: Any,
+    *,
+    multiply_linear_by_lr: bool,
+) -> None:
+    """Follow the regularised leader."""
+    _ftrl(var, accum, linear, grad, grad, (lr, l1, l2, lr_power), multiply_linear_by_lr)
+
+
+def ftrl_v2(
+    var: Array,
+    accum: Array,
+    linear: Array,
+    grad: Array,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    l2_shrinkage: Any,
+    lr_power: Any,
+    *,
+    multiply_linear_by_lr: bool,
+) -> None:
+    """Ftrl with an L2 penalty on the variable itself."""
+    shrunk = grad + var * l2_shrinkage * 2
+    _ftrl(var, accum, linear, grad, shrunk, (lr, l1, l2, lr_power), multiply_linear_by_lr)
+
+
+def _ftrl(
+    var: Array,
+    accum: Array,
+    linear: Array,
+    grad: Array,
+    shrunk: Array,
+    scalars: tuple[Any, Any, Any, Any],
+    multiply_linear_by_lr: bool,
+) -> None:
+    lr, l1, l2, lr_power = scalars
+    new_accum = accum + np.square(grad)
+    new_power, old_power = _ftrl_power(new_accum, lr_power), _ftrl_power(accum, lr_power)
+    if multiply_linear_by_lr:
+        linear += shrunk * lr - (new_power - old_power) * var
+        limit, quadratic = l1 * lr, new_power + l2 * lr * 2
+    else:
+        linear += shrunk - (new_power - old_power) / lr * var
+        limit, quadratic = l1, new_power / lr + l2 * 2
+    shrink = (np.sign(linear) * limit - linear) / quadratic
+    var[...] = np.where(np.abs(linear) > limit, shrink, var.dtype.type(0))
+    accum[...] = new_accum
+
+
+def _ftrl_power(accum: Array, lr_power: Any) -> Array:
+    power: Array = np.sqrt(accum) if lr_power == -0.5 else np.power(accum, -lr_power)
+    return power
+
+
+def proximal_gradient_descent(var: Array, alpha: Any, l1: Any, l2: Any, delta: Array) -> None:
+    """A step against the gradient, then towards zero."""
+    var[...] = _shrunk(var - delta * alpha, alpha, l1, l2)
+
+
+def proximal_adagrad(var: Array, accum: Array, lr: Any, l1: Any, l2: Any, grad: Array) -> None:
+    """An Adagrad step, then towards zero."""
+    accum += np.square(grad)
+    rate = lr / np.sqrt(accum)
+    var[...] = _shrunk(var - grad * rate, rate, l1, l2)
+
+
+def _shrunk(proximal: Array, rate: Any, l1: Any, l2: Any) -> Array:
+    if l1 > 0:
+        proximal = np.sign(proximal) * np.maximum(np.abs(proximal) - rate * l1, 0)
+    result: Array = proximal / (proximal.dtype.type(1) + rate * l2)
+    return result
+
+
+def add_sign(
+    var: Array,
+    m: Array,
+    lr: Any,
+    alpha: Any,
+    sign_decay: Any,
+    beta: Any,
+    grad: Array,
+) -> None:
+    """Larger steps where gradient and mean agree."""
+    m[...] = m * beta + grad * (var.dtype.type(1) - beta)
+    agreement = np.sign(grad) * np.sign(m)
+    var -= (agreement * sign_decay + alpha) * lr * grad
+
+
+def power_sign(
+    var: Array,
+    m: Array,
+    lr: Any,
+    logbase: Any,
+    sign_decay: Any,
+    beta: Any,
+    grad: Array,
+) -> None:
+    """Exponentially larger steps where gradient and mean agree."""
+    m[...] = m * beta + grad * (var.dtype.type(1) - beta)
+    agreement = np.sign(grad) * np.sign(m)
+    var -= np.exp(agreement * (logbase * sign_decay)) * lr * grad
