@@ -29,14 +29,17 @@ def tensor_limit() -> int:
 def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
     """Raise unless a tensor of this shape and dtype may be made.
 
-    Raises InvalidArgumentError for a negative dimension, ResourceExhaustedError with TensorFlow's
-    words (`OOM when allocating tensor with shape[…]`) above the limit.
+    Raises InvalidArgumentError for a negative dimension or, in an empty tensor, sizes whose product
+    no index can hold; ResourceExhaustedError with TensorFlow's words (`OOM when allocating tensor
+    with shape[…]`) above the limit.
     """
     sizes = [int(size) for size in shape]
     for size in sizes:
         if size < 0:
             raise InvalidArgumentError(f"Dimension {size} must be >= 0")
     needed = math.prod(sizes) * np.dtype(dtype).itemsize
+    if not needed and math.prod(filter(None, sizes)) >= 1 << 59:
+        raise InvalidArgumentError(f"Shape {sizes} has too many elements")
     if needed > _limit[0]:
         shown = ",".join(map(str, sizes))
         raise ResourceExhaustedError(

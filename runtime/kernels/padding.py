@@ -141,6 +141,8 @@ def tile(value: Any, multiples: np.ndarray) -> Any:
             raise InvalidArgumentError(f"Expected multiples[{axis}] >= 0, but got {count}")
     sizes = [count * size for count, size in zip(counts, array.shape, strict=True)]
     check_allocation(sizes, array.dtype)
+    if 0 in sizes:
+        return np.empty(sizes, array.dtype)
     # [d0, d1] as [1, d0, 1, d1], stretched to [m0, d0, m1, d1]: one copy, no loop.
     interleaved = [part for size in array.shape for part in (1, size)]
     stretched = [part for pair in zip(counts, array.shape, strict=True) for part in pair]

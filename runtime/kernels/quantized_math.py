@@ -23,6 +23,8 @@ from runtime.kernels.shapes import reshape
 def _as_integer(value: float, low: np.ndarray, high: np.ndarray, data_type: DataType) -> int:
     """The integer, not clamped, that stands for a float."""
     limits = quantized_range(data_type)
+    if not np.isfinite(high - low):
+        raise InvalidArgumentError(f"The range of a quantized tensor must be finite: {low} {high}")
     if low == high:
         return limits.lowest
     steps = float(limits.highest - limits.lowest + 1)

@@ -9,6 +9,7 @@ TF: tensorflow/core/kernels/{ragged_range_op,ragged_gather_op,ragged_tensor_to_s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -72,6 +73,14 @@ def _range_lengths(
     return np.maximum(0, exact)
 
 
+def check_ranks(nested_splits: Sequence[np.ndarray], values: np.ndarray) -> None:
+    """Raise InvalidArgumentError unless the splits are vectors and the values are not a scalar."""
+    if any(splits.ndim != 1 for splits in nested_splits):
+        raise InvalidArgumentError("Ragged splits must be vectors")
+    if nested_splits and not values.ndim:
+        raise InvalidArgumentError("Ragged values must have rank 1 or more, got a scalar")
+
+
 def check_splits(splits: np.ndarray, values: int) -> None:
     """Raise InvalidArgumentError unless `splits` is sorted and points at most at `values` rows."""
     if splits.ndim != 1 or not splits.size:
@@ -90,6 +99,7 @@ def ragged_gather(
 ) -> tuple[np.ndarray, ...]:
     """RaggedGather: rows of a ragged tensor by their indices [I…]."""
     *nested, values, indices = nested_splits_values_indices
+    check_ranks(nested, values)
     if len(nested) + indices.ndim - 1 != OUTPUT_RAGGED_RANK:
         raise InvalidArgumentError(
             f"OUTPUT_RAGGED_RANK is {OUTPUT_RAGGED_RANK}, but splits and indices give "
@@ -117,6 +127,7 @@ def ragged_tensor_to_sparse(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """RaggedTensorToSparse: indices [n, rank], values [n] and the dense shape."""
     *nested, values = nested_splits_and_values
+    check_ranks(nested, values)
     for level, splits in enumerate(nested):
         following = nested[level + 1] if level + 1 < len(nested) else None
         _check_whole_splits(splits, len(values) if following is None else len(following) - 1)

@@ -26,6 +26,8 @@ def ragged_tensor_to_tensor(
 
     A place beyond `shape` (where that is not −1) is dropped.
     """
+    if not values.ndim:
+        raise InvalidArgumentError("values must have rank 1 or more, got a scalar")
     levels = _Levels(partitions, row_partition_types)
     wanted = _static_shape(shape)
     element_shape = values.shape[1:]

@@ -15,7 +15,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.boxing import box
-from runtime.kernels.ragged import check_splits, splits_of_lengths
+from runtime.kernels.ragged import check_ranks, check_splits, splits_of_lengths
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +30,7 @@ def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool
     """RaggedTensorToVariant: one variant, or with `batched_input` a vector of one for each row."""
     *nested, values = nested_splits_and_values
     values = np.asarray(values)
+    check_ranks(nested, values)
     for level, splits in enumerate(nested):
         following = nested[level + 1] if level + 1 < len(nested) else None
         check_splits(splits, len(values) if following is None else len(following) - 1)

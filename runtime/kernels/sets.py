@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
@@ -76,6 +77,7 @@ def _from_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
     sizes = tuple(shape.tolist())
     if len(sizes) < 2:
         raise InvalidArgumentError(f"Shape {shape_text(sizes)} has rank {len(sizes)} < 2")
+    check_allocation(sizes[:-1], np.int64)
     if ((indices < 0) | (indices >= shape)).any():
         raise InvalidArgumentError(f"Sparse set has an index outside of {shape_text(sizes)}")
     strides = [math.prod(sizes[axis + 1 : -1]) for axis in range(len(sizes) - 1)]

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.allocation import tensor_limit
+from runtime.framework.allocation import check_allocation, tensor_limit
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -39,6 +39,7 @@ def serialize_many_sparse(
             "Rank of input SparseTensor should be > 1, but saw rank: " + str(shape.size)
         )
     count = int(shape[0])
+    check_allocation((count, 3), np.dtype(object))
     batch = indices[:, 0]
     if ((batch < 0) | (batch >= count)).any():
         raise InvalidArgumentError(

@@ -234,6 +234,13 @@ def sparse_slice_grad(
     gradients: np.ndarray, indices: np.ndarray, start: np.ndarray, sliced_indices: np.ndarray
 ) -> np.ndarray:
     """SparseSliceGrad: the gradients where an element was in the slice, else 0."""
+    ranks = start.size
+    for name, given in (("input_indices", indices), ("output_indices", sliced_indices)):
+        if given.ndim != 2 or given.shape[1] != ranks or start.ndim != 1:
+            raise InvalidArgumentError(
+                f"{name} should be a matrix with {ranks} columns, as input_start has, but has "
+                f"shape {shape_text(given.shape)}"
+            )
     if gradients.shape != sliced_indices.shape[:1]:
         raise InvalidArgumentError(
             "Number of gradients and output indices should match. Got "

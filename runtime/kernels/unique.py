@@ -153,10 +153,10 @@ def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
             f"received empty tensor indices: Tensor<type: {from_numpy(indices.dtype).tf_name} "
             f"shape: {shape_text(indices.shape)} values: >"
         )
-    if (indices >= math.prod(sizes)).any():
+    if math.prod(sizes) >= 1 << 63 or (indices >= math.prod(sizes)).any():
         raise InvalidArgumentError("index is out of bound as with dims")
     result = np.empty((len(sizes), *indices.shape), dims.dtype)
-    left = indices
+    left = indices.astype(np.int64)
     for axis in range(len(sizes)):
         stride = math.prod(sizes[axis + 1 :])
         # fmod: a negative index, which TensorFlow lets through, divides towards zero as in C++.
