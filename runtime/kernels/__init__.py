@@ -116,6 +116,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "transpose",
     "unicode_text",
     "unique",
+    "variable_updates",
 )
 
 

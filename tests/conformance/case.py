@@ -110,7 +110,8 @@ def as_tensor(value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
     else:
-        array = np.array(value)
+        # numpy's own strings lose trailing zero bytes.
+        array = np.array(value, object if isinstance(value, bytes) else None)
         if array.dtype == np.float64:
             array = array.astype(np.float32)
         elif array.dtype == np.int64:

@@ -1,0 +1,200 @@
+"""Summaries: tensors as serialized Summary messages.
+
+TF: tensorflow/core/kernels/summary_op.cc, summary_tensor_op.cc, summary_audio_op.cc
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import wave
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.string_tensor import (
+    as_strings,
+    items_of,
+    scalar_string,
+    show_shape,
+    string_tensor,
+)
+from runtime.framework.tensor_codec import tensor_to_proto
+from runtime.framework.tensor_text import readable
+
+_MAX_INT16 = 32767  # of the samples of a WAV file
+
+
+def _serialized(summary: pb.Summary) -> np.ndarray:
+    return string_tensor([summary.SerializeToString(deterministic=True)], ())
+
+
+def _tag(value: Any, what: str = "tag") -> str:
+    array = as_strings(value)
+    if array.ndim:
+        raise InvalidArgumentError(f"{what} must be scalar, got shape {show_shape(array.shape)}")
+    return readable(scalar_string(array))
+
+
+def scalar_summary(tags: Any, values: Any) -> np.ndarray:
+    """One simple value for each tag."""
+    names, numbers = as_strings(tags), np.asarray(values)
+    if names.shape != numbers.shape:
+        only = f" (tag '{readable(names.item())}')" if names.size == 1 else ""
+        raise InvalidArgumentError(
+            f"tags and values are not the same shape: {show_shape(names.shape)} != "
+            f"{show_shape(numbers.shape)}{only}"
+        )
+    return _serialized(
+        pb.Summary(
+            value=[
+                pb.Summary.Value(tag=readable(name), simple_value=float(np.float32(number)))
+                for name, number in zip(
+                    names.ravel().tolist(), numbers.astype(np.float64).ravel(), strict=True
+                )
+            ]
+        )
+    )
+
+
+@functools.cache
+def _default_limits() -> np.ndarray:
+    """Upper limits of a histogram's buckets: 10 % apart from 1e-12 to 1e20, both signs, and 0."""
+    positive = []
+    limit = 1e-12
+    while limit < 1e20:
+        positive.append(limit)
+        limit *= 1.1
+    positive.append(np.finfo(np.float64).max)
+    return np.array([-each for each in reversed(positive)] + [0.0] + positive)
+
+
+def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.ndarray:
+    """How often values lie between which limits."""
+    name = _tag(tag, "tags")
+    numbers = np.asarray(values).astype(np.float64).ravel()
+    if not np.isfinite(numbers).all():
+        first = numbers[~np.isfinite(numbers)][0]
+        what = "Nan in summary histogram" if np.isnan(first) else "Infinity in Histogram"
+        raise InvalidArgumentError(f"{what} for: {context.node.name}")
+    limits = _default_limits()
+    counts = np.bincount(np.searchsorted(limits, numbers, side="right"), minlength=len(limits))
+    histogram = pb.HistogramProto(
+        min=numbers.min(initial=limits[-1]) if numbers.size else limits[-1],
+        max=numbers.max(initial=-limits[-1]) if numbers.size else -limits[-1],
+        num=numbers.size,
+        sum=numbers.sum(),
+        sum_squares=np.square(numbers).sum(),
+    )
+    bucket = 0
+    while bucket < len(limits):
+        # A run of empty buckets is one bucket.
+        first = bucket
+        while counts[bucket] <= 0 and bucket + 1 < len(limits) and counts[bucket + 1] <= 0:
+            bucket += 1
+        histogram.bucket_limit.append(limits[bucket])
+        histogram.bucket.append(float(counts[first : bucket + 1].sum()))
+        bucket += 1
+    return _serialized(pb.Summary(value=[pb.Summary.Value(tag=name, histo=histogram)]))
+
+
+def merge_summary(*inputs: Any) -> np.ndarray:
+    """All values of several summaries in one; a tag may come once."""
+    merged = pb.Summary()
+    tags: set[str] = set()
+    for each in inputs:
+        for item in items_of(each):
+            try:
+                summary = pb.Summary.FromString(item)
+            except DecodeError:
+                raise InvalidArgumentError("Could not parse one of the summary inputs") from None
+            for value in summary.value:
+                if value.tag in tags:
+                    raise InvalidArgumentError(
+                        f"Duplicate tag {value.tag} found in summary inputs "
+                    )
+                tags.add(value.tag)
+                merged.value.append(value)
+    return _serialized(merged)
+
+
+def tensor_summary(context: OpKernelContext, tensor: Any, *, T: DataType) -> np.ndarray:  # noqa: N803
+    """The tensor itself, under the node's name."""
+    value = pb.Summary.Value(node_name=context.node.name, tensor=_tensor_proto(tensor, T))
+    return _serialized(pb.Summary(value=[value]))
+
+
+def tensor_summary_v2(
+    tag: Any,
+    tensor: Any,
+    serialized_summary_metadata: Any,
+    *,
+    T: DataType,  # noqa: N803
+) -> np.ndarray:
+    """The tensor itself, under a tag, with metadata."""
+    value = pb.Summary.Value(tag=_tag(tag), tensor=_tensor_proto(tensor, T))
+    value.metadata.SetInParent()
+    with contextlib.suppress(DecodeError):  # TensorFlow does not look whether it could be parsed
+        value.metadata.MergeFromString(scalar_string(serialized_summary_metadata))
+    return _serialized(pb.Summary(value=[value]))
+
+
+def _tensor_proto(tensor: Any, data_type: DataType) -> pb.TensorProto:
+    return tensor_to_proto(np.asarray(tensor, data_type.numpy), data_type)
+
+
+def audio_summary_v2(tag: Any, tensor: Any, sample_rate: Any, *, max_outputs: int) -> np.ndarray:
+    """WAV files of the first clips of [batch, frames] or [batch, frames, channels]."""
+    name = _tag(tag)
+    clips, rate = np.asarray(tensor), float(np.asarray(sample_rate).item())
+    if clips.ndim not in (2, 3):
+        raise InvalidArgumentError(f"Tensor must be 3-D or 2-D, got: {show_shape(clips.shape)}")
+    if not 0 < rate < 2**31:
+        raise InvalidArgumentError("sample_rate must be > 0")
+    clips = clips.reshape((*clips.shape[:2], -1)) if clips.size else clips[:0, :, None]
+    summary = pb.Summary()
+    count = min(max_outputs, len(clips))
+    for index, clip in enumerate(clips[:count]):
+        suffix = "/audio" if max_outputs == 1 else f"/audio/{index}"
+        summary.value.append(
+            pb.Summary.Value(
+                tag=name + suffix,
+                audio=pb.Summary.Audio(
+                    sample_rate=rate,
+                    num_channels=clip.shape[1],
+                    length_frames=clip.shape[0],
+                    encoded_audio_string=_wav(clip, rate),
+                    content_type="audio/wav",
+                ),
+            )
+        )
+    return _serialized(summary)
+
+
+def _wav(clip: np.ndarray, rate: float) -> bytes:
+    """16-bit samples [frames, channels] of values from −1 to 1."""
+    scaled = np.rint(np.nan_to_num(clip) * (_MAX_INT16 + 1))
+    samples = np.clip(scaled, -_MAX_INT16 - 1, _MAX_INT16)
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(clip.shape[1])
+        file.setsampwidth(2)
+        file.setframerate(int(rate))
+        file.writeframes(samples.astype("<i2").tobytes())
+    return buffer.getvalue()
+
+
+KERNELS = (
+    KernelDef("AudioSummaryV2", audio_summary_v2),
+    KernelDef("HistogramSummary", histogram_summary),
+    KernelDef("MergeSummary", merge_summary),
+    KernelDef("ScalarSummary", scalar_summary),
+    KernelDef("TensorSummary", tensor_summary),
+    KernelDef("TensorSummaryV2", tensor_summary_v2),
+)
