@@ -1,0 +1,216 @@
+"""Samples of classes for losses over many of them.
+
+The draws come from numpy's generator: the distributions are TensorFlow's, the sequences are not.
+
+TF: tensorflow/core/kernels/candidate_sampler_ops.cc, range_sampler.cc
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.string_tensor import show_shape
+
+Sampled = tuple[np.ndarray, np.ndarray, np.ndarray]
+Draw = Callable[[np.random.Generator, int], np.ndarray]  # n classes
+Probability = Callable[[np.ndarray], np.ndarray]  # of each class
+
+_MAX_TRIES_FACTOR = 10_000  # draws for one distinct class before a sampler gives up
+
+
+class _Generator:
+    """The random state of one node, kept between steps."""
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        chosen = None if seed == seed2 == 0 else [seed % 2**64, seed2 % 2**64]
+        self.generator = np.random.default_rng(chosen)
+        self.lock = threading.Lock()  # numpy's generators are not safe to share
+        self.weights: np.ndarray | None = None  # of a learned sampler
+
+
+def _state(context: OpKernelContext) -> _Generator:
+    seeds = context.attr("seed"), context.attr("seed2")
+    state: _Generator = context.kernel_state(lambda: _Generator(*seeds))
+    return state
+
+
+def _true_classes(given: Any, num_true: int) -> np.ndarray:
+    classes = np.asarray(given)
+    if classes.ndim != 2:
+        raise InvalidArgumentError("true_classes must be a matrix")
+    if classes.shape[1] != num_true:
+        raise InvalidArgumentError(
+            f"true_classes must have num_true columns, expected: {classes.shape[1]} was: {num_true}"
+        )
+    return classes
+
+
+def _sample(
+    state: _Generator,
+    true_classes: np.ndarray,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    draw: Draw,
+    probability: Probability,
+) -> Sampled:
+    check_allocation((num_sampled,), np.int64)
+    if unique and num_sampled > range_max:
+        raise InvalidArgumentError("Sampler's range is too small.")
+    with state.lock:
+        if unique:
+            sampled, tries = _distinct(state.generator, num_sampled, draw)
+        else:
+            sampled, tries = draw(state.generator, num_sampled).astype(np.int64), num_sampled
+
+    def expected(classes: np.ndarray) -> np.ndarray:
+        inside = (classes >= 0) & (classes < range_max)
+        chance = np.where(inside, probability(np.where(inside, classes, 0)), 0.0)
+        if not unique or tries == num_sampled:
+            return (chance * num_sampled).astype(np.float32)
+        return (-np.expm1(tries * np.log1p(-chance))).astype(np.float32)
+
+    return sampled, expected(true_classes), expected(sampled)
+
+
+def _distinct(generator: np.random.Generator, count: int, draw: Draw) -> tuple[np.ndarray, int]:
+    """`count` different classes in the order they came, and how many draws that took."""
+    seen: dict[int, None] = {}
+    tries = 0
+    while len(seen) < count:
+        for value in draw(generator, 2 * (count - len(seen))).tolist():
+            tries += 1
+            seen[value] = None
+            if len(seen) == count:
+                break
+        if tries > _MAX_TRIES_FACTOR * count:
+            raise InvalidArgumentError("Sampler could not find enough different classes")
+    return np.fromiter(seen, np.int64, count), tries
+
+
+def uniform_candidate_sampler(
+    context: OpKernelContext,
+    true_classes: Any,
+    *,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+) -> Sampled:
+    """Every class of [0, range_max) alike."""
+
+    def draw(generator: np.random.Generator, count: int) -> np.ndarray:
+        return generator.integers(0, range_max, count)
+
+    def probability(classes: np.ndarray) -> np.ndarray:
+        return np.full(classes.shape, 1.0 / range_max)
+
+    classes = _true_classes(true_classes, num_true)
+    return _sample(_state(context), classes, num_sampled, unique, range_max, draw, probability)
+
+
+def log_uniform_candidate_sampler(
+    context: OpKernelContext,
+    true_classes: Any,
+    *,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+) -> Sampled:
+    """Class c with probability log((c + 2) / (c + 1)) / log(range_max + 1): Zipf's law."""
+    log_range = np.log1p(range_max)
+
+    def draw(generator: np.random.Generator, count: int) -> np.ndarray:
+        drawn = np.exp(generator.random(count) * log_range).astype(np.int64) - 1
+        return drawn % range_max  # rounding may give range_max itself
+
+    def probability(classes: np.ndarray) -> np.ndarray:
+        chance: np.ndarray = np.log((classes + 2.0) / (classes + 1.0)) / log_range
+        return chance
+
+    classes = _true_classes(true_classes, num_true)
+    return _sample(_state(context), classes, num_sampled, unique, range_max, draw, probability)
+
+
+def learned_unigram_candidate_sampler(
+    context: OpKernelContext,
+    true_classes: Any,
+    *,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+) -> Sampled:
+    """Classes as often as they were true before: counts begin at one and grow with each call."""
+    check_allocation((range_max,), np.float64)
+    classes = _true_classes(true_classes, num_true)
+    state = _state(context)
+    with state.lock:
+        weights = np.ones(range_max) if state.weights is None else state.weights
+        inside = classes[(classes >= 0) & (classes < range_max)]
+        state.weights = weights + np.bincount(inside.ravel(), minlength=range_max)
+    chances = weights / weights.sum()
+    limits = np.cumsum(chances)
+
+    def draw(generator: np.random.Generator, count: int) -> np.ndarray:
+        found = np.searchsorted(limits, generator.random(count), side="right")
+        return np.minimum(found, range_max - 1)
+
+    return _sample(
+        state, classes, num_sampled, unique, range_max, draw, lambda wanted: chances[wanted]
+    )
+
+
+def all_candidate_sampler(
+    true_classes: Any, *, num_true: int, num_sampled: int, unique: bool
+) -> Sampled:
+    """Every class of [0, num_sampled), each expected once."""
+    del unique  # all of them are different anyway
+    check_allocation((num_sampled,), np.int64)
+    classes = _true_classes(true_classes, num_true)
+    sampled = np.arange(num_sampled, dtype=np.int64)
+    return sampled, np.ones(classes.shape, np.float32), np.ones(num_sampled, np.float32)
+
+
+def compute_accidental_hits(
+    true_classes: Any, sampled_candidates: Any, *, num_true: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(rows, positions of samples, weights −FLT_MAX) where a sample is one of the row's classes."""
+    classes, sampled = np.asarray(true_classes), np.asarray(sampled_candidates)
+    if classes.ndim != 2 or classes.shape[1] != num_true:
+        raise InvalidArgumentError(
+            "true_candidates must be a batch_size * num_true matrix, "
+            f"got shape {show_shape(classes.shape)}"
+        )
+    if sampled.ndim != 1:
+        raise InvalidArgumentError(
+            "sampled_candidates must be a vector, which is typically an "
+            "output from CandidateSampler"
+        )
+    position_of = {value: position for position, value in enumerate(sampled.tolist())}
+    hits = [
+        (row, position_of[value])
+        for row, values in enumerate(classes.tolist())
+        for value in values
+        if value in position_of
+    ]
+    pairs = np.array(hits, np.int64).reshape(-1, 2)
+    weights = np.full(len(pairs), -np.finfo(np.float32).max, np.float32)
+    return pairs[:, 0].astype(np.int32), pairs[:, 1].copy(), weights
+
+
+KERNELS = (
+    KernelDef("AllCandidateSampler", all_candidate_sampler),
+    KernelDef("ComputeAccidentalHits", compute_accidental_hits),
+    KernelDef("LearnedUnigramCandidateSampler", learned_unigram_candidate_sampler),
+    KernelDef("LogUniformCandidateSampler", log_uniform_candidate_sampler),
+    KernelDef("UniformCandidateSampler", uniform_candidate_sampler),
+)

@@ -1,0 +1,42 @@
+"""Candidate samplers: what does not depend on the draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.case import case
+
+TRUE = np.array([[1, 2], [3, 1]], np.int64)
+SAMPLERS = (
+    "LearnedUnigramCandidateSampler",
+    "LogUniformCandidateSampler",
+    "UniformCandidateSampler",
+)
+
+
+def sampler(op: str, classes: object = TRUE, **options: object) -> object:
+    settings: dict[str, object] = {"num_true": 2, "num_sampled": 4, "unique": True, "range_max": 9}
+    return case(op, classes, **(settings | options))
+
+
+CASES = (
+    *(sampler(op, shape_only=True, unique=unique) for op in SAMPLERS for unique in (True, False)),
+    # One class only: every draw is the same, so that the counts can be compared.
+    *(
+        sampler(op, np.zeros((1, 2), np.int64), range_max=1, num_sampled=count, unique=unique)
+        for op in SAMPLERS
+        for count, unique in ((3, False), (1, True))
+    ),
+    *(sampler(op, range_max=3, message=True) for op in SAMPLERS),
+    *(sampler(op, TRUE[:, :1]) for op in SAMPLERS),
+    *(sampler(op, TRUE[0]) for op in SAMPLERS),
+    *(
+        case("AllCandidateSampler", TRUE, num_true=2, num_sampled=5, unique=unique)
+        for unique in (True, False)
+    ),
+    case("AllCandidateSampler", TRUE, num_true=1, num_sampled=5, unique=True),
+    case("ComputeAccidentalHits", TRUE, np.array([5, 1, 3], np.int64), num_true=2),
+    case("ComputeAccidentalHits", TRUE, np.array([7], np.int64), num_true=2),
+    case("ComputeAccidentalHits", TRUE, np.array([[7]], np.int64), num_true=2),
+    case("ComputeAccidentalHits", TRUE, np.array([7], np.int64), num_true=1),
+)
