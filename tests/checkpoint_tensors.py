@@ -45,3 +45,9 @@ HALVES: tuple[tuple[str, np.ndarray], ...] = (
     ("4 3 2,2:-", TABLE[2:]),
 )
 EXTRA = np.array(7, np.int64)
+# What the V1 format can hold: (name, shape_and_slice, value).
+_NOT_IN_V1 = ("numbers/bfloat16", "numbers/uint32", "numbers/uint64", "numbers/float8")
+V1: tuple[tuple[str, str, np.ndarray], ...] = (
+    *((name, "", value) for name, value in PLAIN.items() if not name.startswith(_NOT_IN_V1)),
+    *(("table", spec, value) for spec, value in PARTS),
+)

@@ -25,8 +25,7 @@ TARGET = ROOT / "tests" / "fixtures" / "checkpoints"
 def save(prefix: str, tensors: list[tuple[str, str, np.ndarray]]) -> None:
     """Save (name, shape_and_slice, value) as a bundle."""
     names, slices, values = zip(*tensors, strict=True)
-    # A tensor of strings can't be made of no strings: TensorFlow would take them for floats.
-    values = [tf.constant(v, tf.string if v.dtype == object else v.dtype) for v in values]
+    values = [tensor(value) for value in values]
     tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=slices, tensors=values)
 
 
@@ -46,6 +45,18 @@ def main() -> None:
             destination_prefix=str(TARGET / "sharded"),
         )
     save(str(TARGET / "lonely_slice"), [("table", *given.HALVES[0])])
+    names, slices, values = zip(*given.V1, strict=True)
+    tf.raw_ops.SaveSlices(
+        filename=str(TARGET / "v1"),
+        tensor_names=names,
+        shapes_and_slices=slices,
+        data=[tensor(value) for value in values],
+    )
+
+
+def tensor(value: np.ndarray) -> tf.Tensor:
+    """A constant; of no strings, too, which TensorFlow would take for floats."""
+    return tf.constant(value, tf.string if value.dtype == object else value.dtype)
 
 
 if __name__ == "__main__":

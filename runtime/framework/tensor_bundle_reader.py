@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Self, TypeVar
 
 import numpy as np
@@ -75,6 +75,7 @@ class TensorBundleReader:
         self.prefix = prefix
         self._files = files
         self._shards: dict[int, int] = {}  # shard number: file descriptor
+        self._entries: dict[bytes, BundleEntry] = {}  # parsed so far
         self._table = self._read_index()
         if HEADER_KEY not in self._table:
             raise DataLossError(self._unreadable("there is no header entry"))
@@ -142,6 +143,12 @@ class TensorBundleReader:
         return self._entry(raw_bytes(name), name)
 
     def _entry(self, key: bytes, name: str) -> BundleEntry:
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = self._parse_entry(key, name)
+        return entry
+
+    def _parse_entry(self, key: bytes, name: str) -> BundleEntry:
         if key == HEADER_KEY or key not in self._table:
             raise NotFoundError(f"Key {name} not found in checkpoint")
         proto = self._parse(pb.BundleEntryProto(), self._table[key])
@@ -204,14 +211,11 @@ class TensorBundleReader:
         result = np.empty(shape, entry.dtype.numpy)
         filled = np.zeros(shape, np.bool_)
         for stored in entry.slices:
-            stored_bounds = stored.bounds(entry.shape)
-            overlap = [_intersect(*pair) for pair in zip(target_bounds, stored_bounds, strict=True)]
-            if any(bound.start >= bound.stop for bound in overlap):
-                continue
-            value = self._slice_value(name, entry, stored)
-            target = _relative(overlap, target_bounds)
-            result[target] = value[_relative(overlap, stored_bounds)]
-            filled[target] = True
+            overlap = stored.overlap(target_bounds, entry.shape)
+            if overlap is not None:
+                target, source = overlap
+                result[target] = self._slice_value(name, entry, stored)[source]
+                filled[target] = True
         if not filled.all():
             raise InvalidArgumentError(
                 f"Does not have sufficient slices for partitioned tensor {name} to restore in "
@@ -311,15 +315,3 @@ def _check_header(header: pb.BundleHeaderProto) -> None:
         )
     if header.num_shards < 0:
         raise DataLossError(f"A checkpoint can't have {header.num_shards} shards")
-
-
-def _intersect(one: slice, other: slice) -> slice:
-    return slice(max(one.start, other.start), min(one.stop, other.stop))
-
-
-def _relative(bounds: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
-    """`bounds` counted from where `origin` begins."""
-    return tuple(
-        slice(bound.start - first.start, bound.stop - first.start)
-        for bound, first in zip(bounds, origin, strict=True)
-    )

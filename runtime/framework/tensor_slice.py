@@ -81,9 +81,33 @@ class TensorSlice:
             bounds.append(slice(start, stop))
         return tuple(bounds)
 
+    def overlap(
+        self, target: Sequence[slice], shape: Sequence[int]
+    ) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
+        """Where this part meets `target`, both parts of a tensor of `shape`; None if nowhere.
+
+        The first slices count from where `target` begins, the second from where this part does.
+        """
+        own = self.bounds(shape)
+        common = [
+            slice(max(one.start, other.start), min(one.stop, other.stop))
+            for one, other in zip(own, target, strict=True)
+        ]
+        if any(bound.start >= bound.stop for bound in common):
+            return None
+        return _relative(common, target), _relative(common, own)
+
     def shape_in(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of this part of a tensor of `shape`."""
         return tuple(bound.stop - bound.start for bound in self.bounds(shape))
+
+
+def _relative(bounds: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
+    """`bounds` counted from where `origin` begins."""
+    return tuple(
+        slice(bound.start - first.start, bound.stop - first.start)
+        for bound, first in zip(bounds, origin, strict=True)
+    )
 
 
 def _parse_extent(part: str, text: str) -> tuple[int, int]:

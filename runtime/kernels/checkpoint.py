@@ -16,16 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes, text
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import FileGate, KernelDef, OpKernelContext
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_bundle import index_path
 from runtime.framework.tensor_bundle_merge import merge_bundles
 from runtime.framework.tensor_bundle_reader import BundleEntry, TensorBundleReader
 from runtime.framework.tensor_bundle_writer import TensorBundleWriter
 from runtime.framework.tensor_slice import parse_shape_and_slice
+from runtime.framework.tensor_slice_file import TensorSliceReader
+from runtime.kernels.checkpoint_v1 import read_spec
 
 
 def save_v2(
@@ -64,14 +66,17 @@ def restore_v2(
     *,
     dtypes: Sequence[DataType],
 ) -> list[np.ndarray]:
-    """The named tensors, or slices, of the bundle `prefix`."""
+    """The named tensors, or slices, of the bundle `prefix`; a V1 checkpoint is read too."""
     if np.ndim(tensor_names) == 1 and len(tensor_names) != len(dtypes):
         raise InvalidArgumentError(
             f"Got {len(tensor_names)} tensor names, but {len(dtypes)} expected dtypes."
         )
     names, specs = _check_lists(tensor_names, shape_and_slices)
     path = _prefix(prefix)
-    _check_exists(context.step.files, path)
+    context.step.files.check_read(index_path(path))
+    if not os.path.exists(index_path(path)):
+        reader_v1 = TensorSliceReader(path, context.step.files)
+        return [read_spec(reader_v1, *each) for each in zip(names, specs, dtypes, strict=True)]
     with TensorBundleReader(path, context.step.files) as reader:
         restored = _Restored(reader)
         for name, dtype in zip(names, dtypes, strict=True):
@@ -192,15 +197,6 @@ def _check_lists(names: np.ndarray, specs: np.ndarray) -> tuple[list[str], list[
             f"{len(names)} vs. {len(specs)}"
         )
     return [text(name) for name in names.tolist()], [text(spec) for spec in specs.tolist()]
-
-
-def _check_exists(files: FileGate, prefix: str) -> None:
-    files.check_read(index_path(prefix))
-    if not os.path.exists(index_path(prefix)):
-        raise NotFoundError(
-            "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for "
-            f"{prefix}"
-        )
 
 
 def _check_dtype(name: str, entry: BundleEntry, expected: DataType) -> None:
