@@ -134,7 +134,13 @@ def models_options(rest: RestSettings) -> ModelsOptions:
 @contextlib.asynccontextmanager
 async def lifespan(services: Services) -> AsyncIterator[None]:
     """Start what runs beside requests; at the end close the sessions, then the models."""
-    poller = ModelPoller(services.models, services.settings.model_poll_seconds)
+    settings = services.settings
+    poller = ModelPoller(
+        services.models,
+        settings.model_poll_seconds,
+        None if settings.model_config_file is None else Path(settings.model_config_file),
+        settings.model_config_file_poll_seconds,
+    )
     poller.start()
     reaper = asyncio.create_task(services.sessions.reap_forever())
     services.lifecycle.begin_serving()

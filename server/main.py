@@ -107,6 +107,8 @@ def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
     add("--model_name", metavar="NAME", help="serve this model instead of the configured ones")
     add("--model_base_path", metavar="DIR", help="the model's folder of numbered versions")
     add("--model_config_file", metavar="PATH", help="text ModelServerConfig: several models")
+    add("--model_config_file_poll_wait_seconds", type=float, metavar="S",
+        help="read that file again this often; 0: never")  # fmt: skip
     add("--file_system_poll_wait_seconds", type=float, metavar="S", help="0: once, negative: never")
     add("--max_num_load_retries", type=int, metavar="N", help="attempts after a failed load")
     add("--load_retry_interval_micros", type=_seconds_of_micros, metavar="US",

@@ -119,6 +119,7 @@ class Settings(BaseSettings):
     grpc: GrpcSettings = GrpcSettings()
     models: tuple[ModelSettings, ...] = ()
     model_config_file: str | None = None
+    model_config_file_poll_seconds: float = Field(default=0, ge=0)
     model_poll_seconds: float = 1
     model_loading: ModelLoadingSettings = ModelLoadingSettings()
     thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS

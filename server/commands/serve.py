@@ -16,6 +16,7 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("rest_api_port", "rest", "port"),
     ("rest_api_timeout_in_ms", "rest", "timeout_ms"),
     ("model_config_file", "", "model_config_file"),
+    ("model_config_file_poll_wait_seconds", "", "model_config_file_poll_seconds"),
     ("file_system_poll_wait_seconds", "", "model_poll_seconds"),
     ("rest_api_enable_cors_support", "rest", "cors"),
     ("max_num_load_retries", "model_loading", "max_retries"),

@@ -1,27 +1,57 @@
-"""The thread that polls the file system and retries loads.
+"""The thread that polls the file system and the model config file, and retries loads.
 
-TF: `--file_system_poll_wait_seconds`: > 0 that often, 0 once at the start, < 0 never.
+TF: `--file_system_poll_wait_seconds`: > 0 that often, 0 once at the start, < 0 never;
+    `--model_config_file_poll_wait_seconds`: > 0 that often, else never again.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 
+from runtime.foundation.errors import OpError
 from server.models.manager import ModelManager
+from server.models.model_config import read_model_config_file
 
 _log = logging.getLogger(__name__)
 
-_IDLE_SECONDS = 1.0  # how often planned retries are looked for when the file system is not polled
+_IDLE_SECONDS = 1.0  # how often planned retries are looked for when nothing is polled
+
+
+@dataclasses.dataclass(slots=True)
+class _Job:
+    """Something to do every `interval` seconds, next at the monotonic instant `due`."""
+
+    action: Callable[[], None]
+    interval: float
+    due: float
 
 
 class ModelPoller:
     """Calls the manager from a thread of its own between `start` and `stop`."""
 
-    def __init__(self, manager: ModelManager, interval_seconds: float) -> None:
+    def __init__(
+        self,
+        manager: ModelManager,
+        interval_seconds: float,
+        config_file: Path | None = None,
+        config_file_seconds: float = 0,
+    ) -> None:
         self._manager = manager
         self._interval = interval_seconds
+        self._config_file = config_file
+        self._jobs: list[_Job] = []
+        now = time.monotonic()
+        if interval_seconds > 0:
+            self._jobs.append(_Job(manager.poll, interval_seconds, now + interval_seconds))
+        if config_file is not None and config_file_seconds > 0:
+            self._jobs.append(
+                _Job(self.reload_config_file, config_file_seconds, now + config_file_seconds)
+            )
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="model_poller", daemon=True)
 
@@ -30,32 +60,40 @@ class ModelPoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the poll that may be running, and wait for that."""
+        """End after what may be running, and wait for that."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
 
+    def reload_config_file(self) -> None:
+        """Serve what the file says now; a file that is wrong changes nothing and is logged."""
+        if self._config_file is None:
+            return
+        try:
+            self._manager.reconfigure(read_model_config_file(self._config_file))
+        except OpError as error:
+            _log.error("Kept the models as they were: %s", error.message)
+
     def _work(self) -> None:
         if self._interval >= 0:
-            self._poll()
-        next_poll = time.monotonic() + self._interval
-        while not self._stopped.wait(self._wait_seconds(next_poll)):
-            self._manager.retry_due_loads()
-            if self._interval > 0 and time.monotonic() >= next_poll:
-                self._poll()
-                next_poll = time.monotonic() + self._interval
+            self._attempt(self._manager.poll)
+        while not self._stopped.wait(self._wait_seconds()):
+            self._attempt(self._manager.retry_due_loads)
+            for job in self._jobs:
+                if time.monotonic() >= job.due:
+                    self._attempt(job.action)
+                    job.due = time.monotonic() + job.interval
 
-    def _wait_seconds(self, next_poll: float) -> float:
-        instants = [time.monotonic() + _IDLE_SECONDS]
-        if self._interval > 0:
-            instants = [next_poll]
+    def _wait_seconds(self) -> float:
+        instants = [job.due for job in self._jobs] or [time.monotonic() + _IDLE_SECONDS]
         retry = self._manager.next_retry_at()
         if retry is not None:
             instants.append(retry)
         return max(min(instants) - time.monotonic(), 0.0)
 
-    def _poll(self) -> None:
+    @staticmethod
+    def _attempt(action: Callable[[], None]) -> None:
         try:
-            self._manager.poll()
-        except Exception:  # the next poll may succeed; a dead poller would go unnoticed
+            action()
+        except Exception:  # the next time may succeed; a dead poller would go unnoticed
             _log.exception("Polling the models failed")
