@@ -129,8 +129,18 @@ class ThreadPool:
         """Whether the calling thread belongs to this pool."""
         return getattr(_local, "pool", None) is self
 
+    def after_task(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once the calling thread's task has been counted.
+
+        Whoever is woken by it then finds the task among the completed ones. Only for threads of
+        this pool (`is_current`).
+        """
+        _local.after_task.append(callback)
+
     def _work(self) -> None:
         _local.pool = self
+        after_task: list[Callable[[], object]] = []
+        _local.after_task = after_task
         _name_thread(f"tf_{self.name}")
         if self.low_priority:
             _lower_priority()
@@ -151,7 +161,16 @@ class ThreadPool:
                     self._running -= 1
                     self._completed += 1
                     self._run_seconds += time.monotonic() - started
+            while after_task:
+                _call(after_task.pop(0), self.name)
             del entry, task  # an idle thread must not keep a step's tensors alive
+
+
+def _call(callback: Callable[[], object], pool: str) -> None:
+    try:
+        callback()
+    except Exception:
+        _log.exception("What follows a task of thread pool %s failed", pool)
 
 
 def _name_thread(name: str) -> None:

@@ -98,9 +98,16 @@ class AsynchronousStep:
             cancelled = self._cancellation.error
             if cancelled and cancelled[0].code is Code.DEADLINE_EXCEEDED:
                 error = self._cancellation.copy_of_error()
-            self._resolve(None, error or InternalError("A step ended without values"))
+            self._answer(None, error or InternalError("A step ended without values"))
             return
-        self._resolve(self._prepared.results(values), None)
+        self._answer(self._prepared.results(values), None)
+
+    def _answer(self, values: list[Tensor] | None, error: OpError | None) -> None:
+        """End the future, when the pool has counted the step: its figures then include it."""
+        if self._pool is not None and self._pool.is_current:
+            self._pool.after_task(lambda: self._resolve(values, error))
+        else:
+            self._resolve(values, error)
 
     def _resolve(self, values: list[Tensor] | None, error: OpError | None) -> None:
         """End the future; a deadline or a close may have been faster."""

@@ -78,12 +78,6 @@ class RestServer:
         answer = await self.client.get("/v1/threadpools")
         return {pool["name"]: pool for pool in answer.json()["thread_pools"]}
 
-    async def until_completed(self, pool: str, count: int) -> None:
-        """Wait until the pool has counted that many tasks: it counts after the answer is out."""
-        while (completed := (await self.pools())[pool]["completed"]) < count:
-            await asyncio.sleep(0)
-        assert completed == count
-
     async def until_running(self, session: str) -> None:
         """Wait until the session runs a step."""
         while (await self.client.get(session)).json()["state"] != "RUNNING":

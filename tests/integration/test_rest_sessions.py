@@ -26,6 +26,11 @@ PROTOBUF = {"Content-Type": "application/x-protobuf"}
 RUN_LOOP = {"feeds": {"start": 1.0}, "fetches": ["loop"]}
 
 
+async def completed(server: RestServer, pool: str) -> int:
+    """How many tasks the pool has done; an answer comes after its step was counted."""
+    return (await server.pools())[pool]["completed"]
+
+
 def test_create_run_extend_run_close_then_410():
     async def scenario(server: RestServer) -> None:
         answer = await server.post("/v1/sessions", HALF_PLUS_TWO | {"name": "mine"})
@@ -44,11 +49,11 @@ def test_create_run_extend_run_close_then_410():
                 "memory_limit": 268435456,
             }
         ]
-        before = (await server.pools())["background"]["completed"]
+        before = await completed(server, "background")
         answer = await server.post(f"{session}:run", RUN_Y | {"priority": "low"})
         y = {"dtype": "float32", "shape": [3], "data": [2.5, 3.0, 4.5]}
         assert answer.json() == {"outputs": {"y:0": y}}
-        await server.until_completed("background", before + 1)
+        assert await completed(server, "background") == before + 1
 
         graph = encoded(square_of_y_graph())
         answer = await server.post(f"{session}:extend", {"graph_def": graph, "graph_version": 0})
@@ -326,15 +331,15 @@ def test_priority_by_header_and_pools_of_the_session_s_own():
         session, own = answer.headers["location"], f"{answer.json()['session']}/Compute0"
         assert answer.json()["thread_pools"] == [own, "background"]
 
-        low = (await server.pools())["background"]["completed"]
+        low = await completed(server, "background")
         await server.post(f"{session}:run", RUN_Y, headers={"X-Priority": "low"})
-        await server.until_completed("background", low + 1)
+        assert await completed(server, "background") == low + 1
         header = {"X-Priority": "low"}
         await server.post(f"{session}:run", RUN_Y | {"priority": "normal"}, headers=header)
         await server.post(f"{session}:run", RUN_Y | {"options": {"inter_op_thread_pool": 0}})
-        await server.until_completed(own, 1)
+        assert await completed(server, own) == 1
         await server.post(f"{session}:run", RUN_Y | {"options": {"inter_op_thread_pool": 1}})
-        await server.until_completed("background", low + 2)  # the body won over the header
+        assert await completed(server, "background") == low + 2  # the body won over the header
         answer = await server.post(
             f"{session}:run", RUN_Y | {"options": {"inter_op_thread_pool": -1}}
         )
