@@ -14,7 +14,9 @@ import numpy as np
 
 def box(value: Any) -> np.ndarray:
     """Any tensor value as an array; a bare object becomes an array of rank 0."""
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, np.generic):
         return np.asarray(value)
     array = np.empty((), object)
     array[()] = value

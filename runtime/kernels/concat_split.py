@@ -42,9 +42,12 @@ def _concatenate(arrays: list[np.ndarray], axis: np.ndarray, axis_name: str) -> 
             f"[{-ranks}, {ranks}), but got {dim}"
         )
     dim %= ranks
-    for index, array in enumerate(arrays):
-        _check_joins(first, index, array.shape, dim)
-    return np.concatenate(arrays, dim)
+    try:
+        return np.concatenate(arrays, dim)
+    except ValueError:  # numpy checks as TensorFlow does; only its words differ
+        for index, array in enumerate(arrays):
+            _check_joins(first, index, array.shape, dim)
+        raise
 
 
 def _check_joins(first: tuple[int, ...], index: int, other: tuple[int, ...], dim: int) -> None:
@@ -114,7 +117,9 @@ def pack(*values: Any, axis: int) -> np.ndarray:
                 f"Shapes of all inputs must match: values[0].shape = {shape_text(first)} "
                 f"!= values[{index}].shape = {shape_text(array.shape)}"
             )
-    return np.stack(arrays, axis)
+    axis %= ranks
+    expanded = (*first[:axis], 1, *first[axis:])
+    return np.concatenate([array.reshape(expanded) for array in arrays], axis)
 
 
 def unpack(value: np.ndarray, *, num: int, axis: int) -> list[Any]:

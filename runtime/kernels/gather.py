@@ -54,7 +54,7 @@ def _gather(params: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int)
     if not batch_dims:
         result_shape = params.shape[:axis] + indices.shape + params.shape[axis + 1 :]
         check_allocation(result_shape, params.dtype)
-        return unbox(np.take(params, indices, axis))
+        return unbox(params.take(indices, axis))
     return _gather_batches(params, indices, axis, batch_dims)
 
 

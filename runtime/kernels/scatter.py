@@ -29,12 +29,18 @@ def _add(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
     if target.dtype.hasobject:  # strings are joined
         for row, update in zip(rows.tolist(), updates, strict=True):
             target[row] += update
+    elif updates.shape[1] == 1:
+        np.add.at(target[:, 0], rows, updates[:, 0])
     else:
-        np.add.at(target, rows, updates)
+        # Sorted by row, so that what goes to one row is one segment to add up.
+        order = np.argsort(rows, kind="stable")
+        begins = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        sums = np.add.reduceat(updates[order], begins, 0, dtype=updates.dtype)
+        target[rows[order][begins]] += sums
 
 
 def _subtract(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    np.subtract.at(target, rows, updates)
+    _add(target, rows, np.negative(updates))
 
 
 def _maximum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:

@@ -26,10 +26,13 @@ def _shape_of(value: Any) -> tuple[int, ...]:
 def shape(value: Any, *, out_type: DataType) -> np.ndarray:
     """Shape: the sizes of the dimensions."""
     sizes = _shape_of(value)
-    for axis, size in enumerate(sizes):
-        if out_type is DataType.INT32 and size >= 1 << 31:
-            raise InvalidArgumentError(f"Shape output type is 32-bit  but dim {axis} is {size}")
-    return np.array(sizes, out_type.numpy)
+    try:
+        return np.array(sizes, out_type.numpy)
+    except OverflowError:
+        axis = next(axis for axis, size in enumerate(sizes) if size >= 1 << 31)
+        raise InvalidArgumentError(
+            f"Shape output type is 32-bit  but dim {axis} is {sizes[axis]}"
+        ) from None
 
 
 def shape_n(*values: Any, out_type: DataType) -> list[np.ndarray]:
@@ -109,7 +112,8 @@ def expand_dims(value: Any, dim: np.ndarray) -> np.ndarray:
         raise InvalidArgumentError(
             f"Tried to expand dim index {axis} for tensor with {array.ndim} dimensions."
         )
-    return np.expand_dims(array, axis)
+    axis %= array.ndim + 1
+    return array.reshape(*array.shape[:axis], 1, *array.shape[axis:])
 
 
 def squeeze(value: Any, *, squeeze_dims: tuple[int, ...]) -> Any:

@@ -6,6 +6,7 @@ TF: tensorflow/core/kernels/{slice_op,strided_slice_op}.cc, tensorflow/core/util
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,10 @@ class StridedSliceMasks:
     ellipsis: int
     new_axis: int
     shrink_axis: int
+
+
+# A node's masks never change: one object for each combination, not one a run.
+_masks = functools.lru_cache(maxsize=4096)(StridedSliceMasks)
 
 
 def strided_slice_index(
@@ -127,7 +132,7 @@ def strided_slice(
     shrink_axis_mask: int,
 ) -> Any:
     """StridedSlice: a view of the input."""
-    masks = StridedSliceMasks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     array = box(value)
     return unbox(array[strided_slice_index(array.shape, begin, end, strides, masks)])
 
@@ -146,7 +151,7 @@ def strided_slice_grad(
     shrink_axis_mask: int,
 ) -> np.ndarray:
     """StridedSliceGrad: zeros of `shape` with the gradient where the slice was taken."""
-    masks = StridedSliceMasks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     if shape.ndim != 1:
         raise InvalidArgumentError(
             f"shape must be 1-D, got shape.shape = {shape_text(shape.shape)}"
