@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.foundation.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from runtime.framework import op_def_registry
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 from runtime.framework.variable import Variable
 from runtime.kernels import training_rules as rules
-from runtime.kernels.resource_variables import look_up_variable
+from runtime.kernels.resource_variables import find_variable
 
 _GRADIENTS = ("grad", "delta")  # what the ops call the gradient
 
@@ -98,7 +98,7 @@ def _check(
     shape = variables[0].shape
     for name, variable in zip(names, variables, strict=False):
         if variable.shape is None:
-            raise FailedPreconditionError(f"Attempting to use uninitialized variables: {name}")
+            raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
         if variable.shape != shape:
             raise InvalidArgumentError(
                 f"var and {name} do not have the same shape"
@@ -164,7 +164,12 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
 def _variables(
     context: OpKernelContext, inputs: Sequence[Any], is_resource: bool
 ) -> Sequence[Variable]:
-    return [look_up_variable(context, each) for each in inputs] if is_resource else inputs
+    if not is_resource:
+        return inputs
+    found = [find_variable(context, each) for each in inputs]
+    if None in found:
+        raise InternalError("Invalid variable reference.")
+    return [variable for variable in found if variable is not None]
 
 
 def _check_rows(shape: tuple[int, ...], grad: np.ndarray, indices: np.ndarray) -> None:
