@@ -169,6 +169,8 @@ ARITHMETIC: dict[str, Kernel] = {
     "Maximum": np.maximum,
     "Minimum": np.minimum,
     "SquaredDifference": squared_difference,
+    "Atan2": np.arctan2,
+    "NextAfter": np.nextafter,
 }
 CLIP_TYPES = tuple(t for t in NUMBER_TYPES if t not in (DataType.UINT32, DataType.UINT64))
 # Quotients of floating-point and complex numbers; those that TensorFlow lacks are left out.

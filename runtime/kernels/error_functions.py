@@ -1,10 +1,10 @@
-"""The error function and its complement.
+"""The error function, its complement and its inverse.
 
-Both are polynomials: truncated Chebyshev expansions, computed with 60 digits and rewritten as
-powers. They are good to the last digits of float32 and float64; erfc keeps its relative accuracy
-in the tail, which exact GELU needs.
+erf and erfc are polynomials: truncated Chebyshev expansions, computed with 60 digits and rewritten
+as powers. They are good to the last digits of float32 and float64; erfc keeps its relative
+accuracy in the tail, which exact GELU needs.
 
-TF: tensorflow/core/kernels/cwise_op_erf.cc, cwise_op_erfc.cc
+TF: tensorflow/core/kernels/cwise_op_{erf,erfc,erfinv,ndtri}.cc
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from runtime.kernels.register_types import HALF_TYPES, SINGLE_AND_DOUBLE
 
 BLOCK = 16384  # elements worked on at once, so that the temporaries stay in the second-level cache
 
+WINITZKI = 0.147  # the constant of his approximation
+HALLEY_STEPS = 3
 ERFC_VANISHES = 30.0  # erfc of this and more is 0 even in float64
 
 # log(erfc(x) · exp(x²) / t) for t = 1 / (1 + x/2), x ≥ 0, in powers of s = 2t − 1, lowest first.
@@ -110,9 +112,43 @@ def _in_blocks(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], 
 erfc = _in_blocks(_erfc_block)
 erf = _in_blocks(_erf_block)
 
+
+def _inverse(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    """y of erf(y) = x in float64, for tail = 1 − |x| given with its own accuracy.
+
+    Winitzki's approximation (2008), then Halley's method: each step trebles the digits.
+    """
+    magnitude = np.abs(x)
+    with np.errstate(all="ignore"):
+        logarithm = np.log(tail * (1 + magnitude))
+        middle = 2 / (np.pi * WINITZKI) + logarithm / 2
+        y = np.sqrt(np.sqrt(middle * middle - logarithm / WINITZKI) - middle)
+        for _ in range(HALLEY_STEPS):
+            excess = np.where(magnitude < 0.5, erf(y) - magnitude, tail - erfc(y))
+            step = excess * np.exp(y * y) * (np.sqrt(np.pi) / 2)
+            y = y - step / (1 + y * step)
+    y = np.where(tail == 0, np.inf, y)
+    return np.copysign(np.where(tail < 0, np.nan, y), x)
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of erf: ±infinity at ±1, NaN beyond."""
+    wide = np.asarray(x, np.float64)
+    return _inverse(wide, 1 - np.abs(wide)).astype(x.dtype)
+
+
+def ndtri(x: Any) -> Any:
+    """The quantile function of the standard normal distribution."""
+    wide = np.asarray(x, np.float64)
+    quantile = np.sqrt(2) * _inverse(2 * wide - 1, 2 * np.minimum(wide, 1 - wide))
+    return quantile.astype(x.dtype)
+
+
 KERNELS: tuple[KernelDef, ...] = (
     KernelDef("Erf", erf, {"T": SINGLE_AND_DOUBLE}),
     KernelDef("Erf", in_float32(erf), {"T": HALF_TYPES}),
     KernelDef("Erfc", erfc, {"T": SINGLE_AND_DOUBLE}),
     KernelDef("Erfc", in_float32(erfc), {"T": HALF_TYPES}),
+    KernelDef("Erfinv", erfinv, {"T": SINGLE_AND_DOUBLE}),
+    KernelDef("Ndtri", ndtri, {"T": SINGLE_AND_DOUBLE}),
 )

@@ -32,6 +32,8 @@ DTYPES = {
     "Maximum": (*FLOATS, *SIGNED, *UNSIGNED),
     "Minimum": (*FLOATS, *SIGNED, *UNSIGNED),
     "SquaredDifference": (*FLOATS, *COMPLEXES, np.int32, np.int64),
+    "Atan2": FLOATS,
+    "NextAfter": (np.float32, np.float64),
     "DivNoNan": (*FLOATS, *COMPLEXES),
     "MulNoNan": (*FLOATS, *COMPLEXES),
     "Xdivy": (*FLOATS, *COMPLEXES),
