@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import weakref
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,18 @@ def test_a_version_is_closed_when_its_last_request_ends(tmp_path: Path) -> None:
     assert house.states() == {2: "AVAILABLE", 1: "END"}
     with pytest.raises(UnavailableError, match="has been unloaded"):
         _ = used.session
+
+
+def test_nothing_of_an_unloaded_version_stays_in_memory(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.settle()
+    remembered = house.manager.find("m")  # even by someone who kept the version
+    bundle = weakref.ref(house.loader.bundles.pop(1))
+    shutil.rmtree(tmp_path / "1")
+    house.settle()
+    assert bundle() is None
+    with pytest.raises(UnavailableError):
+        _ = remembered.bundle
 
 
 def test_a_version_that_comes_back_is_loaded_again(tmp_path: Path) -> None:
