@@ -1,0 +1,35 @@
+"""The documents say what the code does."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+
+
+def test_tables_of_operations_are_up_to_date() -> None:
+    command = [sys.executable, "tools/write_op_table.py", "--check"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    broken = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/README.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert broken == []
+
+
+def test_files_named_in_the_map_exist() -> None:
+    text = (ROOT / "runtime" / "README.md").read_text()
+    named = set(re.findall(r"`((?:graph|executors|kernels|server|tests)/[\w/]+\.py)`", text))
+    assert named
+    missing = [
+        name for name in named if not ((ROOT / name).exists() or (ROOT / "runtime" / name).exists())
+    ]
+    assert missing == []
