@@ -1,0 +1,70 @@
+"""ImageSummary: pictures as PNG files in a Summary message.
+
+TF: tensorflow/core/kernels/summary_image_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.string_tensor import as_strings, show_shape, string_tensor
+from runtime.framework.tensor_text import readable
+from runtime.kernels.image_encode import encode_png
+
+_CHANNELS = (1, 3, 4)
+_NEARLY_ZERO = 1e-6  # an image whose values are all smaller is black (grey with negative ones)
+
+
+def image_summary(tag: Any, tensor: Any, *, max_images: int, bad_color: np.ndarray) -> np.ndarray:
+    """The first pictures of [batch, height, width, channels], scaled to 0 … 255 if not uint8."""
+    name, images = as_strings(tag), np.asarray(tensor)
+    if name.ndim:
+        raise InvalidArgumentError(f"Tags must be a scalar, got shape {show_shape(name.shape)}")
+    if images.ndim != 4 or images.shape[3] not in _CHANNELS:
+        raise InvalidArgumentError(
+            f"Tensor must be 4-D with last dim 1, 3, or 4, not {show_shape(images.shape)}"
+        )
+    _, height, width, channels = images.shape
+    if bad_color.dtype != np.uint8 or bad_color.size < channels:
+        raise InvalidArgumentError(
+            f"expected depth <= bad_color.size, got depth = {channels}, "
+            f"bad_color.size = {bad_color.size}"
+        )
+    summary = pb.Summary()
+    for index, image in enumerate(images[:max_images]):
+        pixels = image if image.dtype == np.uint8 else _scaled(image, bad_color[:channels])
+        suffix = "/image" if max_images == 1 else f"/image/{index}"
+        picture = pb.Summary.Image(
+            height=height,
+            width=width,
+            colorspace=channels,
+            encoded_image_string=encode_png(pixels, compression=-1).item(),
+        )
+        summary.value.add(tag=readable(name.item()) + suffix, image=picture)
+    return string_tensor([summary.SerializeToString(deterministic=True)], ())
+
+
+def _scaled(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
+    """Values from 0 on become 0 … 255; with negative ones, 0 becomes 128 and the rest spreads.
+
+    A pixel with a value that is not finite gets `bad_color`.
+    """
+    values = image.astype(np.float32)
+    is_good = np.isfinite(values).all(axis=-1)
+    good = values[is_good]
+    lowest, highest = float(good.min(initial=0.0)), float(good.max(initial=0.0))
+    top, offset = (max(-lowest, highest), 128.0) if lowest < 0 else (highest, 0.0)
+    span = 255.0 - offset
+    scale = 0.0 if top < _NEARLY_ZERO else span / top
+    pixels = np.empty(values.shape, np.uint8)
+    pixels[...] = bad_color
+    pixels[is_good] = (good * np.float32(scale) + np.float32(offset)).astype(np.uint8)
+    return pixels
+
+
+KERNELS = (KernelDef("ImageSummary", image_summary),)

@@ -1,0 +1,17 @@
+"""ImageSummary: PNG files differ in their compression, so tests/unit looks at the pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.case import case
+
+PICTURES = np.arange(24, dtype=np.uint8).reshape(2, 2, 2, 3)
+
+CASES = (
+    case("ImageSummary", "i", PICTURES, shape_only=True),
+    case("ImageSummary", "i", PICTURES.astype(np.float32), max_images=1, shape_only=True),
+    case("ImageSummary", ["i"], PICTURES),
+    case("ImageSummary", "i", PICTURES[..., :2], message=True),
+    case("ImageSummary", "i", PICTURES[0], message=True),
+)
