@@ -83,6 +83,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "quantization",
     "quantize_and_dequantize",
     "quantized_math",
+    "quantized_pooling",
     "queues",
     "ragged",
     "ragged_to_tensor",

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from runtime.framework.dtypes import DataType
-from tests.conformance.case import Case, case
+from tests.conformance.case import Case, Graph, Step, case
 
 REAL = (
     np.float16, ml_dtypes.bfloat16, np.float32, np.float64,
@@ -22,6 +22,25 @@ STRINGS = np.array([b"a", b"b"], object)
 TWO, THREE = np.ones(2, np.float32), np.ones(3, np.float32)
 MATRIX = np.array([[1, 2], [3, 4]], np.float32)
 CHOICE = np.array([True, False])
+
+
+def choose_resource(condition: bool) -> Case:
+    """One of two variables, read after the choice."""
+    graph = Graph()
+    chosen = graph.placeholder(DataType.BOOL, "condition")
+    handles = []
+    targets = []
+    for index in range(2):
+        attrs = {"dtype": DataType.INT32, "shape": (), "shared_name": f"v{index}"}
+        handle = graph.add("VarHandleOp", **attrs)[0]
+        graph.add("AssignVariableOp", handle, np.int32(index + 5), name=f"assign{index}")
+        targets.append(f"assign{index}")
+        handles.append(handle)
+    picked = graph.add("SelectV2", chosen, *handles, name="picked")[0]
+    value = graph.add("ReadVariableOp", picked, name="result", dtype=DataType.INT32)[0]
+    feeds = {"condition:0": np.array(condition)}
+    steps = (Step({}, (), targets), Step(feeds, (value[0],)))
+    return Case(f"SelectV2_resource_{condition}", graph.graph_def, steps)
 
 
 def selects() -> list[Case]:
@@ -83,4 +102,5 @@ CASES: tuple[Case, ...] = (
         "ApproximateEqual", np.array([1], np.int32), np.array([1], np.int32), name="Approximate_int"
     ),
     *selects(),
+    *(choose_resource(condition) for condition in (True, False)),
 )

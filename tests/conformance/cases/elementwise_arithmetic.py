@@ -141,6 +141,7 @@ CASES: tuple[Case, ...] = (
         for count in (1, 2, 3)
     ),
     case("AddN", [np.float32(1), np.float32(2), np.float32(4)], name="AddN_scalars"),
+    case("AccumulateNV2", [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], shape=(2,)),
     case("AddN", [np.ones(2, np.float32), np.ones(3, np.float32)], name="AddN_shapes"),
     case("ClipByValue", np.array([[1, 5, -3]], np.float32), np.float32(0), np.float32(2)),
     case("ClipByValue", np.array([1, NAN, INF], np.float32), np.float32(0), np.float32(2)),

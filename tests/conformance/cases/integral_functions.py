@@ -1,0 +1,16 @@
+"""The exponential integral and Spence's function, on both sides of where their series change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.case import Case, case
+
+POINTS = np.array([-3, -0.5, 0, 1e-6, 0.3, 0.5, 0.7, 1, 1.4, 1.5, 1.6, 3, 10, 39, 41, 60, np.nan])
+
+CASES: tuple[Case, ...] = tuple(
+    case(op, POINTS[start:stop].astype(t), name=f"{op}_{np.dtype(t)}_{start}", tolerance=tolerance)
+    for op in ("Expint", "Spence")
+    for t, tolerance in ((np.float32, 1e-5), (np.float64, 1e-11))
+    for start, stop in ((0, 8), (8, 12), (12, 17))
+)
