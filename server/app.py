@@ -98,7 +98,9 @@ def create_app(services: Services) -> ASGIApp:
         # Routes are tried in this order: those of the hot paths come first.
         routes=[*step_routes(SessionSteps(services.sessions, settings))],
     )
-    app.include_router(session_router(SessionResource(services.sessions)))
+    app.include_router(
+        session_router(SessionResource(services.sessions, settings.rest.max_body_bytes))
+    )
     app.include_router(
         operations_router(
             services.lifecycle,

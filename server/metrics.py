@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import Metric
@@ -32,6 +37,9 @@ _POOL_FIGURES: tuple[tuple[str, str, bool, str], ...] = (
     ("runstep_thread_pool_wait_seconds", "Time that tasks waited", True, "wait_seconds_total"),
     ("runstep_thread_pool_run_seconds", "Time that tasks ran", True, "run_seconds_total"),
 )
+
+# Otherwise each series has a second one that says when it began.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 NamedPools = Callable[[], Iterable[tuple[str, ThreadPool]]]
 

@@ -11,9 +11,16 @@ from starlette.responses import Response
 from runtime.api import InvalidArgumentError
 from server.codec.json_body import to_json
 from server.codec.json_tensor_writer import Encoding
+from server.rest.request_body import read_body
 
 PROTOBUF = "application/x-protobuf"
 _ENCODINGS = get_args(Encoding)
+
+
+async def request_body(request: Request, max_bytes: int) -> bytes:
+    """All of the body, inflated when it is gzipped; raises as `read_body`."""
+    encoding = request.headers.get("content-encoding", "")
+    return await read_body(request.receive, encoding.encode(), max_bytes)
 
 
 def is_protobuf(request: Request) -> bool:

@@ -32,6 +32,7 @@ from server.rest.bodies import (
     is_protobuf,
     json_response,
     proto_response,
+    request_body,
 )
 from server.rest.disconnect import DisconnectWatch
 from server.rest.session_bodies import (
@@ -73,12 +74,13 @@ class SessionSteps:
         self._service = service
         self._non_finite = settings.rest.non_finite
         self._max_tensor_bytes = settings.sessions.max_tensor_bytes
+        self._max_body_bytes = settings.rest.max_body_bytes
 
     async def run_session(self, request: Request) -> Response:
         """Run one step."""
         opened = self._service.get(request.path_params["session_id"])
         encoding = asked_encoding(request)
-        body = await request.body()
+        body = await self._body(request)
         if is_protobuf(request):
             return await self._run_protobuf(request, opened, body)
         run = await _off_loop(len(body), lambda: self._read_run(request, opened, body))
@@ -144,11 +146,14 @@ class SessionSteps:
         )
         return _Run(step, fetch_types(fetches, opened.tensor_info))
 
+    async def _body(self, request: Request) -> bytes:
+        return await request_body(request, self._max_body_bytes)
+
     # --- partial runs -------------------------------------------------------------------------
 
     async def partial_run_setup(self, request: Request) -> Response:
         """Begin a step that is fed and fetched in parts."""
-        asked = read_body(await request.body(), PartialRunSetupBody)
+        asked = read_body(await self._body(request), PartialRunSetupBody)
         handle = await self._service.partial_run_setup(
             request.path_params["session_id"], asked.feeds, asked.fetches, asked.targets
         )
@@ -158,7 +163,7 @@ class SessionSteps:
         """Feed and fetch a part of a step."""
         opened = self._service.get(request.path_params["session_id"])
         encoding = asked_encoding(request)
-        value = read_run_body(await request.body(), PARTIAL_RUN_KEYS)
+        value = read_run_body(await self._body(request), PARTIAL_RUN_KEYS)
         handle = value.get("partial_run_handle")
         if not isinstance(handle, str):
             raise InvalidArgumentError(
@@ -179,7 +184,7 @@ class SessionSteps:
 
     async def make_callable(self, request: Request) -> Response:
         """Prepare a step with fixed feeds, fetches and targets."""
-        asked = read_body(await request.body(), MakeCallableBody)
+        asked = read_body(await self._body(request), MakeCallableBody)
         options = read_json_proto(asked.options, "options", pb.CallableOptions)
         handle = await self._service.make_callable(request.path_params["session_id"], options)
         return json_response({"handle": handle})
@@ -188,7 +193,7 @@ class SessionSteps:
         """Run a prepared step: feeds and outputs are lists, in the order of its options."""
         opened = self._service.get(request.path_params["session_id"])
         encoding = asked_encoding(request)
-        value = parse_object(await request.body(), RUN_CALLABLE_KEYS)
+        value = parse_object(await self._body(request), RUN_CALLABLE_KEYS)
         handle, feeds = value.get("handle"), value.get("feeds", [])
         if type(handle) is not int or not isinstance(feeds, list):
             raise InvalidArgumentError(
@@ -221,7 +226,7 @@ class SessionSteps:
 
     async def release_callable(self, request: Request) -> Response:
         """Forget a prepared step."""
-        asked = read_body(await request.body(), ReleaseCallableBody)
+        asked = read_body(await self._body(request), ReleaseCallableBody)
         await self._service.release_callable(request.path_params["session_id"], asked.handle)
         return json_response({})
 

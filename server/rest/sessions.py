@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 import protos as pb
 from server.codec.json_tensor_reader import encode_base64
-from server.rest.bodies import is_protobuf, json_response, proto_response
+from server.rest.bodies import is_protobuf, json_response, proto_response, request_body
 from server.rest.session_bodies import (
     CancelBody,
     CreateBody,
@@ -84,12 +84,16 @@ def session_router(resource: SessionResource) -> APIRouter:
 class SessionResource:
     """One method a call."""
 
-    def __init__(self, service: SessionService) -> None:
+    def __init__(self, service: SessionService, max_body_bytes: int) -> None:
         self._service = service
+        self._max_body_bytes = max_body_bytes
+
+    async def _body(self, request: Request) -> bytes:
+        return await request_body(request, self._max_body_bytes)
 
     async def create_session(self, request: Request) -> Response:
         """Open a session on a model, on a graph, or empty."""
-        body = await request.body()
+        body = await self._body(request)
         as_protobuf = is_protobuf(request)
         if as_protobuf:
             message = read_proto(body, pb.CreateSessionRequest)
@@ -107,7 +111,7 @@ class SessionResource:
 
     async def extend_session(self, request: Request, session_id: str) -> Response:
         """Add nodes to the session's graph."""
-        body = await request.body()
+        body = await self._body(request)
         if is_protobuf(request):
             message = read_proto(body, pb.ExtendSessionRequest)
             version = await self._service.extend(
@@ -134,13 +138,13 @@ class SessionResource:
 
     async def keep_session_alive(self, request: Request, session_id: str) -> Response:
         """Renew the lease."""
-        asked = read_body(await request.body(), KeepAliveBody)
+        asked = read_body(await self._body(request), KeepAliveBody)
         opened = self._service.keep_alive(session_id, asked.lease_seconds)
         return json_response({"expires_at": _expires_at(opened)})
 
     async def cancel_step(self, request: Request, session_id: str) -> Response:
         """Cancel the step of a request; the session lives on."""
-        asked = read_body(await request.body(), CancelBody)
+        asked = read_body(await self._body(request), CancelBody)
         self._service.cancel(session_id, asked.request_id)
         return json_response({})
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
+import json
 import re
 
 import numpy as np
@@ -426,6 +428,20 @@ def test_oversize_bodies_are_413_and_the_server_goes_on():
         assert (await server.post("/v1/sessions", {})).status_code == 201
 
     with_server(scenario, rest={"max_body_bytes": 1000})
+
+
+def test_bodies_may_be_gzipped_but_not_bombs():
+    async def scenario(server: RestServer) -> None:
+        session = await server.create()
+        headers = {"Content-Encoding": "gzip"}
+        body = gzip.compress(json.dumps(RUN_Y).encode())
+        answer = await server.client.post(f"{session}:run", content=body, headers=headers)
+        assert answer.json()["outputs"]["y:0"]["data"] == [2.5, 3.0, 4.5]
+        bomb = gzip.compress(b" " * 2001)
+        answer = await server.client.post("/v1/sessions", content=bomb, headers=headers)
+        check_error(answer, 413, "INVALID_ARGUMENT", "inflates to more than 2000 bytes")
+
+    with_server(scenario, rest={"max_body_bytes": 2000})
 
 
 def test_files_are_closed_to_graphs_from_the_wire(tmp_path):
