@@ -1,6 +1,7 @@
 """Binary kernels made from numpy ufuncs, with TensorFlow's words when shapes do not broadcast.
 
-A kernel made here adds only a `try` to the bare ufunc: these are the most frequent ops of all.
+A kernel made here adds only a size check and a `try` to the bare ufunc: these are the most
+frequent ops of all.
 
 TF: tensorflow/core/kernels/cwise_ops_common.cc (BinaryOpShared)
 """
@@ -13,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+
+SMALL_ENOUGH = 1 << 24  # elements; a product of sizes below this needs no look at the limit
 
 
 def shape_text(shape: Iterable[int]) -> str:
@@ -35,10 +39,21 @@ def check_broadcast(x: Any, y: Any) -> None:
         raise incompatible_shapes(x, y) from None
 
 
+def check_broadcast_allocation(*inputs: Any) -> None:
+    """Raise ResourceExhaustedError when the inputs broadcast to more than a tensor may hold."""
+    try:
+        shape = np.broadcast_shapes(*(np.shape(each) for each in inputs))
+    except ValueError:
+        return  # the operation itself tells in its own words
+    check_allocation(shape, inputs[-1].dtype)
+
+
 def binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A kernel of two broadcast inputs from a ufunc, or a composition of ufuncs."""
 
     def kernel(x: Any, y: Any) -> Any:
+        if x.size * y.size > SMALL_ENOUGH:
+            check_broadcast_allocation(x, y)
         try:
             return function(x, y)
         except ValueError:

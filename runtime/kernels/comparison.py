@@ -12,7 +12,13 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.broadcasting import binary, incompatible_shapes, shape_text
+from runtime.kernels.broadcasting import (
+    SMALL_ENOUGH,
+    binary,
+    check_broadcast_allocation,
+    incompatible_shapes,
+    shape_text,
+)
 from runtime.kernels.register_types import POD_TYPES, SINGLE_AND_DOUBLE
 
 EQUALITY_TYPES = (*POD_TYPES, DataType.STRING, *QUANTIZED)
@@ -22,6 +28,8 @@ OBJECT_TYPES = (DataType.RESOURCE, DataType.VARIANT)
 
 def equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
     """x == y; one False for shapes that do not broadcast, if that is no error."""
+    if x.size * y.size > SMALL_ENOUGH:
+        check_broadcast_allocation(x, y)
     try:
         return np.equal(x, y)
     except ValueError:
@@ -32,6 +40,8 @@ def equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
 
 def not_equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
     """x != y; one True for shapes that do not broadcast, if that is no error."""
+    if x.size * y.size > SMALL_ENOUGH:
+        check_broadcast_allocation(x, y)
     try:
         return np.not_equal(x, y)
     except ValueError:
@@ -52,6 +62,8 @@ def approximate_equal(x: Any, y: Any, *, tolerance: float) -> Any:
 
 def select_v2(condition: Any, t: Any, e: Any) -> Any:
     """t where the condition holds, e elsewhere; all three broadcast."""
+    if condition.size * t.size * e.size > SMALL_ENOUGH:
+        check_broadcast_allocation(condition, t, e)
     try:
         return np.where(condition, t, e)
     except ValueError:

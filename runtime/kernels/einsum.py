@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.kernels.broadcasting import SMALL_ENOUGH, shape_text
 from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
 
 Label = str | int  # a letter of the equation, or −n for the nth last broadcasting dimension
@@ -178,6 +179,9 @@ def _product(plan: Plan, left: Any, right: Any) -> tuple[Any, tuple[Label, ...]]
     rows_shape, inner = left.shape[depth : depth + rows], left.shape[depth + rows :]
     columns_shape = right.shape[depth + len(inner) :]
     contracted = math.prod(inner)
+    if left.size * right.size > SMALL_ENOUGH:
+        batch = np.broadcast_shapes(left.shape[:depth], right.shape[:depth])
+        check_allocation((*batch, *rows_shape, *columns_shape), left.dtype)
     product = np.matmul(
         left.reshape(*left.shape[:depth], math.prod(rows_shape), contracted),
         right.reshape(*right.shape[:depth], contracted, math.prod(columns_shape)),
@@ -189,7 +193,9 @@ def _product(plan: Plan, left: Any, right: Any) -> tuple[Any, tuple[Label, ...]]
 def _spread(value: Any, labels: tuple[Label, ...], output: tuple[Label, ...]) -> Any:
     """Put values on the diagonal of labels that the output repeats."""
     size = dict(zip(labels, value.shape, strict=True))
-    result = np.zeros([size[label] for label in output], value.dtype)
+    shape = [size[label] for label in output]
+    check_allocation(shape, value.dtype)
+    result = np.zeros(shape, value.dtype)
     number = {label: index for index, label in enumerate(labels)}
     # The diagonal is a writable view, so this fills exactly it.
     diagonal = np.einsum(result, [number[each] for each in output], list(range(len(labels))))

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.kernels.broadcasting import SMALL_ENOUGH, shape_text
 from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
 
 
@@ -27,6 +28,8 @@ def mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
     right = b.T if transpose_b else b
     if left.shape[1] != right.shape[0]:
         raise _size_error(a, b)
+    if left.shape[0] * right.shape[1] > SMALL_ENOUGH:
+        check_allocation((left.shape[0], right.shape[1]), left.dtype)
     return np.dot(left, right)
 
 
@@ -53,10 +56,21 @@ def batch_mat_mul_v2(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
     for index, each in enumerate((x, y)):
         if each.ndim < 2:
             raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
+    if x.size * y.size > SMALL_ENOUGH:
+        _check_product_allocation(x, y, adj_x, adj_y)
     try:
         return np.matmul(_adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y)
     except ValueError:
         raise _batch_error(x, y) from None
+
+
+def _check_product_allocation(x: Any, y: Any, adj_x: bool, adj_y: bool) -> None:
+    try:
+        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError:
+        return  # the product itself tells in its own words
+    rows, columns = x.shape[-1 if adj_x else -2], y.shape[-2 if adj_y else -1]
+    check_allocation((*batch, rows, columns), x.dtype)
 
 
 def _batch_error(x: Any, y: Any) -> InvalidArgumentError:

@@ -61,7 +61,7 @@ def _checked_axes(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 
 def _axes_of(input: Any, reduction_indices: Any) -> tuple[int, ...]:
-    return _checked_axes(tuple(np.ravel(reduction_indices).tolist()), input.ndim)
+    return _checked_axes(tuple(reduction_indices.ravel().tolist()), input.ndim)
 
 
 def _reduction(reduce: Reduce) -> Reduce:
