@@ -18,7 +18,6 @@ from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.reductions import is_floating
 from runtime.kernels.register_types import NUMBER_TYPES, REAL_NUMBER_TYPES
 
-
 finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo  # numpy's does not know bfloat16
 
 
