@@ -52,6 +52,9 @@ class InferenceService:
     ) -> concurrent.futures.Future[list[Any]]:
         """Start the step that gives the outputs of `aliases`; keep `version` acquired meanwhile.
 
+        Who waits for it sees to the deadline, by cancelling (`wait_for_step`): most steps are over
+        before a timer would have been set.
+
         Raises InvalidArgumentError for missing or superfluous inputs and unknown priorities,
         ResourceExhaustedError when the pool's queue is full.
         """
@@ -64,7 +67,6 @@ class InferenceService:
                 {feed_names[alias]: array for alias, array in tensors.items()},
                 [outputs[alias].name for alias in aliases],
                 cancellation=context.cancellation,
-                deadline=context.deadline,
                 pool=pool,
                 allow_inline=not pool.low_priority,
             )
