@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import pathlib
 import struct
 import zlib
 from collections.abc import Iterator
@@ -36,14 +35,13 @@ def open_records(path: str, compression_type: str = "") -> IO[bytes]:
 
     An OpError when it cannot be opened.
     """
+    opener = gzip.open if compression_type == "GZIP" else open
     try:
-        file = pathlib.Path(path).open("rb")  # noqa: SIM115 - whoever reads it closes it
+        file: IO[bytes] = opener(path, "rb")  # type: ignore[assignment] # both read bytes
     except OSError as error:
         raise file_error(error, path) from None
     except ValueError as error:  # a path with a zero byte
         raise InvalidArgumentError(f"{path!r}; {error}") from None
-    if compression_type == "GZIP":
-        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value] # it reads bytes
     if compression_type == "ZLIB":
         with file:
             return _inflated(file.read(tensor_limit()))
