@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +39,12 @@ _INTEGER_RANGE: dict[DataType, tuple[int, int]] = {
     DataType.UINT32: _UINT32,
     DataType.UINT64: _UINT64,
 }
+_FAST_TYPES: dict[DataType, frozenset[type]] = {
+    DataType.FLOAT: frozenset((float, int)),
+    DataType.DOUBLE: frozenset((float, int)),
+    DataType.BOOL: frozenset((bool,)),
+    **dict.fromkeys(_INTEGER_RANGE, frozenset((int,))),
+}
 _SMALL = (DataType.INT16, DataType.INT8, DataType.UINT8)
 _FLOATS = (DataType.FLOAT, DataType.DOUBLE)
 _TYPE_NAMES: dict[type, str] = {
@@ -49,41 +56,36 @@ _TYPE_NAMES: dict[type, str] = {
 class TensorReader:
     """How the values of one body become arrays.
 
-    `holds_bools` says that the body has `true` or `false` somewhere: numpy would count them as
-    numbers, so numbers are then looked at one by one. `exact_range` refuses what does not fit
-    int8, uint8 and int16; without it they wrap, as in TensorFlow Serving.
+    `exact_range` refuses what does not fit int8, uint8 and int16; without it they wrap, as in
+    TensorFlow Serving.
     """
 
-    def __init__(self, *, holds_bools: bool, exact_range: bool) -> None:
-        self._holds_bools = holds_bools
+    def __init__(self, *, exact_range: bool) -> None:
         self._exact_range = exact_range
 
     def fast_array(self, value: Any, data_type: DataType) -> np.ndarray | None:
-        """The array, or None when the slow path has to decide."""
+        """The array of a regular value, or None when the slow path has to decide.
+
+        The types of all elements are looked at before numpy is: it would take true for 1, "1.5"
+        for a number, and as much memory as the longest string times their number.
+        """
+        element_types = _FAST_TYPES.get(data_type)
+        regular = None if element_types is None else _regular(value)
+        if element_types is None or regular is None:
+            return None
+        flat, shape = regular
+        if not element_types.issuperset(map(type, flat)):
+            return None
         if data_type in _FLOATS:
-            kinds = "fiu"
+            array = _as_float(np.array(flat, np.float64), data_type)
         elif data_type in _INTEGER_RANGE:
-            kinds = "iu"
-        elif data_type is DataType.BOOL:
-            kinds = "b"
+            low, high = self._range(data_type)
+            if min(flat) < low or max(flat) > high:
+                return None
+            array = _flat_array(flat, data_type)
         else:
-            return None
-        try:
-            array = np.array(value)
-        except (ValueError, OverflowError, RecursionError):  # ragged, too deep
-            return None
-        if array.dtype.kind not in kinds or array.size == 0:
-            return None
-        if kinds == "b":
-            return array
-        if self._holds_bools:
-            return None
-        if kinds == "fiu":
-            return _as_float(array, data_type)
-        low, high = self._range(data_type)
-        if array.min() < low or array.max() > high:
-            return None
-        return array.astype(data_type.numpy)
+            array = np.array(flat, np.bool_)
+        return array.reshape(shape)
 
     def slow_array(self, value: Any, data_type: DataType) -> np.ndarray:
         """The array, element by element.
@@ -141,6 +143,24 @@ class TensorReader:
             raise _type_error(value, data_type)
 
         return convert
+
+
+def _regular(value: Any) -> tuple[list[Any], tuple[int, ...]] | None:
+    """The elements in order and the shape; None when lists differ in length, or one is empty."""
+    flat = [value]
+    shape: list[int] = []
+    while type(flat[0]) is list:
+        size = len(flat[0])
+        if not size or len(shape) == MAX_RANK:
+            return None
+        if len(flat) == 1:
+            flat = flat[0]
+        elif set(map(type, flat)) == {list} and set(map(len, flat)) == {size}:
+            flat = list(itertools.chain.from_iterable(flat))
+        else:
+            return None
+        shape.append(size)
+    return flat, tuple(shape)
 
 
 def is_base64(value: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 INDENT = "    "
 DEBUG_STRING_CHARACTERS = 256  # a value in an error text is cut at the first token behind this
+_DEBUG_STRING_LIMIT = 512  # and at the latest here: one string may be as long as the body
 
 _ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
     ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r",
@@ -114,8 +115,9 @@ def debug_string(value: Any) -> str:
             method(writer, argument)
             if not argument:  # NaN and infinities have no JSON text: RapidJSON stops there
                 break
+    text = writer.text()[:_DEBUG_STRING_LIMIT]
     # Bytes that are not UTF-8 came in as lone surrogates; an error text must be encodable.
-    return writer.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _tokens(value: Any) -> Iterator[tuple[Any, str | None]]:

@@ -35,11 +35,10 @@ class PredictFormat(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed body of `size` bytes. `holds_bools`: `true` or `false` stand somewhere in it."""
+    """A parsed body of `size` bytes."""
 
     members: dict[str, Any]
     size: int
-    holds_bools: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def parse_document(body: bytes) -> Document:
         members = parse_tolerant(body)
     if not isinstance(members, dict):
         raise _format_error(members, "Is not object")
-    return Document(members, len(body), b"true" in body or b"false" in body)
+    return Document(members, len(body))
 
 
 def signature_name(document: Document) -> str:
@@ -104,7 +103,7 @@ def predict_inputs(
         name = "DEFAULT" if signature == DEFAULT_SIGNATURE else signature
         raise InvalidArgumentError(f"Failed to get input map for signature: {name}")
     members = document.members
-    reader = TensorReader(holds_bools=document.holds_bools, exact_range=not strict)
+    reader = TensorReader(exact_range=not strict)
     if "instances" in members:
         instances = _checked_instances(members)
         tensors = _fast_rows(instances, input_types, reader)

@@ -377,12 +377,34 @@ NESTED = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_le
                                 DataType.UINT64, DataType.INT8, DataType.BOOL]))  # fmt: skip
 def test_the_fast_path_agrees_with_the_slow_one(value: Any, data_type: DataType) -> None:
     parsed = parse_document(json.dumps({"v": value}).encode())
-    reader = TensorReader(holds_bools=parsed.holds_bools, exact_range=True)
+    reader = TensorReader(exact_range=True)
     fast = reader.fast_array(parsed.members["v"], data_type)
     if fast is not None:
         slow = reader.slow_array(parsed.members["v"], data_type)
         assert fast.dtype == slow.dtype
         np.testing.assert_array_equal(fast, slow)
+
+
+def test_a_long_string_among_numbers_takes_no_memory() -> None:
+    body = json.dumps({"inputs": [1.0] * 100_000 + ["x" * 1_000_000]})
+    with pytest.raises(InvalidArgumentError, match="is not of expected type: float") as raised:
+        read(body, F32)
+    assert len(raised.value.message) < 1000
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type"),
+    [
+        ([[1.5, 2], [3, 4]], DataType.FLOAT),
+        (7, DataType.INT64),
+        ([[[-1], [2**31 - 1]]], DataType.INT32),
+        ([2**64 - 1], DataType.UINT64),
+        ([True, False], DataType.BOOL),
+    ],
+)
+def test_regular_values_take_the_fast_path(value: Any, data_type: DataType) -> None:
+    fast = TensorReader(exact_range=True).fast_array(value, data_type)
+    np.testing.assert_array_equal(fast, np.array(value, data_type.numpy), strict=True)
 
 
 @given(NESTED, st.sampled_from(list(DataType)[1:20]))
