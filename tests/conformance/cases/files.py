@@ -13,7 +13,7 @@ CASES = (
     case("ReadFile", FILES + "empty.txt"),
     case("ReadFile", FILES + "missing.txt", message=True),
     case("ReadFile", [FILES + "empty.txt"]),
-    case("MatchingFiles", FILES + "*.txt"),
+    case("MatchingFiles", FILES + "[ew]*.txt"),
     case("MatchingFiles", FILES + "with_*"),
     case("MatchingFiles", FILES + "vocabulary.txt"),
     case("MatchingFiles", FILES + "nothing*"),
