@@ -105,7 +105,8 @@ class RequestMiddleware:
         endpoint: Any = scope.get("endpoint")
         api = getattr(endpoint, "__name__", "none")
         self._metrics.request_answered(api, status, seconds)
-        failed = status >= _SERVER_ERROR or not status
+        # 503 and 504 are answers that clients expect; a 500, or none at all, is for the operator.
+        failed = status in (_SERVER_ERROR, 0)
         if self._access_log or failed:
             _log.log(
                 logging.WARNING if failed else logging.INFO,

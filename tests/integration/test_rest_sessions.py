@@ -430,6 +430,30 @@ def test_oversize_bodies_are_413_and_the_server_goes_on():
     with_server(scenario, rest={"max_body_bytes": 1000})
 
 
+@pytest.mark.parametrize("encoding", ["json", "b64"])
+def test_large_tensors_go_through(encoding):
+    x = np.arange(200_000, dtype=np.float32)
+    data = {"data": x.tolist()}
+    if encoding == "b64":
+        data = {"b64": base64.b64encode(x.tobytes()).decode()}
+
+    async def scenario(server: RestServer) -> None:
+        session = await server.create()
+        feed = {"dtype": "float32", "shape": [2, 100_000]} | data
+        answer = await server.post(
+            f"{session}:run?encoding={encoding}", {"feeds": {"x": feed}, "fetches": ["y"]}
+        )
+        written = answer.json()["outputs"]["y"]
+        assert written["shape"] == [2, 100_000]
+        if encoding == "b64":
+            y = np.frombuffer(base64.b64decode(written["b64"]), np.float32)
+        else:
+            y = np.array(written["data"], np.float32).ravel()
+        np.testing.assert_array_equal(y, x / 2 + 2)
+
+    with_server(scenario)
+
+
 def test_bodies_may_be_gzipped_but_not_bombs():
     async def scenario(server: RestServer) -> None:
         session = await server.create()

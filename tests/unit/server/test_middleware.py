@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from runtime.foundation.errors import NotFoundError
+from runtime.foundation.errors import NotFoundError, UnavailableError
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
@@ -111,6 +111,11 @@ def test_unexpected_errors_are_500_and_logged(caplog):
     status, _, body, _ = call(App(ZeroDivisionError("oops")))
     assert status == 500 and b"oops" not in body
     assert "oops" in caplog.text and "POST /v1/x" in caplog.text
+
+
+def test_unavailability_is_no_news_for_the_log(caplog):
+    assert call(App(UnavailableError("loading")))[0] == 503
+    assert caplog.records == []
 
 
 def test_while_draining_work_is_refused_but_may_be_ended():

@@ -6,7 +6,7 @@ from server.sessions.requests import CreateRequest, ModelSource, check_names
 
 
 def test_at_most_one_source():
-    with pytest.raises(InvalidArgumentError, match="at most one of .*; got model, graph_def"):
+    with pytest.raises(InvalidArgumentError, match=r"at most one of .*; got model, graph_def"):
         CreateRequest(model=ModelSource("m"), graph_def=pb.GraphDef())
 
 
