@@ -25,11 +25,11 @@ _HALF = np.uint64(32)  # bits
 _MASK_128 = (1 << 128) - 1
 
 
-def philox_blocks(key: int, counter: int, count: int) -> np.ndarray:
-    """Blocks counter, counter + 1, …: uint32 `[count, 4]`."""
+def philox_blocks(key: int, counter: int, offsets: np.ndarray) -> np.ndarray:
+    """The blocks counter + offsets, offsets being uint64 `[n]`: uint32 `[n, 4]`."""
     low, high = counter & ((1 << 64) - 1), counter >> 64
-    lows = np.arange(count, dtype=np.uint64) + np.uint64(low)
-    highs = np.full(count, high, np.uint64)
+    lows = offsets + np.uint64(low)
+    highs = np.full(len(offsets), high, np.uint64)
     highs += lows < np.uint64(low)  # a carry where the low half wrapped
     return philox_of_counters(key, lows, highs)
 
@@ -71,7 +71,11 @@ class Philox:
 
     def blocks(self, count: int) -> np.ndarray:
         """The next blocks: uint32 `[count, 4]`."""
-        return philox_blocks(self.key, self.counter, count)
+        return self.blocks_at(np.arange(count, dtype=np.uint64))
+
+    def blocks_at(self, offsets: np.ndarray) -> np.ndarray:
+        """The blocks at offsets (uint64 `[n]`) from here: uint32 `[n, 4]`."""
+        return philox_blocks(self.key, self.counter, offsets)
 
     def words(self, count: int) -> np.ndarray:
         """The next 32-bit words: uint32 `[count]`."""

@@ -93,6 +93,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "random_stateless",
     "readers",
     "record_decoding",
+    "recurrent_cell_gradients",
     "recurrent_cells",
     "reductions",
     "ref_variables",

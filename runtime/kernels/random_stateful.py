@@ -1,0 +1,231 @@
+"""Random ops that go on from run to run: seeded by attributes, or by a variable.
+
+With seeds given, the sequence is TensorFlow's. The state is the node's (`kernel_state`), or for
+the Stateful… ops a variable `[counter, counter, key]` of int64.
+
+TF: tensorflow/core/kernels/random_op.cc, multinomial_op.cc, random_shuffle_op.cc,
+stateful_random_ops.cc
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.philox import GuardedPhilox, Philox
+from runtime.framework.shapes import shape_text
+from runtime.kernels import random_distributions as distributions
+from runtime.kernels.boxing import box, unbox
+from runtime.kernels.random_distributions import BLOCKS_PER_OUTPUT, Distribution
+from runtime.kernels.resource_variables import look_up_variable
+
+_MASK = (1 << 64) - 1
+_PHILOX = 1  # TF: Algorithm::RNG_ALG_PHILOX
+
+
+def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
+    """The shape that a tensor asks for, if it may be allocated."""
+    if np.ndim(shape) > 1:
+        raise InvalidArgumentError(
+            f"shape must be a vector of {{int32,int64}}, got shape {shape_text(shape.shape)}"
+        )
+    sizes = tuple(np.ravel(shape).tolist())
+    for size in sizes:
+        if size < 0:
+            raise InvalidArgumentError(f"Dimension {size} must be >= 0")
+    check_allocation(sizes, dtype)
+    return sizes
+
+
+def reserve(context: OpKernelContext, blocks: int) -> Philox:
+    """The next part of the node's own stream."""
+    source: GuardedPhilox = context.kernel_state(
+        lambda: GuardedPhilox(context.attr("seed"), context.attr("seed2"))
+    )
+    return source.reserve(blocks)
+
+
+def _seeded(fill: Distribution) -> Kernel:
+    def kernel(context: OpKernelContext, shape: Any, *, dtype: DataType) -> np.ndarray:
+        sizes = output_shape(shape, dtype.numpy)
+        count = math.prod(sizes)
+        stream = reserve(context, count * BLOCKS_PER_OUTPUT)
+        return fill(stream, count, dtype.numpy).reshape(sizes)
+
+    return kernel
+
+
+def check_range(minval: Any, maxval: Any) -> None:
+    """Raise unless there is an integer in [minval, maxval)."""
+    for name, value in (("minval", minval), ("maxval", maxval)):
+        if np.ndim(value):
+            raise InvalidArgumentError(
+                f"{name} must be 0-D, got shape {shape_text(np.shape(value))}"
+            )
+    if minval >= maxval:
+        raise InvalidArgumentError(f"Need minval < maxval, got {minval} >= {maxval}")
+
+
+def random_uniform_int(
+    context: OpKernelContext, shape: Any, minval: Any, maxval: Any
+) -> np.ndarray:
+    """RandomUniformInt: integers in [minval, maxval)."""
+    dtype = np.asarray(minval).dtype
+    sizes = output_shape(shape, dtype)
+    count = math.prod(sizes)
+    if not count:
+        return np.empty(sizes, dtype)
+    check_range(minval, maxval)
+    stream = reserve(context, count * BLOCKS_PER_OUTPUT)
+    return distributions.uniform_int(stream, count, dtype, minval, maxval).reshape(sizes)
+
+
+def random_shuffle(context: OpKernelContext, value: Any) -> Any:
+    """RandomShuffle: the rows in another order."""
+    array = box(value)
+    if array.ndim == 0 or len(array) <= 1:
+        return value
+    stream = reserve(context, (len(array) - 1 + 3) // 4)
+    return unbox(array[distributions.shuffled_order(stream, len(array))])
+
+
+def check_logits(logits: Any, num_samples: Any) -> int:
+    """The number of samples, if classes can be drawn."""
+    if np.ndim(logits) != 2:
+        raise InvalidArgumentError(
+            f"logits should be a matrix, got shape {shape_text(np.shape(logits))}"
+        )
+    if np.ndim(num_samples):
+        raise InvalidArgumentError(
+            f"num_samples should be a scalar, got shape {shape_text(np.shape(num_samples))}"
+        )
+    count = int(num_samples)
+    if count < 0:
+        raise InvalidArgumentError(f"num_samples should be non-negative, got {count}")
+    if not logits.shape[1]:
+        raise InvalidArgumentError(f"num_classes should be positive, got {logits.shape[1]}")
+    check_allocation((logits.shape[0], count), np.int64)
+    return count
+
+
+def multinomial(
+    context: OpKernelContext, logits: Any, num_samples: Any, *, output_dtype: DataType
+) -> np.ndarray:
+    """Multinomial: classes drawn by log-probabilities, [batch, num_samples]."""
+    count = check_logits(logits, num_samples)
+    padded = (count + 3) // 4 * 4 * 2
+    stream = reserve(context, len(logits) * padded * BLOCKS_PER_OUTPUT)
+    return distributions.categorical(stream, logits, count).astype(output_dtype.numpy)
+
+
+def _numpy_generator(context: OpKernelContext) -> np.random.Generator:
+    """numpy's generator on the next part of the node's stream, for what rejection needs."""
+    stream = reserve(context, BLOCKS_PER_OUTPUT)
+    seed = stream.key << 128 | stream.counter
+    return np.random.Generator(np.random.Philox(seed))
+
+
+def random_gamma(context: OpKernelContext, shape: Any, alpha: Any) -> np.ndarray:
+    """RandomGamma: [shape…, alpha's shape…]; distributed alike, not TensorFlow's sequence."""
+    rates = np.asarray(alpha)
+    sizes = output_shape(shape, rates.dtype) + rates.shape
+    check_allocation(sizes, np.float64)
+    drawn = _numpy_generator(context).standard_gamma(rates.astype(np.float64), sizes)
+    return np.asarray(drawn).astype(rates.dtype)
+
+
+def random_poisson(
+    context: OpKernelContext, shape: Any, rate: Any, *, dtype: DataType
+) -> np.ndarray:
+    """RandomPoissonV2: [shape…, rate's shape…]; distributed alike, not TensorFlow's sequence."""
+    rates = np.asarray(rate, np.float64)
+    sizes = output_shape(shape, dtype.numpy) + rates.shape
+    check_allocation(sizes, np.float64)
+    is_valid = np.isfinite(rates) & (rates >= 0)
+    drawn = _numpy_generator(context).poisson(np.where(is_valid, rates, 0.0), sizes)
+    blank = np.nan if dtype.is_floating else 0
+    return np.where(is_valid, drawn, blank).astype(dtype.numpy)
+
+
+def _take_state(context: OpKernelContext, handle: Any, algorithm: Any, blocks: int) -> Philox:
+    """The position that a variable holds, which then moves on by `blocks`."""
+    if int(algorithm) != _PHILOX:
+        raise InvalidArgumentError(f"Unsupported algorithm id: {int(algorithm)}")
+    taken: list[Philox] = []
+
+    def change(array: np.ndarray) -> None:
+        if array.dtype != np.int64:
+            raise InvalidArgumentError("dtype of RNG state variable must be int64")
+        if array.ndim != 1 or len(array) < 3:
+            raise InvalidArgumentError(
+                f"For the Philox algorithm, the size of state must be at least 3; got {array.size}"
+            )
+        low, high, key = (int(each) & _MASK for each in array[:3])
+        start = Philox(key, high << 64 | low)
+        after = start.skipped(blocks).counter
+        array[:2] = np.array([after & _MASK, after >> 64], np.uint64).view(np.int64)
+        taken.append(start)
+
+    look_up_variable(context, handle).update(change)
+    return taken[0]
+
+
+def _stateful(fill: Distribution) -> Kernel:
+    def kernel(
+        context: OpKernelContext, handle: Any, algorithm: Any, shape: Any, *, dtype: DataType
+    ) -> np.ndarray:
+        sizes = output_shape(shape, dtype.numpy)
+        count = math.prod(sizes)
+        stream = _take_state(context, handle, algorithm, count * BLOCKS_PER_OUTPUT)
+        return fill(stream, count, dtype.numpy).reshape(sizes)
+
+    return kernel
+
+
+def stateful_uniform_int(
+    context: OpKernelContext, handle: Any, algorithm: Any, shape: Any, minval: Any, maxval: Any
+) -> np.ndarray:
+    """StatefulUniformInt: integers in [minval, maxval)."""
+    dtype = np.asarray(minval).dtype
+    sizes = output_shape(shape, dtype)
+    count = math.prod(sizes)
+    check_range(minval, maxval)
+    stream = _take_state(context, handle, algorithm, count * BLOCKS_PER_OUTPUT)
+    return distributions.uniform_int(stream, count, dtype, minval, maxval).reshape(sizes)
+
+
+def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: Any) -> np.ndarray:
+    """RngReadAndSkip: the state, [3], which moves on as if `delta` outputs had been drawn."""
+    start = _take_state(context, handle, alg, int(delta) * BLOCKS_PER_OUTPUT)
+    words = [start.counter & _MASK, start.counter >> 64, start.key]
+    return np.array(words, np.uint64).view(np.int64)
+
+
+def rng_skip(context: OpKernelContext, handle: Any, algorithm: Any, delta: Any) -> None:
+    """RngSkip: move the state on as if `delta` outputs had been drawn."""
+    _take_state(context, handle, algorithm, (int(delta) & _MASK) * BLOCKS_PER_OUTPUT)
+
+
+KERNELS = (
+    KernelDef("Multinomial", multinomial),
+    KernelDef("RandomGamma", random_gamma),
+    KernelDef("RandomPoissonV2", random_poisson),
+    KernelDef("RandomShuffle", random_shuffle),
+    KernelDef("RandomStandardNormal", _seeded(distributions.normal)),
+    KernelDef("RandomUniform", _seeded(distributions.uniform)),
+    KernelDef("RandomUniformInt", random_uniform_int),
+    KernelDef("RngReadAndSkip", rng_read_and_skip),
+    KernelDef("RngSkip", rng_skip),
+    KernelDef("StatefulStandardNormalV2", _stateful(distributions.normal)),
+    KernelDef("StatefulTruncatedNormal", _stateful(distributions.truncated_normal)),
+    KernelDef("StatefulUniform", _stateful(distributions.uniform)),
+    KernelDef("StatefulUniformFullInt", _stateful(distributions.full_int)),
+    KernelDef("StatefulUniformInt", stateful_uniform_int),
+    KernelDef("TruncatedNormal", _seeded(distributions.truncated_normal)),
+)

@@ -1,0 +1,143 @@
+"""Random ops without state: the same seed, or key and counter, gives the same tensor.
+
+TF: tensorflow/core/kernels/stateless_random_ops.cc, stateless_random_ops_v2.cc
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.framework.philox import Philox, philox_of_counters
+from runtime.framework.shapes import shape_text
+from runtime.kernels import random_distributions as distributions
+from runtime.kernels.boxing import box, unbox
+from runtime.kernels.random_distributions import Distribution
+from runtime.kernels.random_stateful import check_logits, check_range, output_shape
+
+_MASK = (1 << 64) - 1
+_SCRAMBLE_KEY = 0x02461E293EC8F720  # TF: stateless_random_ops.cc (GenerateKey)
+_PHILOX, _AUTO_SELECT = 1, 3  # TF: rng_alg.h
+
+
+def _stream_of_seed(seed: Any) -> Philox:
+    """The stream of a seed [2], scrambled so that any two seeds differ much."""
+    if np.shape(seed) != (2,):
+        raise InvalidArgumentError(f"seed must have shape [2], not {shape_text(np.shape(seed))}")
+    low, high = (np.array([int(each) & _MASK], np.uint64) for each in seed)
+    words = philox_of_counters(_SCRAMBLE_KEY, low, high)[0].tolist()
+    return Philox(words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
+
+
+def _stream_of_key(key: Any, counter: Any, alg: Any) -> Philox:
+    """The stream at a key [1] and a counter [2]."""
+    if np.ndim(alg):
+        raise InvalidArgumentError(
+            f"algorithm must be of shape [], not {shape_text(np.shape(alg))}"
+        )
+    if int(alg) not in (_PHILOX, _AUTO_SELECT):
+        raise InvalidArgumentError(f"Unsupported algorithm id: {int(alg)}")
+    if np.shape(key) != (1,):
+        raise InvalidArgumentError(f"key must have shape [1], not {shape_text(np.shape(key))}")
+    if np.ndim(counter) != 1 or len(counter) < 2:
+        raise InvalidArgumentError(
+            "counter must be a vector with length at least 2 for the Philox algorithm, got "
+            f"shape {shape_text(np.shape(counter))}"
+        )
+    low, high = (int(each) for each in counter[:2])
+    return Philox(int(key[0]), high << 64 | low)
+
+
+def _by_seed(fill: Distribution) -> Kernel:
+    def kernel(shape: Any, seed: Any, *, dtype: DataType) -> np.ndarray:
+        sizes = output_shape(shape, dtype.numpy)
+        return fill(_stream_of_seed(seed), math.prod(sizes), dtype.numpy).reshape(sizes)
+
+    return kernel
+
+
+def _by_key(fill: Distribution) -> Kernel:
+    def kernel(shape: Any, key: Any, counter: Any, alg: Any, *, dtype: DataType) -> np.ndarray:
+        sizes = output_shape(shape, dtype.numpy)
+        stream = _stream_of_key(key, counter, alg)
+        return fill(stream, math.prod(sizes), dtype.numpy).reshape(sizes)
+
+    return kernel
+
+
+def _integers(stream: Philox, shape: Any, minval: Any, maxval: Any) -> np.ndarray:
+    dtype = np.asarray(minval).dtype
+    sizes = output_shape(shape, dtype)
+    check_range(minval, maxval)
+    count = math.prod(sizes)
+    return distributions.uniform_int(stream, count, dtype, minval, maxval).reshape(sizes)
+
+
+def stateless_random_uniform_int(shape: Any, seed: Any, minval: Any, maxval: Any) -> np.ndarray:
+    """StatelessRandomUniformInt: integers in [minval, maxval)."""
+    return _integers(_stream_of_seed(seed), shape, minval, maxval)
+
+
+def stateless_random_uniform_int_v2(
+    shape: Any, key: Any, counter: Any, alg: Any, minval: Any, maxval: Any
+) -> np.ndarray:
+    """StatelessRandomUniformIntV2: integers in [minval, maxval)."""
+    return _integers(_stream_of_key(key, counter, alg), shape, minval, maxval)
+
+
+def stateless_multinomial(
+    logits: Any, num_samples: Any, seed: Any, *, output_dtype: DataType
+) -> np.ndarray:
+    """StatelessMultinomial: classes drawn by log-probabilities, [batch, num_samples]."""
+    count = check_logits(logits, num_samples)
+    drawn = distributions.categorical(_stream_of_seed(seed), logits, count)
+    return drawn.astype(output_dtype.numpy)
+
+
+def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
+    """StatelessShuffle: the rows in another order."""
+    stream, array = _stream_of_key(key, counter, alg), box(value)
+    if array.ndim == 0 or len(array) <= 1:
+        return value
+    return unbox(array[distributions.shuffled_order(stream, len(array))])
+
+
+def get_key_counter(seed: Any) -> tuple[np.ndarray, np.ndarray]:
+    """StatelessRandomGetKeyCounter: the key [1] and counter [2] of a seed."""
+    stream = _stream_of_seed(seed)
+    counter = np.array([stream.counter & _MASK, stream.counter >> 64], np.uint64)
+    return np.array([stream.key], np.uint64), counter
+
+
+def get_alg() -> np.int32:
+    """StatelessRandomGetAlg: Philox."""
+    return np.int32(_PHILOX)
+
+
+def get_key_counter_alg(seed: Any) -> tuple[np.ndarray, np.ndarray, np.int32]:
+    """StatelessRandomGetKeyCounterAlg: both of them."""
+    return (*get_key_counter(seed), get_alg())
+
+
+_FILLS: dict[str, Distribution] = {
+    "StatelessRandomNormal": distributions.normal,
+    "StatelessRandomUniform": distributions.uniform,
+    "StatelessRandomUniformFullInt": distributions.full_int,
+    "StatelessTruncatedNormal": distributions.truncated_normal,
+}
+KERNELS = (
+    *(KernelDef(op, _by_seed(fill)) for op, fill in _FILLS.items()),
+    *(KernelDef(f"{op}V2", _by_key(fill)) for op, fill in _FILLS.items()),
+    KernelDef("StatelessMultinomial", stateless_multinomial),
+    KernelDef("StatelessRandomGetAlg", get_alg),
+    KernelDef("StatelessRandomGetKeyCounter", get_key_counter),
+    KernelDef("StatelessRandomGetKeyCounterAlg", get_key_counter_alg),
+    KernelDef("StatelessRandomUniformInt", stateless_random_uniform_int),
+    KernelDef("StatelessRandomUniformIntV2", stateless_random_uniform_int_v2),
+    KernelDef("StatelessShuffle", stateless_shuffle),
+)
