@@ -81,7 +81,7 @@ def lstm_block_cell(
     use_peephole: bool,
 ) -> Outputs:
     """One LSTM step of `x` `[batch, inputs]`: (i, cs, f, o, ci, co, h), each `[batch, cells]`."""
-    _check_lstm(x, 2, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
+    check_lstm(x, 2, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, forget_bias, cell_clip, "icfo")
     one_step = (each.astype(cell.w.dtype, copy=False) for each in (x[None], cs_prev, h_prev))
     outputs = cell.sequence(1, *one_step)
@@ -109,7 +109,7 @@ def _lstm_cell(
     )
 
 
-def _check_lstm(
+def check_lstm(
     x: np.ndarray,
     rank: int,
     cs_prev: np.ndarray,
@@ -119,6 +119,7 @@ def _check_lstm(
     b: np.ndarray,
     use_peephole: bool,
 ) -> None:
+    """Check the shapes of an LSTM's inputs against each other; `rank` is that of `x`."""
     _check_ranks(
         ("x", x, rank), ("cs_prev", cs_prev, 2), ("h_prev", h_prev, 2), ("w", w, 2), ("b", b, 1)
     )
@@ -171,7 +172,7 @@ def block_lstm(
     use_peephole: bool,
 ) -> Outputs:
     """LSTM over `x` `[time, batch, inputs]`: (i, cs, f, o, ci, co, h), `[time, batch, cells]`."""
-    _check_lstm(x, 3, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
+    check_lstm(x, 3, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, forget_bias, cell_clip, "icfo")
     return _run_sequence(cell, seq_len_max, x, cs_prev, h_prev)
 
@@ -191,7 +192,7 @@ def block_lstm_v2(
     use_peephole: bool,
 ) -> Outputs:
     """`block_lstm` without a forget bias, its gates in the order i, f, c, o."""
-    _check_lstm(x, 3, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
+    check_lstm(x, 3, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, 0.0, cell_clip, "ifco")
     return _run_sequence(cell, seq_len_max, x, cs_prev, h_prev)
 
