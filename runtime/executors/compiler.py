@@ -10,20 +10,24 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
-from runtime.executors.step import Executor, FunctionCaller, Step
+from runtime.executors.step import Executor, FunctionRunner, Step
 from runtime.executors.step_plan import StepPlan
-from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.graph.function_inlining import inline_functions
+from runtime.framework.op_kernel import Deferred
+from runtime.graph.function_inlining import called_function, inline_functions
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.pruning import StepGraph, prune
 
-ExecutorFactory = Callable[[StepGraph, KernelRegistry], Executor]
+ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Executor]
+# Ops whose kernels call functions that may wait, without a thread while they do.
+_FUNCTIONAL = frozenset(("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"))
 _HANDLE_OPS = frozenset(("VarHandleOp",))  # stateful by signature, but nothing happens in them
 _MAX_CALL_DEPTH = 200  # recursive functions end in an error, not in a crash
 
@@ -35,19 +39,34 @@ def compile_step(
     fetches: Sequence[str],
     targets: Sequence[str],
     build: ExecutorFactory,
+    functions: FunctionExecutors,
 ) -> Executor:
     """The executor for these feeds, fetches and targets; errors as `prune` raises them."""
     step_graph = prune(graph, feeds, fetches, targets)
     inline_functions(step_graph, graph.library)
     _drop_unreached(step_graph)
-    return build(step_graph, kernels)
+    return build(step_graph, kernels, functions)
 
 
-def build_executor(graph: StepGraph, kernels: KernelRegistry) -> Executor:
+def build_executor(
+    graph: StepGraph, kernels: KernelRegistry, functions: FunctionExecutors
+) -> Executor:
     """A step plan where order is enough, the dataflow executor where it is not."""
-    if any(_needs_dataflow(node, kernels) for node in graph.nodes):
+    if any(functions.needs_dataflow(node) for node in graph.nodes):
         return DataflowExecutor(graph, kernels)
+    return AdaptiveExecutor(graph, kernels)
+
+
+def _build_step_plan(
+    graph: StepGraph, kernels: KernelRegistry, functions: FunctionExecutors
+) -> Executor:
     return StepPlan(graph, kernels)
+
+
+def _build_dataflow(
+    graph: StepGraph, kernels: KernelRegistry, functions: FunctionExecutors
+) -> Executor:
+    return DataflowExecutor(graph, kernels)
 
 
 # By `ConfigProto.experimental.executor_type` (TF: executor_factory.h). The single-threaded one
@@ -55,8 +74,8 @@ def build_executor(graph: StepGraph, kernels: KernelRegistry) -> Executor:
 EXECUTOR_FACTORIES: dict[str, ExecutorFactory] = {
     "": build_executor,
     "DEFAULT": build_executor,
-    "SINGLE_THREADED_EXECUTOR": StepPlan,
-    "DATAFLOW": DataflowExecutor,
+    "SINGLE_THREADED_EXECUTOR": _build_step_plan,
+    "DATAFLOW": _build_dataflow,
 }
 
 
@@ -70,10 +89,6 @@ def executor_factory(executor_type: str) -> ExecutorFactory:
             f"No executor factory registered for the given executor type: {executor_type} "
             f"Registered executor types: {known}"
         ) from None
-
-
-def _needs_dataflow(node: Node, kernels: KernelRegistry) -> bool:
-    return node.op in V1_CONTROL_FLOW or any(k.asynchronous for k in kernels.kernels_of(node.op))
 
 
 def _drop_unreached(graph: StepGraph) -> None:
@@ -93,23 +108,90 @@ def _drop_unreached(graph: StepGraph) -> None:
     graph.nodes = [node for node in graph.nodes if node in reached or node in arguments]
 
 
-def function_caller(library: FunctionLibrary, kernels: KernelRegistry) -> FunctionCaller:
-    """What runs functions of `library` for the kernels that call them (If, While, Map, …)."""
+class FunctionExecutors(FunctionRunner):
+    """Compiles the functions of one library when they are first called, and runs them.
 
-    def call(step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
-        key = library.key(function)
-        executor = library.compiled.get(key)
-        if executor is None:
-            executor = library.compiled[key] = _compile_body(library, function, kernels)
-        if len(arguments) != executor.argument_count:
+    Guarantees: thread-safe; what is compiled is kept in the library, for every session that
+    shares it (a race compiles twice and keeps one).
+    """
+
+    def __init__(self, library: FunctionLibrary, kernels: KernelRegistry) -> None:
+        self._library = library
+        self._kernels = kernels
+        self._waits: dict[tuple[str, str], bool] = {}
+
+    def call(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
+        """Run a function and wait in this thread; InvalidArgumentError when it nests too deep."""
+        body = self._compiled(function, arguments)
+        with _depth:
+            return body.executor.run(step, arguments)
+
+    def start(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
+        """Begin a function; its Deferred completes in the thread that ends it."""
+        deferred = Deferred()
+
+        def done(values: list[Any] | None, error: OpError | None) -> None:
+            if error is not None:
+                deferred.set_error(error)
+            else:
+                deferred.set_value(values)
+
+        self._compiled(function, arguments).executor.run_async(step, arguments, done)
+        return deferred
+
+    def _compiled(self, function: NameAttrList, arguments: Sequence[Any]) -> _CompiledBody:
+        key = self._library.key(function)
+        body: _CompiledBody | None = self._library.compiled.get(key)
+        if body is None:
+            body = self._library.compiled[key] = self._compile(function)
+        if len(arguments) != body.argument_count:
             raise InvalidArgumentError(
-                f"Function {function.name} takes {executor.argument_count} arguments, "
+                f"Function {function.name} takes {body.argument_count} arguments, "
                 f"got {len(arguments)}"
             )
-        with _depth:
-            return executor.executor.run(step, arguments)
+        return body
 
-    return call
+    def _compile(self, function: NameAttrList) -> _CompiledBody:
+        body = self._library.body(function)
+        graph = _body_graph(body)
+        inline_functions(graph, self._library)
+        _drop_unreached(graph)
+        return _CompiledBody(build_executor(graph, self._kernels, self), len(body.arguments))
+
+    def may_wait(self, function: NameAttrList) -> bool:
+        """Whether the function, or one that it calls, has asynchronous kernels."""
+        key = self._library.key(function)
+        known = self._waits.get(key)
+        if known is None:
+            self._waits[key] = False  # what calls itself waits if something else in it does
+            known = self._waits[key] = any(
+                self._is_asynchronous(node) for node in self._library.body(function).nodes
+            )
+        return known
+
+    def needs_dataflow(self, node: Node) -> bool:
+        """Whether a graph with this node needs the dataflow executor."""
+        return node.op in V1_CONTROL_FLOW or self._is_asynchronous(node)
+
+    def _is_asynchronous(self, node: Node) -> bool:
+        called = called_function(node, self._library)
+        if called is not None:
+            return self.may_wait(called)
+        if any(kernel.asynchronous for kernel in self._kernels.kernels_of(node.op)):
+            return True
+        return node.op in _FUNCTIONAL and any(
+            self.may_wait(function) for function in _functions_of(node)
+        )
+
+
+def _functions_of(node: Node) -> list[NameAttrList]:
+    found: list[NameAttrList] = []
+    for name, kind in node.info.attr_types.items():
+        if kind == "func":
+            found.append(node.attr(name))
+        elif kind == "list(func)":
+            found += node.attr(name)
+    return found
 
 
 class _CompiledBody:
@@ -120,16 +202,6 @@ class _CompiledBody:
     def __init__(self, executor: Executor, argument_count: int) -> None:
         self.executor = executor
         self.argument_count = argument_count
-
-
-def _compile_body(
-    library: FunctionLibrary, function: NameAttrList, kernels: KernelRegistry
-) -> _CompiledBody:
-    body = library.body(function)
-    graph = _body_graph(body)
-    inline_functions(graph, library)
-    _drop_unreached(graph)
-    return _CompiledBody(build_executor(graph, kernels), len(body.arguments))
 
 
 def _body_graph(body: FunctionBody) -> StepGraph:

@@ -21,28 +21,45 @@ from runtime.foundation.errors import (
 )
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.cancellation import CancellationManager
-from runtime.framework.op_kernel import FileGate, SessionState
+from runtime.framework.op_kernel import Deferred, FileGate, SessionState
 from runtime.framework.resource_manager import ResourceManager
 from runtime.graph.pruning import StepGraph
 
 _step_ids = itertools.count(1)
 Runner = Callable[[Callable[[], object]], object]
-FunctionCaller = Callable[["Step", NameAttrList, Sequence[Any]], list[Any]]
+
+
+class FunctionRunner(abc.ABC):
+    """Runs the functions of one graph's library for kernels that call them (If, While, Map, …)."""
+
+    @abc.abstractmethod
+    def call(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
+        """Run and wait in this thread."""
+
+    @abc.abstractmethod
+    def may_wait(self, function: NameAttrList) -> bool:
+        """Whether the function has operations that wait for other steps."""
+
+    @abc.abstractmethod
+    def start(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
+        """Begin; no thread waits for the outputs."""
 
 
 class Step:
     """The state of one run of a session.
 
     `runner` starts a closure on the step's thread pool; None runs it in the thread at hand.
+    `can_run_in_parallel` says that the pool has more than one thread.
     `is_low_priority` makes executors stop at the priority gate between nodes.
     """
 
     __slots__ = (
-        "_call_function",
         "_resources",
+        "can_run_in_parallel",
         "cancellation",
         "collector",
         "files",
+        "functions",
         "is_low_priority",
         "runner",
         "session",
@@ -54,9 +71,10 @@ class Step:
         session: SessionState,
         cancellation: CancellationManager,
         files: FileGate,
-        call_function: FunctionCaller | None,
+        functions: FunctionRunner | None,
         *,
         runner: Runner | None = None,
+        can_run_in_parallel: bool = False,
         is_low_priority: bool = False,
         collector: StepStatsCollector | None = None,
     ) -> None:
@@ -65,9 +83,10 @@ class Step:
         self.cancellation = cancellation
         self.files = files
         self.runner = runner
+        self.can_run_in_parallel = can_run_in_parallel
         self.is_low_priority = is_low_priority
         self.collector = collector
-        self._call_function = call_function
+        self.functions = functions
         self._resources: ResourceManager | None = None
 
     @property
@@ -85,17 +104,30 @@ class Step:
         step.cancellation = self.cancellation
         step.files = self.files
         step.runner = runner
+        step.can_run_in_parallel = False
         step.is_low_priority = self.is_low_priority
         step.collector = self.collector
-        step._call_function = self._call_function
+        step.functions = self.functions
         step._resources = self.resources
         return step
 
     def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
         """Run a function of the library in this step and wait for its outputs."""
-        if self._call_function is None:
+        return self._functions.call(self, function, arguments)
+
+    def may_wait(self, function: NameAttrList) -> bool:
+        """Whether a function has operations that wait for other steps."""
+        return self._functions.may_wait(function)
+
+    def start_function(self, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
+        """Begin a function that may wait."""
+        return self._functions.start(self, function, arguments)
+
+    @property
+    def _functions(self) -> FunctionRunner:
+        if self.functions is None:
             raise InternalError("A step without a graph calls a function")
-        return self._call_function(self, function, arguments)
+        return self.functions
 
 
 class Executor(abc.ABC):

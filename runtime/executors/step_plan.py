@@ -25,6 +25,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
@@ -57,6 +58,7 @@ class Instruction:
     node: Node
     kernel: Callable[..., Any]
     needs_context: bool
+    is_expensive: bool
     inputs: list[tuple[int, bool]]
     outputs: list[int]
     has_single_output: bool
@@ -87,6 +89,11 @@ class StepPlan(Executor):
         """Nodes that a run executes; constants and aliases cost nothing."""
         return len(self._instructions)
 
+    @property
+    def expensive_count(self) -> int:
+        """Nodes whose kernels are worth a thread of their own."""
+        return sum(instruction.is_expensive for instruction in self._instructions)
+
     def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
         """Run all instructions in order."""
         if step.collector is None:
@@ -100,7 +107,15 @@ class StepPlan(Executor):
                 return self._run_generated(function, step, arguments)
         return self._interpret(step, arguments)
 
-    def _interpret(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+    def run_measured(
+        self, step: Step, arguments: Sequence[Any], seconds: dict[Node, float]
+    ) -> list[Any]:
+        """Run, and note how long each node took."""
+        return self._interpret(step, arguments, seconds)
+
+    def _interpret(
+        self, step: Step, arguments: Sequence[Any], seconds: dict[Node, float] | None = None
+    ) -> list[Any]:
         slots: list[Any] = [None] * self._slot_count
         for slot, value in self._constants:
             slots[slot] = value
@@ -112,10 +127,13 @@ class StepPlan(Executor):
                     step.cancellation.check()
                 if step.is_low_priority and gate.pending:
                     gate.wait()
+                started = time.perf_counter() if seconds is not None else 0.0
                 try:
                     _execute(instruction, slots, step)
                 except Exception as error:
                     raise as_op_error(error, instruction.node.name) from error
+                if seconds is not None:
+                    seconds[instruction.node] = time.perf_counter() - started
         return [slots[slot] for slot in self._fetch_slots]
 
     def _run_generated(
@@ -216,6 +234,7 @@ class _Builder:
                 node,
                 bind(kernel, node),
                 kernel.needs_context,
+                kernel.expensive,
                 [self._input(node, position) for position in range(len(node.inputs))],
                 [self._output(node, index) for index in range(len(node.output_types))],
                 node.info.has_single_output,
@@ -241,7 +260,9 @@ class _Builder:
             return slot
         node = endpoint[0]
         copy = self._new_slot(None)
-        self.instructions.append(Instruction(node, _pass_on, False, [(slot, True)], [copy], True))
+        self.instructions.append(
+            Instruction(node, _pass_on, False, False, [(slot, True)], [copy], True)
+        )
         return copy
 
     def _drop_after_last_use(self) -> None:

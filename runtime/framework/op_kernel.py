@@ -142,6 +142,12 @@ class StepState(Protocol):
     def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
         """Run a function of the graph's library in this step, in this thread."""
 
+    def may_wait(self, function: NameAttrList) -> bool:
+        """Whether a function has operations that wait for other steps (queues, …)."""
+
+    def start_function(self, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
+        """Begin a function that may wait; its outputs come later, and no thread waits for them."""
+
 
 class OpKernelContext:
     """The node that runs and the step that it runs in."""
@@ -168,6 +174,12 @@ class OpKernelContext:
 
     def call_function(self, function: NameAttrList, *arguments: Any) -> list[Any]:
         """Run a function of the graph's library on `arguments`; its outputs in order."""
+        return self.step.call_function(function, arguments)
+
+    def start_function(self, function: NameAttrList, *arguments: Any) -> list[Any] | Deferred:
+        """The function's outputs, or a Deferred of them when it may wait for other steps."""
+        if self.step.may_wait(function):
+            return self.step.start_function(function, arguments)
         return self.step.call_function(function, arguments)
 
     def kernel_state(self, create: Callable[[], Any]) -> Any:

@@ -9,13 +9,14 @@ TF: tensorflow/core/kernels/functional_ops.cc, control_flow_ops.cc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.op_kernel import DEAD, KernelDef, OpKernelContext
+from runtime.framework.op_kernel import DEAD, Deferred, KernelDef, OpKernelContext
 
 
 def as_condition(value: Any) -> bool:
@@ -34,43 +35,93 @@ def if_op(
     *inputs: Any,
     then_branch: NameAttrList,
     else_branch: NameAttrList,
-) -> list[Any]:
+) -> list[Any] | Deferred:
     """One of two functions on the same inputs."""
-    return context.call_function(then_branch if as_condition(condition) else else_branch, *inputs)
+    return context.start_function(then_branch if as_condition(condition) else else_branch, *inputs)
 
 
 def case(
     context: OpKernelContext, branch_index: Any, *inputs: Any, branches: tuple[NameAttrList, ...]
-) -> list[Any]:
+) -> list[Any] | Deferred:
     """One of several functions; an index out of range takes the last."""
     index = int(branch_index)
     if not 0 <= index < len(branches):
         index = len(branches) - 1
-    return context.call_function(branches[index], *inputs)
+    return context.start_function(branches[index], *inputs)
 
 
 def while_op(
     context: OpKernelContext, *inputs: Any, cond: NameAttrList, body: NameAttrList
-) -> list[Any]:
+) -> list[Any] | Deferred:
     """Run `body` on the loop variables as long as `cond` of them is true."""
+    if context.step.may_wait(cond) or context.step.may_wait(body):
+        return _WaitingLoop(context, cond, body).start(list(inputs))
     values = list(inputs)
     call, cancellation = context.step.call_function, context.cancellation
     while True:
         cancellation.check()
-        outcome = call(cond, values)
-        if len(outcome) != 1:
-            raise InvalidArgumentError(
-                f"While needs a condition of one output, {cond.name} has {len(outcome)}"
-            )
-        if not as_condition(outcome[0]):
+        if not _goes_on(cond, call(cond, values)):
             return values
-        results = call(body, values)
-        if len(results) != len(values):
-            raise InvalidArgumentError(
-                f"The body {body.name} of a While takes {len(values)} values but gives "
-                f"{len(results)}"
-            )
-        values = results
+        values = _same_count(body, values, call(body, values))
+
+
+def _goes_on(cond: NameAttrList, outcome: list[Any]) -> bool:
+    if len(outcome) != 1:
+        raise InvalidArgumentError(
+            f"While needs a condition of one output, {cond.name} has {len(outcome)}"
+        )
+    return as_condition(outcome[0])
+
+
+def _same_count(body: NameAttrList, values: list[Any], results: list[Any]) -> list[Any]:
+    if len(results) != len(values):
+        raise InvalidArgumentError(
+            f"The body {body.name} of a While takes {len(values)} values but gives {len(results)}"
+        )
+    return results
+
+
+class _WaitingLoop:
+    """A While whose functions wait for other steps: each one's end begins the next."""
+
+    def __init__(self, context: OpKernelContext, cond: NameAttrList, body: NameAttrList) -> None:
+        self._step = context.step
+        self._cond = cond
+        self._body = body
+        self._values: list[Any] = []
+        self._result = Deferred()
+
+    def start(self, values: list[Any]) -> Deferred:
+        """Begin the first iteration."""
+        self._values = values
+        self._begin(self._cond, self._after_condition)
+        return self._result
+
+    def _begin(self, function: NameAttrList, then: Callable[[list[Any]], None]) -> None:
+        def ended(deferred: Deferred) -> None:
+            if deferred.error is not None:
+                self._result.set_error(deferred.error)
+                return
+            try:
+                then(deferred.value)
+            except OpError as error:
+                self._result.set_error(error)
+
+        try:
+            self._step.cancellation.check()
+            self._step.start_function(function, self._values).when_done(ended)
+        except OpError as error:
+            self._result.set_error(error)
+
+    def _after_condition(self, outcome: list[Any]) -> None:
+        if _goes_on(self._cond, outcome):
+            self._begin(self._body, self._after_body)
+        else:
+            self._result.set_value(self._values)
+
+    def _after_body(self, results: list[Any]) -> None:
+        self._values = _same_count(self._body, self._values, results)
+        self._begin(self._cond, self._after_condition)
 
 
 def for_op(
@@ -86,9 +137,11 @@ def for_op(
     return values
 
 
-def partitioned_call(context: OpKernelContext, *inputs: Any, f: NameAttrList) -> list[Any]:
+def partitioned_call(
+    context: OpKernelContext, *inputs: Any, f: NameAttrList
+) -> list[Any] | Deferred:
     """Call a function (one that calls itself: others are inlined)."""
-    return context.call_function(f, *inputs)
+    return context.start_function(f, *inputs)
 
 
 def switch(data: Any, pred: Any) -> tuple[Any, Any]:

@@ -21,9 +21,9 @@ from typing import Any
 
 import protos as pb
 from runtime.devices.device import Device
-from runtime.executors.compiler import compile_step, executor_factory, function_caller
+from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
 from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.step import FunctionCaller, Step
+from runtime.executors.step import Step
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import (
     AlreadyExistsError,
@@ -89,7 +89,7 @@ class DirectSession(RuntimeSession):
         self._executor_factory = executor_factory(options.config.experimental.executor_type)
         self._lock = threading.Lock()
         self._graph: Graph | None = None
-        self._call_function: FunctionCaller | None = None
+        self._functions: FunctionExecutors | None = None
         self._cache = ExecutorCache()
         if template is not None:
             # Steps of the unchanged template compile into its cache, for all its sessions.
@@ -133,7 +133,7 @@ class DirectSession(RuntimeSession):
                 self.graph_version += 1
 
     def _set_graph(self, graph: Graph) -> None:
-        self._call_function = function_caller(graph.library, self._kernels)
+        self._functions = FunctionExecutors(graph.library, self._kernels)
         self._graph = graph
 
     def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
@@ -231,11 +231,12 @@ class DirectSession(RuntimeSession):
 
     def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
         self._check_not_finalized()
+        functions = FunctionExecutors(graph.library, self._kernels)
         return cache.find_or_compile(
             graph,
             key,
             lambda feeds, fetches, targets: compile_step(
-                graph, self._kernels, feeds, fetches, targets, self._executor_factory
+                graph, self._kernels, feeds, fetches, targets, self._executor_factory, functions
             ),
         )
 
@@ -259,8 +260,9 @@ class DirectSession(RuntimeSession):
             self._state,
             cancellation,
             files or self._files,
-            self._call_function,
+            self._functions,
             runner=pool.schedule if pool is not None else None,
+            can_run_in_parallel=pool is not None and pool.num_threads > 1,
             is_low_priority=pool is not None and pool.low_priority,
             collector=collector,
         )
@@ -311,7 +313,9 @@ class DirectSession(RuntimeSession):
         self._check_open()
         graph = self._graph_for("PRunSetup")
         self._check_not_finalized()
-        executor = compile_step(graph, self._kernels, feeds, fetches, targets, DataflowExecutor)
+        functions = FunctionExecutors(graph.library, self._kernels)
+        build = executor_factory("DATAFLOW")
+        executor = compile_step(graph, self._kernels, feeds, fetches, targets, build, functions)
         assert isinstance(executor, DataflowExecutor)
         step = self._new_step(CancellationManager(self._cancellation), None)
         return self._partial_runs.set_up(executor, step, feeds, fetches, targets)

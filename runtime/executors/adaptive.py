@@ -1,0 +1,89 @@
+"""The adaptive executor: a step plan, until measuring shows that branches are worth threads.
+
+The second run (the first one fills caches) measures every node. When the longest path through the
+graph is much shorter than the sum of its nodes, steps on a pool with several threads go to the
+dataflow executor, which gives expensive branches a thread each; all others keep to the plan.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.executors.dataflow import DataflowExecutor
+from runtime.executors.step import Executor, Step
+from runtime.executors.step_plan import StepPlan
+from runtime.foundation.errors import OpError
+from runtime.framework.kernel_registry import KernelRegistry
+from runtime.graph.node import Node
+from runtime.graph.pruning import StepGraph
+
+_MEASURED_RUN = 2
+_NODE_SECONDS = 15e-6  # what the dataflow executor adds for each node
+_MIN_GAIN = 0.25  # of the plan's time; less is not worth the switching of threads
+_MIN_SECONDS = 1e-3  # shorter steps gain nothing from a second thread
+
+
+class AdaptiveExecutor(Executor):
+    """Chooses between the two executors for each run."""
+
+    may_block = False
+
+    def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
+        super().__init__(graph)
+        self.plan = StepPlan(graph, kernels)
+        self._kernels = kernels
+        # Nothing can run side by side without two expensive nodes.
+        self._is_candidate = self.plan.expensive_count >= 2
+        self._runs = itertools.count(1)  # next() is atomic
+        self._parallel: DataflowExecutor | None = None
+
+    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+        """Run in this thread."""
+        if self._is_candidate and next(self._runs) == _MEASURED_RUN and step.collector is None:
+            seconds: dict[Node, float] = {}
+            values = self.plan.run_measured(step, arguments, seconds)
+            self._decide(seconds)
+            return values
+        return self.plan.run(step, arguments)
+
+    def run_async(
+        self,
+        step: Step,
+        arguments: Sequence[Any],
+        done: Callable[[list[Any] | None, OpError | None], None],
+    ) -> None:
+        """Run on the step's pool where that is quicker, else in this thread."""
+        if self._parallel is not None and step.can_run_in_parallel:
+            self._parallel.run_async(step, arguments, done)
+        else:
+            super().run_async(step, arguments, done)
+
+    def _decide(self, seconds: dict[Node, float]) -> None:
+        self._is_candidate = False
+        total = sum(seconds.values())
+        longest = _longest_path(self.graph, seconds)
+        gain = total - longest - _NODE_SECONDS * len(seconds)
+        if total >= _MIN_SECONDS and gain >= _MIN_GAIN * total:
+            self._parallel = DataflowExecutor(self.graph, self._kernels)
+
+
+def _longest_path(graph: StepGraph, seconds: dict[Node, float]) -> float:
+    """Seconds of the slowest chain of nodes; nodes that were not measured cost nothing."""
+    ends: dict[Node, float] = {}
+    pending = [*graph.nodes]
+    while pending:
+        node = pending[-1]
+        if node in ends:
+            pending.pop()
+            continue
+        sources = [source for source, _ in node.inputs] + node.control_inputs
+        missing = [source for source in sources if source not in ends]
+        if missing:
+            pending += missing
+            continue
+        begin = max((ends[source] for source in sources), default=0.0)
+        ends[node] = begin + seconds.get(node, 0.0)
+        pending.pop()
+    return max(ends.values(), default=0.0)
