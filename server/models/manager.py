@@ -330,15 +330,15 @@ class ModelManager:
         except Exception as error:
             self._load_failed(model, record, error)
         else:
-            _log.info(
-                "Loaded version %d of model %s from %s in %.3f s",
-                record.version, name, record.path, self._clock() - started,
-            )  # fmt: skip
             with self._changed:
                 record.error = None
                 record.move_to(ModelState.AVAILABLE)
                 model.loaded[record.version] = loaded
                 self._publish()
+            _log.info(
+                "Loaded version %d of model %s from %s in %.3f s",
+                record.version, name, record.path, self._clock() - started,
+            )  # fmt: skip
         self._advance(model)
 
     def _load_version(self, name: str, record: VersionRecord) -> ModelVersion:
