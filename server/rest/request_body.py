@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import zlib
 
-from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import CancelledError, InvalidArgumentError
 from server.errors import BodyTooLargeError
 
 _GZIP = 31  # zlib's window bits that expect a gzip header
@@ -16,7 +15,7 @@ _GZIP = 31  # zlib's window bits that expect a gzip header
 async def read_body(receive: Receive, content_encoding: bytes, max_bytes: int) -> bytes:
     """All of the body.
 
-    Raises ClientDisconnect when the client goes away, InvalidArgumentError for a broken gzip
+    Raises CancelledError when the client goes away, InvalidArgumentError for a broken gzip
     stream, BodyTooLargeError when it inflates to more than `max_bytes`.
     """
     message = await receive()
@@ -27,7 +26,7 @@ async def read_body(receive: Receive, content_encoding: bytes, max_bytes: int) -
             message = await receive()
             chunks.append(message.get("body", b""))
         if message["type"] == "http.disconnect":
-            raise ClientDisconnect
+            raise CancelledError("The client went away.")
         body = b"".join(chunks)
     return inflate(body, max_bytes) if b"gzip" in content_encoding.lower() else body
 

@@ -505,6 +505,31 @@ def test_a_client_that_goes_away_cancels_its_step(server: Server) -> None:
     run_with_blocked_step(server, act)
 
 
+@pytest.mark.parametrize("parts", [[], [b'{"inst', b'ances"']])
+def test_a_client_that_goes_away_before_the_body_ends(server: Server, parts: list[bytes]) -> None:
+    async def go() -> None:
+        incoming = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+        incoming.append({"type": "http.disconnect"})
+        messages = iter(incoming)
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return next(messages)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http", "method": "POST", "path": PREDICT, "raw_path": PREDICT.encode(),
+            "headers": [], "query_string": b"", "root_path": "",
+        }  # fmt: skip
+        await server.app(scope, receive, send)
+        assert sent[0]["status"] == 499
+
+    asyncio.run(go())
+    assert not server.requests
+
+
 def test_an_unexpected_error_is_internal(server: Server) -> None:
     def fail(request: RunRequest) -> Any:
         raise ZeroDivisionError
