@@ -110,7 +110,7 @@ def create_app(services: Services) -> ASGIApp:
         )
     )
     app.router.routes.append(MalformedRoute(models_api))
-    for kind in (OpError, HTTPException):
+    for kind in (OpError, HTTPException, Exception):
         app.add_exception_handler(kind, handle_error)
     document_plain_routes(app, STEP_DOCS, model_paths())
     return RequestMiddleware(

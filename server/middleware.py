@@ -51,10 +51,11 @@ class RequestMiddleware:
         started = scope["received_at"] = time.monotonic()
         headers = dict(scope["headers"])
         request_id = scope["request_id"] = _request_id(headers)
-        status = 0
+        status, is_complete = 0, False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_complete
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body")
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
@@ -69,9 +70,11 @@ class RequestMiddleware:
                 self._lifecycle.check_accepting()
             await self._app(scope, receive, send_with_id)
         except Exception as error:
-            if status:  # half an answer is out; the connection must break
+            # The framework raises what it has answered; half an answer must break the connection.
+            if status and not is_complete:
                 raise
-            await error_response(as_op_error(error), scope)(scope, receive, send_with_id)  # type: ignore[arg-type] # a dict
+            if not status:
+                await error_response(as_op_error(error), scope)(scope, receive, send_with_id)  # type: ignore[arg-type] # a dict
         finally:
             if counts:
                 self._lifecycle.end_request()

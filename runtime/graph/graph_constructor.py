@@ -151,12 +151,48 @@ class _Constructor:
         node.missing_inputs = len(expected) - len(node.inputs)
 
 
+# The kind that OpDefs call each field of an AttrValue, and of its lists.
+_KIND_OF_FIELD = {
+    "s": "string",
+    "i": "int",
+    "f": "float",
+    "b": "bool",
+    "type": "type",
+    "shape": "shape",
+    "tensor": "tensor",
+    "func": "func",
+}
+
+
 def _check_attrs(node: Node) -> None:
     for attr in node.info.op_def.attr:
+        if attr.name in node.node_def.attr:
+            _check_kind(attr, node.node_def.attr[attr.name])
         if attr.HasField("allowed_values"):
             _check_allowed(node, attr)
         elif not attr.HasField("default_value") and attr.name not in node.node_def.attr:
             node.attr(attr.name)  # raises NOT_FOUND with TensorFlow's text
+
+
+def _check_kind(attr: pb.OpDef.AttrDef, value: pb.AttrValue) -> None:
+    """TF: attr_value_util.cc (AttrValueHasType); no value at all is an empty list."""
+    field = value.WhichOneof("value")
+    if field is None:
+        if attr.type.startswith("list("):
+            return
+        raise InvalidArgumentError(
+            f"AttrValue missing value with expected type '{attr.type}'\n\t for attr '{attr.name}'"
+        )
+    kinds = [_KIND_OF_FIELD.get(field, field)]
+    if field == "list":
+        kinds = [f"list({_KIND_OF_FIELD[each.name]})" for each, _ in value.list.ListFields()]
+        if not kinds and attr.type.startswith("list("):
+            return
+    if kinds != [attr.type]:
+        raise InvalidArgumentError(
+            f"AttrValue had value with type '{' and '.join(kinds) or 'list()'}' when "
+            f"'{attr.type}' expected\n\t for attr '{attr.name}'"
+        )
 
 
 def _check_allowed(node: Node, attr: pb.OpDef.AttrDef) -> None:

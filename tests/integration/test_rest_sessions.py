@@ -493,6 +493,29 @@ def test_files_are_closed_to_graphs_from_the_wire(tmp_path):
     with_server(allowed, sessions={"allowed_paths": (str(tmp_path),)})
 
 
+def test_unexpected_errors_are_500_with_a_body(monkeypatch, caplog):
+    async def scenario(server: RestServer) -> None:
+        session = await server.create()
+        monkeypatch.setattr(server.services.sessions, "keep_alive", lambda *_: 1 / 0)
+        answer = await server.post(f"{session}:keepAlive")
+        check_error(answer, 500, "INTERNAL", "Internal error (ZeroDivisionError)")
+
+    with_server(scenario)
+    assert "division by zero" in caplog.text
+
+
+def test_an_attribute_of_another_kind_is_refused():
+    graph = half_plus_two_graph()
+    graph.node[-1].attr["T"].list.type.append(pb.DT_FLOAT)
+
+    async def scenario(server: RestServer) -> None:
+        answer = await server.post("/v1/sessions", {"graph_def": encoded(graph)})
+        text = "AttrValue had value with type 'list(type)' when 'type' expected"
+        check_error(answer, 400, "INVALID_ARGUMENT", text)
+
+    with_server(scenario)
+
+
 def test_sessions_can_be_switched_off():
     async def scenario(server: RestServer) -> None:
         answer = await server.post("/v1/sessions", {})

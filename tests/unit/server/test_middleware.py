@@ -113,6 +113,24 @@ def test_unexpected_errors_are_500_and_logged(caplog):
     assert "oops" in caplog.text and "POST /v1/x" in caplog.text
 
 
+def test_what_the_framework_raises_after_its_answer_is_not_answered_again():
+    class AnswersAndRaises(App):
+        async def __call__(self, scope, receive, send):
+            await super().__call__(scope, receive, send)
+            raise ZeroDivisionError
+
+    assert call(AnswersAndRaises(), b"hello")[2] == b"hello"
+
+
+def test_half_an_answer_breaks_the_connection():
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        call(app)
+
+
 def test_unavailability_is_no_news_for_the_log(caplog):
     assert call(App(UnavailableError("loading")))[0] == 503
     assert caplog.records == []
