@@ -25,7 +25,9 @@ def relu(features: np.ndarray) -> np.ndarray:
 def relu6(features: np.ndarray) -> np.ndarray:
     """`min(max(features, 0), 6)`."""
     number = features.dtype.type
-    return np.minimum(np.maximum(features, number(0)), number(6))
+    positive = np.maximum(features, number(0))
+    in_place = positive if isinstance(positive, np.ndarray) else None
+    return np.minimum(positive, number(6), out=in_place)
 
 
 def leaky_relu(features: np.ndarray, *, alpha: float) -> np.ndarray:

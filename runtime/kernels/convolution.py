@@ -231,16 +231,23 @@ def depthwise_convolve(
 
     `filter` is `[*windows, c, multiplier]`; the result `[n, *outputs, c * multiplier]`.
     """
+    x = np.ascontiguousarray(x)  # rows of pixels are read as one vector
     channels, multiplier = filter.shape[-2:]
     if multiplier > 1:
         x = np.repeat(x, multiplier, axis=-1)
         channels *= multiplier
     filter = np.ascontiguousarray(filter).reshape(*filter.shape[:-2], channels)
     outputs = tuple(each.output for each in dimensions)
+    windows = _windows(x, dimensions)
+    if _columns_merge(channels, dimensions):
+        # few channels make short inner loops: treat whole rows of pixels as the channels
+        channels *= outputs[-1]
+        filter = np.tile(filter, outputs[-1])
+        windows = _merge_columns(windows, channels)
+        outputs = (*outputs[:-1], 1)
     result = np.empty((x.shape[0], *outputs, channels), x.dtype)
     line_bytes = math.prod(outputs[1:]) * channels * x.dtype.itemsize
     lines = max(1, DEPTHWISE_TILE_BYTES // max(line_bytes, 1))  # of the first spatial dimension
-    windows = _windows(x, dimensions)
     scratch = np.empty((min(lines, outputs[0]), *outputs[1:], channels), x.dtype)
     taps = list(np.ndindex(filter.shape[:-1]))
     every = (slice(None),) * len(outputs)
@@ -253,7 +260,21 @@ def depthwise_convolve(
             for tap in taps[1:]:
                 np.multiply(part[(*every, *tap)], filter[tap], out=product)
                 np.add(out, product, out=out)
-    return result
+    return result.reshape(len(x), *(each.output for each in dimensions), -1)
+
+
+def _columns_merge(channels: int, dimensions: Sequence[WindowedDimension]) -> bool:
+    """Whether rows of pixels are better multiplied as one long vector than pixel by pixel."""
+    rows, columns = math.prod(each.output for each in dimensions[:-1]), dimensions[-1]
+    pays = channels <= 64 and rows > 2 * math.prod(each.window for each in dimensions)
+    return pays and columns.stride == 1 and columns.output > 1
+
+
+def _merge_columns(windows: np.ndarray, merged: int) -> np.ndarray:
+    """`[n, *rows, columns, *windows, c]` of stride 1 as `[n, *rows, 1, *windows, columns * c]`."""
+    axis = (windows.ndim - 2) // 2
+    shape = (*windows.shape[:axis], 1, *windows.shape[axis + 1 : -1], merged)
+    return as_strided(windows, shape, windows.strides, writeable=False)
 
 
 KERNELS = (

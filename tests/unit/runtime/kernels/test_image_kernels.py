@@ -52,6 +52,15 @@ def test_pooling_accepts_channels_first(pool: Any) -> None:
     np.testing.assert_array_equal(first, channels_first(last))
 
 
+@pytest.mark.parametrize("height", [6, 30])  # few rows and many take different paths
+def test_depthwise_convolution_accepts_channels_first(height: int) -> None:
+    x = RNG.normal(size=(2, height, 7, 4)).astype(np.float32)
+    filter = RNG.normal(size=(3, 3, 4, 1)).astype(np.float32)
+    valid = {**CONVOLUTION, "padding": "VALID"}
+    got = depthwise_conv2d_native(channels_first(x), filter, **{**valid, "data_format": "NCHW"})
+    np.testing.assert_array_equal(got, channels_first(depthwise_conv2d_native(x, filter, **valid)))
+
+
 def test_depthwise_convolution_dilates_as_a_sparse_filter_would() -> None:
     filter = RNG.normal(size=(3, 3, 4, 2)).astype(np.float32)
     spread = np.zeros((5, 5, 4, 2), np.float32)
