@@ -154,7 +154,9 @@ SESSION_DOCS: dict[str, dict[str, Any]] = {
 }
 
 
-def _operation(name: str, summary: str, model: type[BaseModel] | None = None) -> dict[str, Any]:
+def _operation(
+    name: str, summary: str, protobuf: str, model: type[BaseModel] | None = None
+) -> dict[str, Any]:
     header = {"in": "header", "required": False, "schema": {"type": "string"}}
     return {
         "tags": ["sessions"],
@@ -167,7 +169,7 @@ def _operation(name: str, summary: str, model: type[BaseModel] | None = None) ->
             {"name": "X-Priority", **header},
             {"name": "X-Timeout-Ms", **header},
         ],
-        "requestBody": _request_body(name, model, required=True),
+        "requestBody": _request_body(name, model, required=True, protobuf=protobuf),
         "responses": {"200": {"description": "Done"}}
         | {str(code): {"description": text} for code, text in _RUN_ERRORS.items()},
     }  # fmt: skip
@@ -175,14 +177,19 @@ def _operation(name: str, summary: str, model: type[BaseModel] | None = None) ->
 
 # Operations of OpenAPI, by the name of the endpoint of a plain route.
 STEP_DOCS: dict[str, dict[str, Any]] = {
-    "run_session": _operation("run_session", "Run one step"),
+    "run_session": _operation("run_session", "Run one step", "RunStepRequest"),
     "partial_run_setup": _operation(
-        "partial_run_setup", "Begin a step that is fed in parts", PartialRunSetupBody
+        "partial_run_setup",
+        "Begin a step that is fed in parts",
+        "PartialRunSetupRequest",
+        PartialRunSetupBody,
     ),
-    "partial_run": _operation("partial_run", "Feed and fetch a part of a step"),
-    "make_callable": _operation("make_callable", "Prepare a step", MakeCallableBody),
-    "run_callable": _operation("run_callable", "Run a prepared step"),
+    "partial_run": _operation("partial_run", "Feed and fetch a part of a step", "RunStepRequest"),
+    "make_callable": _operation(
+        "make_callable", "Prepare a step", "MakeCallableRequest", MakeCallableBody
+    ),
+    "run_callable": _operation("run_callable", "Run a prepared step", "RunCallableRequest"),
     "release_callable": _operation(
-        "release_callable", "Forget a prepared step", ReleaseCallableBody
+        "release_callable", "Forget a prepared step", "ReleaseCallableRequest", ReleaseCallableBody
     ),
 }

@@ -1,40 +1,26 @@
 """The calls that run steps: `:run`, the partial runs and the callables.
 
-A body of over OFFLOAD_BYTES is read, and an answer of that size written, on another thread, so that
-the event loop goes on answering others.
+A large body is read, and a large answer written, on another thread (`step_requests.off_loop`), so
+that the event loop goes on answering others.
 """
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
 import protos as pb
-from runtime.api import CancellationManager, DataType, InvalidArgumentError
+from runtime.api import DataType, InvalidArgumentError
 from server.codec.json_body import parse_object, to_json, type_name
 from server.codec.json_tensor_writer import write_tensor
-from server.codec.session_tensors import (
-    fetch_types,
-    read_feeds,
-    read_proto_feeds,
-    write_outputs,
-    write_proto_outputs,
-)
-from server.rest.bodies import (
-    asked_encoding,
-    header_timeout_ms,
-    is_protobuf,
-    json_response,
-    proto_response,
-    request_body,
-)
+from server.codec.session_tensors import fetch_types, read_feeds, write_outputs
+from server.rest.bodies import asked_encoding, is_protobuf, json_response, request_body
 from server.rest.disconnect import DisconnectWatch
+from server.rest.protobuf_steps import ProtobufSteps
 from server.rest.session_bodies import (
     PARTIAL_RUN_KEYS,
     RUN_CALLABLE_KEYS,
@@ -45,17 +31,15 @@ from server.rest.session_bodies import (
     read_body,
     read_json_proto,
     read_priority,
-    read_proto,
     read_run_body,
     write_json_proto,
 )
+from server.rest.step_requests import bytes_of, metadata_if_asked, off_loop, request_parts
 from server.sessions.open_session import OpenSession
 from server.sessions.requests import StepRequest
 from server.sessions.service import SessionService
 from server.settings import Settings
 
-T = TypeVar("T")
-OFFLOAD_BYTES = 1 << 18  # about 3 ms of JSON
 _POOL_KEYS = ("inter_op_thread_pool", "interOpThreadPool")  # proto JSON knows both spellings
 
 
@@ -73,7 +57,7 @@ class SessionSteps:
     def __init__(self, service: SessionService, settings: Settings) -> None:
         self._service = service
         self._non_finite = settings.rest.non_finite
-        self._max_tensor_bytes = settings.sessions.max_tensor_bytes
+        self._protobuf = ProtobufSteps(service, settings.sessions.max_tensor_bytes)
         self._max_body_bytes = settings.rest.max_body_bytes
 
     async def run_session(self, request: Request) -> Response:
@@ -82,13 +66,13 @@ class SessionSteps:
         encoding = asked_encoding(request)
         body = await self._body(request)
         if is_protobuf(request):
-            return await self._run_protobuf(request, opened, body)
-        run = await _off_loop(len(body), lambda: self._read_run(request, opened, body))
+            return await self._protobuf.run_session(request, body)
+        run = await off_loop(len(body), lambda: self._read_run(request, opened, body))
         step = run.step
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.run(opened.id, step)
-        return await _off_loop(
-            _size(values), lambda: self._write_run(step, values, run.types, encoding)
+        return await off_loop(
+            bytes_of(values), lambda: self._write_run(step, values, run.types, encoding)
         )
 
     def _read_run(self, request: Request, opened: OpenSession, body: bytes) -> _Run:
@@ -103,8 +87,8 @@ class SessionSteps:
             options=options,
             pool_is_chosen=any(key in named for key in _POOL_KEYS),
             priority=read_priority(value.get("priority")) or request.headers.get("x-priority"),
-            metadata=_metadata_if_asked(options),
-            **_common(request),
+            metadata=metadata_if_asked(options),
+            **request_parts(request),
         )
         return _Run(step, fetch_types(fetches, opened.tensor_info))
 
@@ -118,34 +102,6 @@ class SessionSteps:
             answer["run_metadata"] = write_json_proto(step.metadata)
         return Response(to_json(answer), media_type="application/json")
 
-    async def _run_protobuf(self, request: Request, opened: OpenSession, body: bytes) -> Response:
-        """RunStepRequest in, RunStepResponse out."""
-        run = await _off_loop(len(body), lambda: self._read_protobuf(request, opened, body))
-        step = run.step
-        with DisconnectWatch(request.receive, step.cancellation):
-            values = await self._service.run(opened.id, step)
-        answer = pb.RunStepResponse(
-            tensor=write_proto_outputs(step.fetches, values, run.types), metadata=step.metadata
-        )
-        return proto_response(answer)
-
-    def _read_protobuf(self, request: Request, opened: OpenSession, body: bytes) -> _Run:
-        message = read_proto(body, pb.RunStepRequest)
-        if message.partial_run_handle:
-            raise InvalidArgumentError("A part of a partial run goes to :partialRun, as JSON")
-        fetches = list(message.fetch)
-        step = StepRequest(
-            feeds=read_proto_feeds(message.feed, opened.tensor_info, self._max_tensor_bytes),
-            fetches=fetches,
-            targets=list(message.target),
-            options=message.options,
-            pool_is_chosen=message.options.inter_op_thread_pool != 0,
-            priority=request.headers.get("x-priority"),
-            metadata=_metadata_if_asked(message.options),
-            **_common(request),
-        )
-        return _Run(step, fetch_types(fetches, opened.tensor_info))
-
     async def _body(self, request: Request) -> bytes:
         return await request_body(request, self._max_body_bytes)
 
@@ -153,7 +109,10 @@ class SessionSteps:
 
     async def partial_run_setup(self, request: Request) -> Response:
         """Begin a step that is fed and fetched in parts."""
-        asked = read_body(await self._body(request), PartialRunSetupBody)
+        body = await self._body(request)
+        if is_protobuf(request):
+            return await self._protobuf.partial_run_setup(request, body)
+        asked = read_body(body, PartialRunSetupBody)
         handle = await self._service.partial_run_setup(
             request.path_params["session_id"], asked.feeds, asked.fetches, asked.targets
         )
@@ -163,7 +122,10 @@ class SessionSteps:
         """Feed and fetch a part of a step."""
         opened = self._service.get(request.path_params["session_id"])
         encoding = asked_encoding(request)
-        value = read_run_body(await self._body(request), PARTIAL_RUN_KEYS)
+        body = await self._body(request)
+        if is_protobuf(request):
+            return await self._protobuf.partial_run(request, body)
+        value = read_run_body(body, PARTIAL_RUN_KEYS)
         handle = value.get("partial_run_handle")
         if not isinstance(handle, str):
             raise InvalidArgumentError(
@@ -174,7 +136,7 @@ class SessionSteps:
             feeds=read_feeds(value["feeds"], opened.tensor_info),
             fetches=value["fetches"],
             targets=(),
-            **_common(request),
+            **request_parts(request),
         )
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.partial_run(opened.id, handle, step)
@@ -184,7 +146,10 @@ class SessionSteps:
 
     async def make_callable(self, request: Request) -> Response:
         """Prepare a step with fixed feeds, fetches and targets."""
-        asked = read_body(await self._body(request), MakeCallableBody)
+        body = await self._body(request)
+        if is_protobuf(request):
+            return await self._protobuf.make_callable(request, body)
+        asked = read_body(body, MakeCallableBody)
         options = read_json_proto(asked.options, "options", pb.CallableOptions)
         handle = await self._service.make_callable(request.path_params["session_id"], options)
         return json_response({"handle": handle})
@@ -193,7 +158,10 @@ class SessionSteps:
         """Run a prepared step: feeds and outputs are lists, in the order of its options."""
         opened = self._service.get(request.path_params["session_id"])
         encoding = asked_encoding(request)
-        value = parse_object(await self._body(request), RUN_CALLABLE_KEYS)
+        body = await self._body(request)
+        if is_protobuf(request):
+            return await self._protobuf.run_callable(request, body)
+        value = parse_object(body, RUN_CALLABLE_KEYS)
         handle, feeds = value.get("handle"), value.get("feeds", [])
         if type(handle) is not int or not isinstance(feeds, list):
             raise InvalidArgumentError(
@@ -213,8 +181,8 @@ class SessionSteps:
             fetches=list(options.fetch),
             targets=(),
             options=options.run_options,
-            metadata=_metadata_if_asked(options.run_options),
-            **_common(request),
+            metadata=metadata_if_asked(options.run_options),
+            **request_parts(request),
         )
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.run_callable(opened.id, handle, arrays, step)
@@ -226,32 +194,9 @@ class SessionSteps:
 
     async def release_callable(self, request: Request) -> Response:
         """Forget a prepared step."""
-        asked = read_body(await self._body(request), ReleaseCallableBody)
+        body = await self._body(request)
+        if is_protobuf(request):
+            return await self._protobuf.release_callable(request, body)
+        asked = read_body(body, ReleaseCallableBody)
         await self._service.release_callable(request.path_params["session_id"], asked.handle)
         return json_response({})
-
-
-def _common(request: Request) -> dict[str, Any]:
-    """The parts of a step that come with every request."""
-    return {
-        "received_at": request.scope["received_at"],
-        "request_id": request.scope["request_id"],
-        "cancellation": CancellationManager(),
-        "timeout_ms": header_timeout_ms(request),
-    }
-
-
-def _metadata_if_asked(options: pb.RunOptions | None) -> pb.RunMetadata | None:
-    if options is None:
-        return None
-    asked = options.trace_level != pb.RunOptions.NO_TRACE or options.output_partition_graphs
-    return pb.RunMetadata() if asked else None
-
-
-def _size(values: Sequence[Any]) -> int:
-    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
-
-
-async def _off_loop(size: int, work: Callable[[], T]) -> T:
-    """Do `work` here when it is small, else on another thread."""
-    return work() if size < OFFLOAD_BYTES else await asyncio.to_thread(work)

@@ -1,7 +1,7 @@
 """The REST resource of sessions: translate and delegate to the session service.
 
-`:run` is a plain Starlette route, the rest FastAPI's. Every call takes JSON; create, run, extend
-and close also take and answer `application/x-protobuf` bodies of the master service's messages.
+Steps are plain Starlette routes, the rest FastAPI's. Every call takes JSON; those that TensorFlow's
+master service has also take and answer `application/x-protobuf` bodies of its messages.
 """
 
 from __future__ import annotations

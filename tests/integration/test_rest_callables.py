@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import protos as pb
+from runtime.api import tensor_from_proto, tensor_to_proto
 from tests.integration.rest_server import RestServer, check_error, with_server
+
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 
 def floats(*data: float) -> dict[str, object]:
@@ -45,6 +52,86 @@ def test_a_callable_is_made_run_and_released():
         assert (await server.post(f"{session}:releaseCallable", handle)).json() == {}
         answer = await server.post(f"{session}:runCallable", call)
         check_error(answer, 400, "INVALID_ARGUMENT", "No such callable handle")
+
+    with_server(scenario)
+
+
+async def post_proto(server: RestServer, path: str, message: Any, kind: Any) -> Any:
+    """Send a message; the answer as a message of that kind."""
+    content = message.SerializeToString()
+    answer = await server.client.post(path, content=content, headers=PROTOBUF)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == PROTOBUF["Content-Type"]
+    return kind.FromString(answer.content)
+
+
+def fetched(response: pb.RunStepResponse) -> dict[str, list[float]]:
+    return {each.name: tensor_from_proto(each.tensor).tolist() for each in response.tensor}
+
+
+def test_partial_runs_take_protobuf():
+    async def scenario(server: RestServer) -> None:
+        session = await server.create()
+        setup = pb.PartialRunSetupRequest(feed=["x:0"], fetch=["half_x:0", "y:0"])
+        made = await post_proto(
+            server, f"{session}:partialRunSetup", setup, pb.PartialRunSetupResponse
+        )
+        x = pb.NamedTensorProto(name="x:0", tensor=tensor_to_proto(np.float32([1])))
+        first = pb.RunStepRequest(
+            partial_run_handle=made.partial_run_handle, feed=[x], fetch=["half_x:0"]
+        )
+        path = f"{session}:partialRun"
+        assert fetched(await post_proto(server, path, first, pb.RunStepResponse)) == {
+            "half_x:0": [0.5]
+        }
+        with_target = pb.RunStepRequest(
+            partial_run_handle=made.partial_run_handle, fetch=["y:0"], target=["y"]
+        )
+        answer = await server.client.post(
+            path, content=with_target.SerializeToString(), headers=PROTOBUF
+        )
+        check_error(answer, 400, "INVALID_ARGUMENT", "Targets belong to :partialRunSetup")
+        second = pb.RunStepRequest(partial_run_handle=made.partial_run_handle, fetch=["y:0"])
+        assert fetched(await post_proto(server, path, second, pb.RunStepResponse)) == {"y:0": [2.5]}
+        answer = await server.client.post(
+            f"{session}:run", content=second.SerializeToString(), headers=PROTOBUF
+        )
+        check_error(answer, 400, "INVALID_ARGUMENT", "goes to :partialRun")
+
+    with_server(scenario)
+
+
+def test_callables_take_protobuf():
+    async def scenario(server: RestServer) -> None:
+        session = await server.create()
+        options = pb.CallableOptions(feed=["x:0"], fetch=["y:0", "half_x:0"])
+        options.run_options.trace_level = pb.RunOptions.FULL_TRACE
+        asked = pb.MakeCallableRequest(options=options)
+        made = await post_proto(server, f"{session}:makeCallable", asked, pb.MakeCallableResponse)
+        run = pb.RunCallableRequest(handle=made.handle, feed=[tensor_to_proto(np.float32([1, 2]))])
+        path = f"{session}:runCallable"
+        answered = await post_proto(server, path, run, pb.RunCallableResponse)
+        values = [tensor_from_proto(tensor).tolist() for tensor in answered.fetch]
+        assert values == [[2.5, 3.0], [0.5, 1.0]]
+        assert answered.metadata.step_stats.dev_stats
+        del run.feed[:]
+        answer = await server.client.post(path, content=run.SerializeToString(), headers=PROTOBUF)
+        check_error(answer, 400, "INVALID_ARGUMENT", "Expected 1 feed tensors, but got 0")
+        release = pb.ReleaseCallableRequest(handle=made.handle)
+        await post_proto(server, f"{session}:releaseCallable", release, pb.ReleaseCallableResponse)
+        answer = await server.client.post(path, content=run.SerializeToString(), headers=PROTOBUF)
+        check_error(answer, 400, "INVALID_ARGUMENT", "No such callable handle")
+
+    with_server(scenario)
+
+
+def test_an_empty_session_may_be_made_with_protobuf():
+    async def scenario(server: RestServer) -> None:
+        content = pb.CreateSessionRequest().SerializeToString()
+        answer = await server.client.post("/v1/sessions", content=content, headers=PROTOBUF)
+        assert answer.status_code == 201
+        made = pb.CreateSessionResponse.FromString(answer.content)
+        assert made.session_handle and made.graph_version == 0
 
     with_server(scenario)
 
