@@ -64,7 +64,10 @@ class DataType(enum.IntEnum):
     @property
     def numpy(self) -> np.dtype:
         """The numpy dtype that holds it; strings, resources and variants are `object`."""
-        return _NUMPY[self]
+        try:
+            return _NUMPY[self]
+        except KeyError:
+            raise InvalidArgumentError(f"No tensor has values of type {self.tf_name}") from None
 
     @property
     def name_on_wire(self) -> str:
