@@ -23,6 +23,7 @@ from runtime.graph.function_inlining import called_function, inline_functions
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
+from runtime.graph.optimizer import Optimizer
 from runtime.graph.pruning import StepGraph, prune
 
 ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Executor]
@@ -43,8 +44,7 @@ def compile_step(
 ) -> Executor:
     """The executor for these feeds, fetches and targets; errors as `prune` raises them."""
     step_graph = prune(graph, feeds, fetches, targets)
-    inline_functions(step_graph, graph.library)
-    _drop_unreached(step_graph)
+    functions.transform(step_graph)
     return build(step_graph, kernels, functions)
 
 
@@ -115,9 +115,12 @@ class FunctionExecutors(FunctionRunner):
     shares it (a race compiles twice and keeps one).
     """
 
-    def __init__(self, library: FunctionLibrary, kernels: KernelRegistry) -> None:
+    def __init__(
+        self, library: FunctionLibrary, kernels: KernelRegistry, optimizer: Optimizer
+    ) -> None:
         self._library = library
         self._kernels = kernels
+        self._optimizer = optimizer
         self._waits: dict[tuple[str, str], bool] = {}
 
     def call(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
@@ -154,9 +157,15 @@ class FunctionExecutors(FunctionRunner):
     def _compile(self, function: NameAttrList) -> _CompiledBody:
         body = self._library.body(function)
         graph = _body_graph(body)
-        inline_functions(graph, self._library)
-        _drop_unreached(graph)
+        self.transform(graph)
         return _CompiledBody(build_executor(graph, self._kernels, self), len(body.arguments))
+
+    def transform(self, graph: StepGraph) -> None:
+        """Inline the calls of a graph and optimise it, in place."""
+        self._optimizer.before_inlining(graph)
+        inline_functions(graph, self._library)
+        self._optimizer.after_inlining(graph, self._kernels)
+        _drop_unreached(graph)
 
     def may_wait(self, function: NameAttrList) -> bool:
         """Whether the function, or one that it calls, has asynchronous kernels."""

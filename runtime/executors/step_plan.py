@@ -23,7 +23,6 @@ reader; cancellation is looked at before every node.
 from __future__ import annotations
 
 import dataclasses
-import heapq
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -40,6 +39,7 @@ from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.framework.op_kernel import Deferred, OpKernelContext
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.pruning import StepGraph
+from runtime.graph.topology import topological_order
 
 _GENERATE_AT_RUN = 2  # a plan that runs once (restore, init) is not worth generating
 _MAX_GENERATED = 20_000  # instructions; the compiler's time and memory grow with the text
@@ -356,32 +356,3 @@ def check_complete(node: Node) -> None:
         raise InvalidArgumentError(
             f"Incomplete graph, missing {node.missing_inputs} inputs for {node.name}", node.name
         )
-
-
-def topological_order(nodes: Sequence[Node]) -> list[Node]:
-    """`nodes` so that each comes after what it reads and waits for; ties in the given order.
-
-    Back edges of loops are not handled here: such graphs run on the dataflow executor.
-    """
-    position = {node: index for index, node in enumerate(nodes)}
-    waiting = [0] * len(nodes)
-    readers: list[list[int]] = [[] for _ in nodes]
-    for index, node in enumerate(nodes):
-        sources = {source for source, _ in node.inputs}
-        sources.update(node.control_inputs)
-        waiting[index] = len(sources)
-        for source in sources:
-            readers[position[source]].append(index)
-    ready = [index for index, count in enumerate(waiting) if count == 0]
-    heapq.heapify(ready)
-    order: list[Node] = []
-    while ready:
-        index = heapq.heappop(ready)
-        order.append(nodes[index])
-        for reader in readers[index]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                heapq.heappush(ready, reader)
-    if len(order) < len(nodes):
-        raise InvalidArgumentError(f"{len(nodes) - len(order)} nodes in a cycle")
-    return order

@@ -163,6 +163,12 @@ class Node:
         copy.input_is_ref = self.input_is_ref
         return copy
 
+    def become(self, info: OpInfo, attrs: dict[str, Any]) -> None:
+        """Turn a clone into another op with the same outputs; edges are the caller's to change."""
+        self.info = info
+        self.node_def = pb.NodeDef(name=self.name, op=info.name, device=self.device)
+        self._attrs = attrs
+
     def to_node_def(self) -> pb.NodeDef:
         """The NodeDef as this node stands now."""
         node_def = pb.NodeDef()

@@ -41,6 +41,7 @@ from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceManager
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
+from runtime.graph.optimizer import Optimizer
 from runtime.graph.placer import place
 from runtime.graph.pruning import find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
@@ -86,6 +87,7 @@ class DirectSession(RuntimeSession):
         self._devices = list(devices)
         self._pools = pools
         self._kernels = kernels
+        self._optimizer = Optimizer.from_config(options.config)
         self._executor_factory = executor_factory(options.config.experimental.executor_type)
         self._lock = threading.Lock()
         self._graph: Graph | None = None
@@ -133,7 +135,7 @@ class DirectSession(RuntimeSession):
                 self.graph_version += 1
 
     def _set_graph(self, graph: Graph) -> None:
-        self._functions = FunctionExecutors(graph.library, self._kernels)
+        self._functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
         self._graph = graph
 
     def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
@@ -231,7 +233,7 @@ class DirectSession(RuntimeSession):
 
     def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
         self._check_not_finalized()
-        functions = FunctionExecutors(graph.library, self._kernels)
+        functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
         return cache.find_or_compile(
             graph,
             key,
@@ -313,7 +315,7 @@ class DirectSession(RuntimeSession):
         self._check_open()
         graph = self._graph_for("PRunSetup")
         self._check_not_finalized()
-        functions = FunctionExecutors(graph.library, self._kernels)
+        functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
         build = executor_factory("DATAFLOW")
         executor = compile_step(graph, self._kernels, feeds, fetches, targets, build, functions)
         assert isinstance(executor, DataflowExecutor)

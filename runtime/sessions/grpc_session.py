@@ -24,6 +24,8 @@ import protos as pb
 from runtime.foundation.errors import (
     AlreadyExistsError,
     CancelledError,
+    Code,
+    InternalError,
     InvalidArgumentError,
     OpError,
     error_for_code,
@@ -34,6 +36,7 @@ from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
 
 SCHEME = "grpc://"
+CLOSED = "Session has been closed."
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _SERVICE = "/tensorflow.MasterService/"
 # Method name → the message that answers; the request is the message of the same name + "Request".
@@ -56,6 +59,7 @@ class GrpcMaster:
 
     def __init__(self, target: str) -> None:
         self._channel = grpc.insecure_channel(target.removeprefix(SCHEME), options=_UNLIMITED)
+        self._is_closed = False
         self._methods: dict[str, Any] = {
             name: self._channel.unary_unary(
                 _SERVICE + name,
@@ -69,26 +73,36 @@ class GrpcMaster:
         """Call and wait, for a server too; the answer, or the status as an OpError."""
         try:
             return self._methods[method](request, timeout=timeout, wait_for_ready=True)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from None
+        except (grpc.RpcError, ValueError) as error:  # a closed channel's is ValueError
+            raise self.error_of(error) from None
 
     def start(self, method: str, request: Any, timeout: float | None = None) -> Any:
         """Start a call; its grpc future."""
-        return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
+        try:
+            return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
+        except ValueError as error:
+            raise self.error_of(error) from None
+
+    def error_of(self, error: Any) -> OpError:
+        """The OpError of a failed call: gRPC's codes are the canonical ones."""
+        if isinstance(error, grpc.FutureCancelledError):
+            return CancelledError(CLOSED if self._is_closed else "The step was cancelled.")
+        if not isinstance(error, grpc.RpcError):
+            return CancelledError(CLOSED) if self._is_closed else InternalError(str(error))
+        code = error.code().value[0]
+        if self._is_closed and code == Code.CANCELLED:
+            return CancelledError(CLOSED)
+        return error_for_code(code, error.details() or "")
 
     def close(self) -> None:
         """Let go of the channel; calls in flight are cancelled."""
+        self._is_closed = True
         self._channel.close()
 
 
 def _serialize(message: Any) -> bytes:
     data: bytes = message.SerializeToString()
     return data
-
-
-def from_rpc_error(error: Any) -> OpError:
-    """The OpError of a failed call: gRPC's codes are the canonical ones."""
-    return error_for_code(error.code().value[0], error.details() or "")
 
 
 class GrpcSession(RuntimeSession):
@@ -100,6 +114,8 @@ class GrpcSession(RuntimeSession):
         self._lock = threading.Lock()
         self._handle = ""
         self._is_closed = False
+        # Handle → seconds that its steps have; single operations on a dict are atomic.
+        self._callable_seconds: dict[int, float | None] = {}
         self.graph_version = 0
 
     @property
@@ -136,6 +152,19 @@ class GrpcSession(RuntimeSession):
             )
             self.graph_version = self._call("ExtendSession", request).new_graph_version
 
+    def run(
+        self,
+        feeds: Mapping[str, Tensor],
+        fetches: Sequence[str] = (),
+        targets: Sequence[str] = (),
+        options: pb.RunOptions | None = None,
+        metadata: pb.RunMetadata | None = None,
+    ) -> list[Tensor]:
+        """Run one step and wait for it, without another thread."""
+        message = run_step_request(self._open_handle("Run"), feeds, fetches, targets, options)
+        seconds = timeout_seconds(options, self.options.config)
+        return fetched_values(self._master.call("RunStep", message, seconds), fetches, metadata)
+
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Start one step; cancelling the request's manager cancels the call."""
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
@@ -159,10 +188,8 @@ class GrpcSession(RuntimeSession):
             try:
                 response = answered.result()
                 future.set_result(fetched_values(response, request.fetches, request.metadata))
-            except grpc.FutureCancelledError:
-                future.set_exception(CancelledError("The step was cancelled."))
-            except grpc.RpcError as error:
-                future.set_exception(from_rpc_error(error))
+            except (grpc.FutureCancelledError, grpc.RpcError) as error:
+                future.set_exception(self._master.error_of(error))
             except OpError as error:
                 future.set_exception(error)
 
@@ -199,6 +226,7 @@ class GrpcSession(RuntimeSession):
             session_handle=self._open_handle("MakeCallable"), options=options
         )
         handle: int = self._call("MakeCallable", request).handle
+        self._callable_seconds[handle] = timeout_seconds(options.run_options, self.options.config)
         return handle
 
     def run_callable(
@@ -210,7 +238,8 @@ class GrpcSession(RuntimeSession):
             handle=handle,
             feed=[tensor_to_proto(value) for value in feeds],
         )
-        response = self._call("RunCallable", request)
+        seconds = self._callable_seconds.get(handle)
+        response = self._master.call("RunCallable", request, seconds)
         if metadata is not None:
             metadata.MergeFrom(response.metadata)
         return [tensor_from_proto(tensor) for tensor in response.fetch]
@@ -221,6 +250,7 @@ class GrpcSession(RuntimeSession):
             session_handle=self._open_handle("ReleaseCallable"), handle=handle
         )
         self._call("ReleaseCallable", request)
+        self._callable_seconds.pop(handle, None)
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
         """The server's devices, its own first."""
@@ -253,7 +283,7 @@ class GrpcSession(RuntimeSession):
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise CancelledError("Session has been closed.")
+            raise CancelledError(CLOSED)
 
 
 def reset(options: SessionOptions, containers: Sequence[str]) -> None:

@@ -1,8 +1,7 @@
 """HttpSession: a session on a Runstep server over HTTP, with protobuf bodies.
 
-Calls are sent again only where that is safe: when the connection could not be made, so that the
-server has seen nothing. A step's deadline travels as `X-Timeout-Ms`; a step that is cancelled here
-is cancelled in the server by its request id.
+A step's deadline travels as `X-Timeout-Ms`; a step that is cancelled here is cancelled in the
+server by its request id.
 
 Guarantees: every method may be called from any thread; `_lock` guards the session's id and the
 graph's version, and orders extends.
@@ -16,41 +15,30 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
-import httpx
 from google.protobuf.message import Message
 
 import protos as pb
 from runtime.foundation.errors import (
     AlreadyExistsError,
     CancelledError,
-    Code,
     DeadlineExceededError,
     InvalidArgumentError,
+    NotFoundError,
     OpError,
-    UnavailableError,
     UnimplementedError,
-    error_for_code,
 )
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.sessions.http_transport import HttpTransport
 from runtime.sessions.master_messages import fetched_values, run_step_request, timeout_seconds
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
 
-_PROTOBUF = "application/x-protobuf"
-_CONNECT_RETRIES = 2
-_GRACE_SECONDS = 5.0  # the server answers at the deadline; the wire gets this much more
-_MAX_PARALLEL_STEPS = 16  # of one session, in threads of this process
-_CANCEL_SECONDS = 5.0  # for telling the server that a step is not wanted any more
-_CODE_BY_STATUS = {
-    400: Code.INVALID_ARGUMENT, 401: Code.UNAUTHENTICATED, 403: Code.PERMISSION_DENIED,
-    404: Code.NOT_FOUND, 409: Code.ABORTED, 410: Code.CANCELLED, 413: Code.RESOURCE_EXHAUSTED,
-    429: Code.RESOURCE_EXHAUSTED, 499: Code.CANCELLED, 501: Code.UNIMPLEMENTED,
-    503: Code.UNAVAILABLE, 504: Code.DEADLINE_EXCEEDED,
-}  # fmt: skip
+_PATH = "/v1/sessions"
+_MAX_PARALLEL_STEPS = 16  # of `run_async` of one session, in threads of this process
 M = TypeVar("M", bound=Message)
 
 
@@ -59,16 +47,15 @@ class HttpSession(RuntimeSession):
 
     def __init__(self, options: SessionOptions) -> None:
         self.options = options
-        self._client = httpx.Client(
-            base_url=options.target.rstrip("/"),
-            transport=httpx.HTTPTransport(retries=_CONNECT_RETRIES),
-        )
+        self._transport = HttpTransport(options.target)
         self._lock = threading.Lock()
         self._id = ""
         self._is_closed = False
         self._threads = concurrent.futures.ThreadPoolExecutor(
             _MAX_PARALLEL_STEPS, thread_name_prefix="http_session"
         )
+        # Handle → seconds that its steps have; single operations on a dict are atomic.
+        self._callable_seconds: dict[int, float | None] = {}
         self.graph_version = 0
 
     @property
@@ -88,7 +75,7 @@ class HttpSession(RuntimeSession):
 
     def _create(self, graph_def: pb.GraphDef) -> None:
         request = pb.CreateSessionRequest(graph_def=graph_def, config=self.options.config)
-        response = self._post("/v1/sessions", request, pb.CreateSessionResponse)
+        response = self._post(_PATH, request, pb.CreateSessionResponse)
         self._id, self.graph_version = response.session_handle, response.graph_version
 
     def extend(self, graph_def: pb.GraphDef) -> None:
@@ -130,13 +117,10 @@ class HttpSession(RuntimeSession):
             "", request.feeds, request.fetches, request.targets, request.options
         )
         request_id = secrets.token_hex(8)
+        seconds = self._seconds_left(request)
         with self._cancelling(request.cancellation, request_id):
             response = self._call(
-                "run",
-                message,
-                pb.RunStepResponse,
-                seconds=self._seconds_left(request),
-                headers={"X-Request-Id": request_id},
+                "run", message, pb.RunStepResponse, seconds, {"X-Request-Id": request_id}
             )
         return fetched_values(response, request.fetches, request.metadata)
 
@@ -149,25 +133,26 @@ class HttpSession(RuntimeSession):
         return left
 
     @contextlib.contextmanager
-    def _cancelling(self, cancellation: CancellationManager | None, request_id: str) -> Any:
+    def _cancelling(
+        self, cancellation: CancellationManager | None, request_id: str
+    ) -> Iterator[None]:
         """Tell the server when the step is cancelled here."""
         if cancellation is None:
             yield
             return
-        token = cancellation.add_callback(lambda: self._threads.submit(self._cancel, request_id))
+        answered = threading.Event()
+
+        def tell() -> None:  # not in a thread of the steps: they may all be waiting
+            arguments = (f"{_PATH}/{self._id}", request_id, answered)
+            threading.Thread(target=self._transport.cancel_step, args=arguments).start()
+
+        token = cancellation.add_callback(tell)
         cancellation.check()
         try:
             yield
         finally:
+            answered.set()
             cancellation.remove_callback(token)
-
-    def _cancel(self, request_id: str) -> None:
-        with contextlib.suppress(httpx.HTTPError):
-            self._client.post(
-                f"/v1/sessions/{self._id}:cancel",
-                json={"request_id": request_id},
-                timeout=_CANCEL_SECONDS,
-            )
 
     def partial_run_setup(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
@@ -187,7 +172,9 @@ class HttpSession(RuntimeSession):
     def make_callable(self, options: pb.CallableOptions) -> int:
         """Prepare a step in the server."""
         request = pb.MakeCallableRequest(options=options)
-        return self._call("makeCallable", request, pb.MakeCallableResponse).handle
+        handle = self._call("makeCallable", request, pb.MakeCallableResponse).handle
+        self._callable_seconds[handle] = timeout_seconds(options.run_options, self.options.config)
+        return handle
 
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
@@ -196,7 +183,8 @@ class HttpSession(RuntimeSession):
         request = pb.RunCallableRequest(
             handle=handle, feed=[tensor_to_proto(value) for value in feeds]
         )
-        response = self._call("runCallable", request, pb.RunCallableResponse)
+        seconds = self._callable_seconds.get(handle)
+        response = self._call("runCallable", request, pb.RunCallableResponse, seconds)
         if metadata is not None:
             metadata.MergeFrom(response.metadata)
         return [tensor_from_proto(tensor) for tensor in response.fetch]
@@ -205,10 +193,12 @@ class HttpSession(RuntimeSession):
         """Forget a prepared step."""
         request = pb.ReleaseCallableRequest(handle=handle)
         self._call("releaseCallable", request, pb.ReleaseCallableResponse)
+        self._callable_seconds.pop(handle, None)
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
         """The server's devices, the client device first."""
-        answer = self._send("GET", f"/v1/sessions/{self._open_id('ListDevices')}/devices")
+        path = f"{_PATH}/{self._open_id('ListDevices')}/devices"
+        answer = self._transport.send("GET", path, seconds=self._default_seconds())
         return [
             pb.DeviceAttributes(
                 name=device["name"],
@@ -219,28 +209,29 @@ class HttpSession(RuntimeSession):
         ]
 
     def close(self) -> None:
-        """Close the server's session. Closing again changes nothing."""
+        """Close the server's session. Closing again changes nothing, nor does one that expired."""
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
         try:
             if self._id:
-                self._send("DELETE", f"/v1/sessions/{self._id}")
+                with contextlib.suppress(NotFoundError):  # it expired so long ago
+                    path = f"{_PATH}/{self._id}"
+                    self._transport.send("DELETE", path, seconds=self._default_seconds())
         finally:
             self._threads.shutdown(wait=False)
-            self._client.close()
+            self._transport.close()
 
     def _call(
         self,
         verb: str,
         request: Message,
         response_type: type[M],
-        *,
         seconds: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> M:
-        path = f"/v1/sessions/{self._open_id(verb)}:{verb}"
+        path = f"{_PATH}/{self._open_id(verb)}:{verb}"
         return self._post(path, request, response_type, seconds, headers)
 
     def _post(
@@ -252,34 +243,12 @@ class HttpSession(RuntimeSession):
         headers: Mapping[str, str] | None = None,
     ) -> M:
         if seconds is None:
-            seconds = timeout_seconds(None, self.options.config)
-        data = self._send("POST", path, request.SerializeToString(), seconds, headers)
+            seconds = self._default_seconds()
+        data = self._transport.send("POST", path, request.SerializeToString(), seconds, headers)
         return response_type.FromString(data)
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        content: bytes | None = None,
-        seconds: float | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> bytes:
-        """The answer's body, or the OpError that it tells of."""
-        sent = {"Content-Type": _PROTOBUF, **(headers or {})}
-        if seconds is not None:
-            sent["X-Timeout-Ms"] = str(max(1, int(seconds * 1000)))
-        timeout = None if seconds is None else seconds + _GRACE_SECONDS
-        try:
-            answer = self._client.request(
-                method, path, content=content, headers=sent, timeout=timeout
-            )
-        except httpx.TimeoutException as error:
-            raise DeadlineExceededError(f"{method} {path}: no answer in {timeout} s") from error
-        except httpx.HTTPError as error:
-            raise UnavailableError(f"{method} {path}: {error}") from error
-        if answer.is_error:
-            raise _error_of(answer)
-        return answer.content
+    def _default_seconds(self) -> float | None:
+        return timeout_seconds(None, self.options.config)
 
     def _open_id(self, what: str) -> str:
         self._check_open()
@@ -290,18 +259,6 @@ class HttpSession(RuntimeSession):
     def _check_open(self) -> None:
         if self._is_closed:
             raise CancelledError("Session has been closed.")
-
-
-def _error_of(answer: httpx.Response) -> OpError:
-    """The OpError of an error answer: by its code, else by its status."""
-    code = _CODE_BY_STATUS.get(answer.status_code, Code.UNKNOWN)
-    message = answer.text
-    with contextlib.suppress(ValueError):
-        body = answer.json()
-        if isinstance(body, dict):
-            message = str(body.get("error", message))
-            code = Code.__members__.get(str(body.get("code")), code)
-    return error_for_code(code, message)
 
 
 def reset(options: SessionOptions, containers: Sequence[str]) -> None:

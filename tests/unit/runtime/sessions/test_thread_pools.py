@@ -25,7 +25,13 @@ from tests.unit.runtime.sessions.graphs import direct_session, g1
 
 def pools_of(*entries: tuple[int, str], **config: int) -> pb.ConfigProto:
     listed = [pb.ThreadPoolOptionProto(num_threads=n, global_name=name) for n, name in entries]
-    return pb.ConfigProto(session_inter_op_thread_pool=listed, **config)  # type: ignore[arg-type]
+    return not_folding(pb.ConfigProto(session_inter_op_thread_pool=listed, **config))  # type: ignore[arg-type]
+
+
+def not_folding(config: pb.ConfigProto) -> pb.ConfigProto:
+    """The kernels of these tests must run in the step, not when it is compiled."""
+    config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
+    return config
 
 
 def threads_named(prefix: str) -> int:
@@ -125,7 +131,7 @@ def test_per_session_threads_end_with_the_session() -> None:
 
 
 def test_negative_parallelism_runs_in_the_caller() -> None:
-    session, _ = thread_session(pb.ConfigProto(inter_op_parallelism_threads=-1))
+    session, _ = thread_session(not_folding(pb.ConfigProto(inter_op_parallelism_threads=-1)))
     assert run_thread(session, 0) == threading.current_thread().name
 
 

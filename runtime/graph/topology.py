@@ -1,0 +1,54 @@
+"""The order of a graph's nodes.
+
+TF: tensorflow/core/graph/algorithm.h (GetReversePostOrder)
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.graph.node import Node
+
+_LOOP_OPS = frozenset(
+    ("Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond",
+     "Switch", "RefSwitch", "Merge", "RefMerge", "_SwitchN")
+)  # fmt: skip
+
+
+def is_loop_node(node: Node) -> bool:
+    """Whether a node belongs to v1 control flow, which passes must not move things across."""
+    return node.op in _LOOP_OPS
+
+
+def topological_order(nodes: Sequence[Node]) -> list[Node]:
+    """`nodes` so that each comes after what it reads and waits for; ties in the given order.
+
+    The back edge of a loop (into a Merge) does not count. Raises InvalidArgumentError for any
+    other cycle.
+    """
+    position = {node: index for index, node in enumerate(nodes)}
+    waiting = [0] * len(nodes)
+    readers: list[list[int]] = [[] for _ in nodes]
+    for index, node in enumerate(nodes):
+        sources = {source for source, _ in node.inputs}
+        if node.op in ("Merge", "RefMerge"):
+            sources = {s for s in sources if s.op not in ("NextIteration", "RefNextIteration")}
+        sources.update(node.control_inputs)
+        waiting[index] = len(sources)
+        for source in sources:
+            readers[position[source]].append(index)
+    ready = [index for index, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    order: list[Node] = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(nodes[index])
+        for reader in readers[index]:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                heapq.heappush(ready, reader)
+    if len(order) < len(nodes):
+        raise InvalidArgumentError(f"{len(nodes) - len(order)} nodes in a cycle")
+    return order

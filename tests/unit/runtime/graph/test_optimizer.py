@@ -1,0 +1,180 @@
+"""The optimiser's passes: what they leave of a graph, and that results stay the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import protos as pb
+from runtime.framework.dtypes import DataType
+from runtime.graph.graph import Graph as RuntimeGraph
+from runtime.graph.graph_constructor import extend_graph
+from runtime.graph.optimizer import Optimizer
+from runtime.graph.pruning import StepGraph, prune
+from runtime.registrations import kernel_registry
+from tests.conformance.case import Graph
+from tests.unit.runtime.sessions.graphs import direct_session
+
+
+def optimised(graph_def: pb.GraphDef, *fetches: str, feeds: tuple[str, ...] = ()) -> StepGraph:
+    graph = extend_graph(RuntimeGraph(), graph_def)
+    step = prune(graph, feeds, fetches, ())
+    Optimizer().after_inlining(step, kernel_registry())
+    return step
+
+
+def reached(step: StepGraph) -> list[str]:
+    """Ops that the fetches still need, sorted."""
+    seen = set()
+    pending = [node for node, _ in step.fetches]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending += [source for source, _ in node.inputs] + node.control_inputs
+    return sorted(node.op for node in seen)
+
+
+def test_constants_fold() -> None:
+    graph = Graph()
+    a = graph.add("AddV2", np.float32([1, 2]), np.float32(1), name="a")[0]
+    graph.add("Mul", a, np.float32(2), name="m")
+    step = optimised(graph.graph_def, "m")
+    assert reached(step) == ["Const"]
+    node, _ = step.fetches[0]
+    assert (node.name, node.attr("value").tolist()) == ("m", [4, 6])
+
+
+def test_large_results_are_not_folded() -> None:
+    graph = Graph()
+    graph.add("Fill", np.int32([4, 1024, 1024]), np.float32(1), name="big")
+    assert "Fill" in reached(optimised(graph.graph_def, "big"))
+
+
+def test_failing_constants_are_left_to_the_step() -> None:
+    graph = Graph()
+    graph.add("AddV2", np.zeros(2, np.float32), np.zeros(3, np.float32), name="bad")
+    assert "AddV2" in reached(optimised(graph.graph_def, "bad"))
+    with pytest.raises(Exception, match="Incompatible shapes"):
+        direct_session(graph.graph_def).run({}, ["bad"])
+
+
+def test_control_inputs_survive_folding() -> None:
+    graph = Graph()
+    graph.add("NoOp", name="first")
+    graph.add("Neg", np.float32(1), name="n", control=["first"])
+    node, _ = optimised(graph.graph_def, "n").fetches[0]
+    assert [control.name for control in node.control_inputs] == ["first"]
+
+
+def test_equal_nodes_are_shared() -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    one = graph.add("Exp", x, name="one")[0]
+    two = graph.add("Exp", x, name="two")[0]
+    graph.add("AddV2", one, two, name="sum")
+    assert reached(optimised(graph.graph_def, "sum")) == ["AddV2", "Exp", "Placeholder"]
+
+
+def test_nodes_with_state_are_not_shared() -> None:
+    graph = Graph()
+    one = graph.add("RandomUniform", np.int32([2]), dtype="float32", name="one")[0]
+    two = graph.add("RandomUniform", np.int32([2]), dtype="float32", name="two")[0]
+    graph.add("Sub", one, two, name="difference")
+    ops = reached(optimised(graph.graph_def, "difference"))
+    assert ops.count("RandomUniform") == 2
+
+
+def placeholder(graph: Graph, dtype: str = "int32") -> tuple[str, DataType]:
+    return graph.placeholder(dtype, "x")
+
+
+def plus_zero(graph: Graph) -> None:
+    graph.add("AddV2", np.int32(0), placeholder(graph), name="out")
+
+
+def times_one(graph: Graph) -> None:
+    graph.add("Mul", placeholder(graph, "float32"), np.float32(1), name="out")
+
+
+def negated_twice(graph: Graph) -> None:
+    inner = graph.add("Neg", placeholder(graph), name="inner")[0]
+    graph.add("Neg", inner, name="out")
+
+
+def transposed_back(graph: Graph) -> None:
+    inner = graph.add("Transpose", placeholder(graph), np.int32([2, 0, 1]), name="inner")[0]
+    graph.add("Transpose", inner, np.int32([1, 2, 0]), name="out")
+
+
+def cast_to_itself(graph: Graph) -> None:
+    graph.add("Cast", placeholder(graph), DstT="int32", name="out")
+
+
+@pytest.mark.parametrize(
+    "build", [plus_zero, times_one, negated_twice, transposed_back, cast_to_itself]
+)
+def test_what_changes_nothing_goes(build: object) -> None:
+    graph = Graph()
+    build(graph)  # type: ignore[operator]
+    assert reached(optimised(graph.graph_def, "out")) == ["Placeholder"]
+
+
+def test_a_negative_zero_is_kept() -> None:
+    graph = Graph()
+    graph.add("AddV2", placeholder(graph, "float32"), np.float32(0), name="out")
+    assert "AddV2" in reached(optimised(graph.graph_def, "out"))
+    assert not np.signbit(direct_session(graph.graph_def).run({"x": np.float32(-0.0)}, ["out"])[0])
+
+
+def test_folded_nodes_can_still_be_fed() -> None:
+    graph = Graph()
+    a = graph.add("AddV2", np.float32(1), np.float32(1), name="a")[0]
+    graph.add("Mul", a, np.float32(2), name="m")
+    session = direct_session(graph.graph_def)
+    assert session.run({}, ["m"]) == [4]
+    assert session.run({"a": np.float32(5)}, ["m"]) == [10]
+
+
+def branch(name: str, op: str) -> pb.FunctionDef:
+    function = pb.FunctionDef(ret={"y": "r:y:0"})
+    function.signature.name = name
+    function.signature.input_arg.add(name="x", type=pb.DT_FLOAT)
+    function.signature.output_arg.add(name="y", type=pb.DT_FLOAT)
+    inner = function.node_def.add(name="r", op=op, input=["x"])
+    inner.attr["T"].type = pb.DT_FLOAT
+    return function
+
+
+@pytest.mark.parametrize(("condition", "op"), [(True, "Neg"), (False, "Square")])
+def test_a_constant_condition_leaves_one_branch(condition: bool, op: str) -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    add = graph.graph_def.node.add(name="if", op="If", input=["condition", "x"])
+    add.attr["Tcond"].type = pb.DT_BOOL
+    add.attr["Tin"].list.type.append(pb.DT_FLOAT)
+    add.attr["Tout"].list.type.append(pb.DT_FLOAT)
+    add.attr["then_branch"].func.name = "negate"
+    add.attr["else_branch"].func.name = "square"
+    graph.add("Const", name="condition", dtype="bool", value=np.bool_(condition))
+    graph.graph_def.library.function.extend([branch("negate", "Neg"), branch("square", "Square")])
+    session = direct_session(graph.graph_def)
+    metadata = pb.RunMetadata()
+    options = pb.RunOptions(output_partition_graphs=True)
+    (value,) = session.run({x[0]: np.float32(3)}, ["if"], (), options, metadata)
+    assert value == (-3 if condition else 9)
+    ops = {node.op for node in metadata.partition_graphs[0].node}
+    assert op in ops
+    assert not ops & ({"If", "Neg", "Square"} - {op})
+
+
+def test_level_zero_turns_everything_off() -> None:
+    config = pb.ConfigProto()
+    config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
+    graph = Graph()
+    graph.add("AddV2", np.float32(1), np.float32(1), name="a")
+    metadata = pb.RunMetadata()
+    options = pb.RunOptions(output_partition_graphs=True)
+    session = direct_session(graph.graph_def, config)
+    assert session.run({}, ["a"], (), options, metadata) == [2]
+    assert "AddV2" in {node.op for node in metadata.partition_graphs[0].node}
