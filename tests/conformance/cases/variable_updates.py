@@ -79,7 +79,7 @@ def _scatters() -> Iterator[Case]:
             name = f"{prefix}Scatter{op}"
             yield _case(name, F32, (INDICES, _of(3, F32)), name=f"{name}_scalar")
             beyond = np.array([[0, 1], [4, 0]], np.int32)
-            yield _case(name, F32, (beyond, np.zeros((2, 2, 2), np.float32)), name=f"{name}_beyond")
+            yield _case(name, F32, (beyond, np.ones((2, 2, 2), np.float32)), name=f"{name}_beyond")
             yield _case(name, F32, (INDICES, np.zeros((2, 2), np.float32)), name=f"{name}_shape")
         for op in ND:
             name = f"{prefix}ScatterNd{op}"

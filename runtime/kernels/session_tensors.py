@@ -1,0 +1,89 @@
+"""Tensors that a session keeps under a handle between steps.
+
+TF: tensorflow/core/kernels/session_ops.cc, common_runtime/session_state.cc
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, Resource, ResourceHandle
+from runtime.kernels.resource_variables import as_handle
+
+_numbers = itertools.count()
+
+
+class SessionTensor(Resource):
+    """One value of the session."""
+
+    type_name = "SessionTensor"
+
+    def __init__(self, value: Any, dtype: DataType) -> None:
+        self.value = value
+        self.dtype = dtype
+
+    def fork(self) -> SessionTensor:
+        """The same: it never changes."""
+        return self
+
+
+def _keep(context: OpKernelContext, value: Any) -> str:
+    name = f"{context.node.name};{next(_numbers)};{context.node.name}:0"
+    context.resources.put(DEFAULT_CONTAINER, name, SessionTensor(value, context.attr("T")))
+    return name
+
+
+def get_session_handle(context: OpKernelContext, value: Any) -> np.ndarray:
+    """GetSessionHandle: keep a value; the string that gets it back."""
+    return np.array(_keep(context, value).encode(), object)
+
+
+def get_session_handle_v2(context: OpKernelContext, value: Any) -> ResourceHandle:
+    """GetSessionHandleV2: keep a value; the resource that gets it back."""
+    return ResourceHandle(DEFAULT_CONTAINER, _keep(context, value), SessionTensor.type_name)
+
+
+def _name(handle: Any) -> str:
+    if isinstance(handle, np.ndarray) and handle.size == 1 and isinstance(handle.item(), bytes):
+        text: bytes = handle.item()
+        return text.decode("utf-8", "replace")
+    return as_handle(handle).name
+
+
+def get_session_tensor(context: OpKernelContext, handle: Any, *, dtype: DataType) -> Any:
+    """GetSessionTensor: the value that was kept."""
+    name = _name(handle)
+    found = context.resources.find(DEFAULT_CONTAINER, SessionTensor, name)
+    if found is None:
+        raise InvalidArgumentError(f"The tensor with handle '{name}' is not in the session store.")
+    if found.dtype != dtype:
+        raise InvalidArgumentError(
+            f"The tensor with handle '{name}' has type {found.dtype.tf_name}, "
+            f"expected {dtype.tf_name}"
+        )
+    return found.value
+
+
+def delete_session_tensor(context: OpKernelContext, handle: Any) -> None:
+    """DeleteSessionTensor: forget a value."""
+    name = _name(handle)
+    try:
+        context.resources.delete(DEFAULT_CONTAINER, SessionTensor.type_name, name)
+    except NotFoundError:
+        raise InvalidArgumentError(
+            f"Failed to delete a session tensor of handle '{name}'."
+        ) from None
+
+
+KERNELS = (
+    KernelDef("DeleteSessionTensor", delete_session_tensor),
+    KernelDef("GetSessionHandle", get_session_handle),
+    KernelDef("GetSessionHandleV2", get_session_handle_v2),
+    KernelDef("GetSessionTensor", get_session_tensor),
+)
