@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.resource_manager import Resource, ResourceHandle
