@@ -13,10 +13,16 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, Resource, ResourceHandle
+from runtime.framework.resource_manager import (
+    DEFAULT_CONTAINER,
+    Resource,
+    ResourceHandle,
+    ResourceManager,
+)
 from runtime.kernels.resource_variables import as_handle
 
 _numbers = itertools.count()
+_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"  # the part of a handle that tells where
 
 
 class SessionTensor(Resource):
@@ -33,8 +39,28 @@ class SessionTensor(Resource):
         return self
 
 
+def session_tensor(resources: ResourceManager, handle: ResourceHandle) -> Any:
+    """The value that a fed handle stands for; InvalidArgumentError for any other resource.
+
+    TF: direct_session.cc (ResourceHandleToInputTensor)
+    """
+    if handle.type_name != SessionTensor.type_name:
+        raise InvalidArgumentError(
+            f"Invalid resource type hash code: 0(name: {handle.name} type: {handle.type_name}). "
+            "Perhaps a resource tensor was being provided as a feed? That is not currently allowed."
+        )
+    return _find(resources, handle.name).value
+
+
+def _find(resources: ResourceManager, name: str) -> SessionTensor:
+    found = resources.find(DEFAULT_CONTAINER, SessionTensor, name)
+    if found is None:
+        raise InvalidArgumentError(f"The tensor with handle '{name}' is not in the session store.")
+    return found
+
+
 def _keep(context: OpKernelContext, value: Any) -> str:
-    name = f"{context.node.name};{next(_numbers)};{context.node.name}:0"
+    name = f"{context.node.name};{next(_numbers)};{_DEVICE}"
     context.resources.put(DEFAULT_CONTAINER, name, SessionTensor(value, context.attr("T")))
     return name
 
@@ -59,9 +85,7 @@ def _name(handle: Any) -> str:
 def get_session_tensor(context: OpKernelContext, handle: Any, *, dtype: DataType) -> Any:
     """GetSessionTensor: the value that was kept."""
     name = _name(handle)
-    found = context.resources.find(DEFAULT_CONTAINER, SessionTensor, name)
-    if found is None:
-        raise InvalidArgumentError(f"The tensor with handle '{name}' is not in the session store.")
+    found = _find(context.resources, name)
     if found.dtype != dtype:
         raise InvalidArgumentError(
             f"The tensor with handle '{name}' has type {found.dtype.tf_name}, "

@@ -11,24 +11,38 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
+
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.sessions.executor_cache import CompiledStep
 from runtime.sessions.runtime_session import RunRequest, Tensor
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class Callable:
     """A prepared step."""
 
     options: pb.CallableOptions
     compiled: CompiledStep
+    _types: list[DataType] = dataclasses.field(init=False)  # of the feeds, in their order
+
+    def __post_init__(self) -> None:
+        types = dict(zip(self.compiled.feeds, self.compiled.feed_types, strict=True))
+        self._types = [types[name] for name in self.options.feed]
 
     def request(self, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
-        """The run of this step; InvalidArgumentError for a wrong number of feeds."""
+        """The run of this step; InvalidArgumentError for a wrong number or type of feeds."""
         names = self.options.feed
         if len(feeds) != len(names):
             raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(feeds)}")
+        for value, wanted in zip(feeds, self._types, strict=True):
+            if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
+                raise InvalidArgumentError(
+                    f"Type mismatch: actual {from_numpy(value.dtype).tf_name} "
+                    f"vs. expect {wanted.tf_name}"
+                )
         return RunRequest(
             dict(zip(names, feeds, strict=True)),
             self.options.fetch,

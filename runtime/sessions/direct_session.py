@@ -21,9 +21,14 @@ from typing import Any
 
 import protos as pb
 from runtime.devices.device import Device
-from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
+from runtime.executors.compiler import (
+    ExecutorFactory,
+    FunctionExecutors,
+    compile_step,
+    executor_factory,
+)
 from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.step import Step
+from runtime.executors.step import Executor, Step
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import (
     AlreadyExistsError,
@@ -38,7 +43,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import FileGate
-from runtime.framework.resource_manager import ResourceManager
+from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.optimizer import Optimizer
@@ -68,6 +73,11 @@ class _KernelStates:
         self.kernel_state: dict[str, Any] = {}
         self.kernel_state_lock = threading.RLock()  # guards the creation of entries
         self.session_handle = session_handle
+
+    @property
+    def is_shareable(self) -> bool:
+        """Whether kernels keep nothing but names: a generator that has drawn can't be shared."""
+        return all(isinstance(state, ResourceHandle) for state in self.kernel_state.values())
 
 
 class DirectSession(RuntimeSession):
@@ -127,6 +137,8 @@ class DirectSession(RuntimeSession):
         with self._lock:
             self._check_not_finalized()
             is_first = self._graph is None
+            if not is_first:
+                self._check_not_static()
             graph = self._extended(self._graph or Graph(), graph_def)
             if self._template is not None and self._cache is self._template.cache:
                 self._cache = ExecutorCache(parent=self._template.cache)
@@ -218,7 +230,7 @@ class DirectSession(RuntimeSession):
     ) -> PreparedStep:
         if compiled is None:
             compiled = self._compiled(request)
-        arguments = feed_arguments(compiled, request)
+        arguments = feed_arguments(compiled, request, self._state.resources)
         report = self._report(request, compiled)
         collector = report.collector if report is not None else None
         step = self._new_step(cancellation, pool, collector, request.files)
@@ -233,14 +245,28 @@ class DirectSession(RuntimeSession):
 
     def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
         self._check_not_finalized()
-        functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
         return cache.find_or_compile(
             graph,
             key,
-            lambda feeds, fetches, targets: compile_step(
-                graph, self._kernels, feeds, fetches, targets, self._executor_factory, functions
+            lambda feeds, fetches, targets: self._compile_step(
+                graph, feeds, fetches, targets, self._executor_factory
             ),
         )
+
+    def _compile_step(
+        self,
+        graph: Graph,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        build: ExecutorFactory,
+    ) -> Executor:
+        functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
+        executor = compile_step(graph, self._kernels, feeds, fetches, targets, build, functions)
+        config = self.options.config
+        if config.graph_options.place_pruned_graph:
+            place(executor.graph.nodes, self._devices, config.allow_soft_placement)
+        return executor
 
     def _is_short(self, request: RunRequest) -> bool:
         key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
@@ -315,9 +341,8 @@ class DirectSession(RuntimeSession):
         self._check_open()
         graph = self._graph_for("PRunSetup")
         self._check_not_finalized()
-        functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
         build = executor_factory("DATAFLOW")
-        executor = compile_step(graph, self._kernels, feeds, fetches, targets, build, functions)
+        executor = self._compile_step(graph, feeds, fetches, targets, build)
         assert isinstance(executor, DataflowExecutor)
         step = self._new_step(CancellationManager(self._cancellation), None)
         return self._partial_runs.set_up(executor, step, feeds, fetches, targets)
@@ -358,9 +383,8 @@ class DirectSession(RuntimeSession):
 
     def freeze_template(self) -> SessionTemplate:
         """The graph, executors and resources as they are now, for others to start from."""
-        return SessionTemplate(
-            self._graph_for("Run"), self._cache, self._state.resources.fork(), self._kernels
-        )
+        resources = self._state.resources.fork() if self._state.is_shareable else None
+        return SessionTemplate(self._graph_for("Run"), self._cache, resources, self._kernels)
 
     def finalize(self) -> None:
         """Accept no graph, step or callable that is not compiled already."""
@@ -419,6 +443,14 @@ class DirectSession(RuntimeSession):
     def _check_open(self) -> None:
         if self._is_closed:
             raise CancelledError("Session has been closed.")
+
+    def _check_not_static(self) -> None:
+        experimental = self.options.config.experimental
+        is_static = experimental.optimize_for_static_graph
+        if is_static and not experimental.disable_optimize_for_static_graph:
+            raise FailedPreconditionError(
+                "Extending the graph is not supported when `optimize_for_static_graph` is true."
+            )
 
     def _check_not_finalized(self) -> None:
         if self._is_finalized:

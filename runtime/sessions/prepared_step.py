@@ -13,7 +13,9 @@ import numpy as np
 from runtime.executors.step import Step
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.framework.tensor_codec import as_bytes
+from runtime.kernels.session_tensors import session_tensor
 from runtime.sessions.executor_cache import CompiledStep
 from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor
@@ -39,15 +41,20 @@ class PreparedStep:
         return [values[position] for position in self.compiled.fetch_positions]
 
 
-def feed_arguments(compiled: CompiledStep, request: RunRequest) -> list[Tensor]:
+def feed_arguments(
+    compiled: CompiledStep, request: RunRequest, resources: ResourceManager
+) -> list[Tensor]:
     """The feeds in the executor's order; Python numbers, strings and lists become arrays.
 
-    Raises InvalidArgumentError for an array of another element type.
+    The handle of a session tensor stands for its value. Raises InvalidArgumentError for an array
+    of another element type, and for handles of other resources.
     """
     arguments = []
     for position, name in enumerate(compiled.feeds):
         value = request.feeds[name]
         wanted = compiled.feed_types[position]
+        if isinstance(value, ResourceHandle):
+            value = session_tensor(resources, value)
         if not isinstance(value, np.ndarray | np.generic):
             value = _as_array(value, wanted)
         elif value.dtype != wanted.numpy:

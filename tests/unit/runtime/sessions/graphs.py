@@ -11,6 +11,7 @@ from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
 
 FLOAT = DataType.FLOAT
+X = np.float32(3)
 
 
 def g1() -> pb.GraphDef:
@@ -26,6 +27,13 @@ def g1() -> pb.GraphDef:
 def node(op: str, name: str, *inputs: object, **attrs: object) -> pb.NodeDef:
     """One node; inputs are (name, type) pairs."""
     return build_node_def(op, name, inputs, attrs)  # type: ignore[arg-type]
+
+
+def neg(name: str, *inputs: str) -> pb.NodeDef:
+    """A Neg of floats."""
+    result = pb.NodeDef(name=name, op="Neg", input=inputs)
+    result.attr["T"].type = pb.DT_FLOAT
+    return result
 
 
 def graph_of(*nodes: pb.NodeDef) -> pb.GraphDef:

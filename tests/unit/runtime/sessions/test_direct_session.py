@@ -24,15 +24,15 @@ from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import (
     FLOAT,
+    X,
     direct_session,
     g1,
     graph_of,
     in_caller,
+    neg,
     node,
     queue_graph,
 )
-
-X = np.float32(3)
 
 
 def error_of(call: Callable[[], object]) -> OpError:
@@ -175,12 +175,6 @@ def test_extend_adds_on_top_and_counts_versions() -> None:
 
 def bare(name: str, op: str = "NoOp", *inputs: str) -> pb.NodeDef:
     return pb.NodeDef(name=name, op=op, input=inputs)
-
-
-def neg(name: str, *inputs: str) -> pb.NodeDef:
-    result = pb.NodeDef(name=name, op="Neg", input=inputs)
-    result.attr["T"].type = pb.DT_FLOAT
-    return result
 
 
 def function(name: str, op: str) -> pb.FunctionDef:

@@ -1,0 +1,144 @@
+"""What a graph may hold: names, attributes, versions, devices, functions; with exact messages."""
+
+from __future__ import annotations
+
+import pytest
+
+import protos as pb
+from runtime.api import InvalidArgumentError, NotFoundError
+from tests.unit.runtime.sessions.graphs import X, direct_session, g1, graph_of, neg
+
+
+@pytest.mark.parametrize("name", ["9a/b.c-d>e", ".a", "A_b", "a/b/c"])
+def test_accepted_names(name: str) -> None:
+    session = direct_session(g1())
+    session.extend(graph_of(neg(name, "n")))
+    assert session.run({"x": X}, [name]) == [6]
+
+
+@pytest.mark.parametrize("name", ["", "_x", "/x", "-x", "a b", "a\n", "ä", "a:b"])
+def test_refused_names(name: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        direct_session(g1()).extend(graph_of(neg(name, "n")))
+    assert caught.value.message == f"Node '{name}': Node name contains invalid characters"
+
+
+def test_attributes_that_the_op_does_not_have_are_kept_and_ignored() -> None:
+    node = neg("z", "n")
+    node.attr["unheard_of"].i = 3
+    node.attr["_class"].list.s.append(b"loc:@n")
+    session = direct_session(g1())
+    session.extend(graph_of(node))
+    assert session.run({"x": X}, ["z"]) == [6]
+    assert session.graph_def().node[-1].attr["unheard_of"].i == 3
+
+
+def test_nodes_may_come_before_their_inputs() -> None:
+    session = direct_session(g1())
+    session.extend(graph_of(neg("late", "early"), neg("early", "n")))
+    assert session.run({"x": X}, ["late"]) == [-6]
+
+
+def test_shapes_that_do_not_fit_are_an_error_of_the_run() -> None:
+    graph = g1()
+    matmul = graph.node.add(name="mm", op="MatMul", input=["a", "a"])  # both of rank 0
+    matmul.attr["T"].type = pb.DT_FLOAT
+    session = direct_session(graph)
+    assert session.run({"x": X}, ["m"]) == [6]
+    with pytest.raises(InvalidArgumentError, match="In\\[0\\]"):
+        session.run({}, ["mm"])
+
+
+VERSIONS = [
+    (
+        pb.VersionDef(min_consumer=99999),
+        "GraphDef min consumer version 99999 above current version 2474 for TensorFlow 2.21.0.  "
+        "Please upgrade TensorFlow.",
+    ),
+    (
+        pb.VersionDef(producer=-5),
+        "GraphDef producer version -5 below min producer 0 supported by TensorFlow 2.21.0.  "
+        "Please regenerate your graph.",
+    ),
+    (
+        pb.VersionDef(producer=2474, bad_consumers=[2474]),
+        "GraphDef disallows consumer version 2474.  Please upgrade TensorFlow: this version is "
+        "likely buggy.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("versions", "message"), VERSIONS)
+def test_refused_versions(versions: pb.VersionDef, message: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        direct_session(pb.GraphDef(node=[pb.NodeDef(name="b", op="NoOp")], versions=versions))
+    assert caught.value.message == message
+
+
+def test_an_extension_may_come_from_another_producer() -> None:
+    session = direct_session(g1())
+    session.extend(pb.GraphDef(node=[neg("old", "n")], versions=pb.VersionDef(producer=21)))
+    assert session.run({"x": X}, ["old"]) == [6]
+
+
+def test_a_call_of_a_function_that_is_not_there() -> None:
+    graph = g1()
+    call = graph.node.add(name="call", op="PartitionedCall", input=["m"])
+    call.attr["f"].func.name = "nofn"
+    call.attr["Tin"].list.type.append(pb.DT_FLOAT)
+    call.attr["Tout"].list.type.append(pb.DT_FLOAT)
+    session = direct_session(graph)
+    with pytest.raises(InvalidArgumentError) as caught:
+        session.run({"x": X}, ["call"])
+    assert caught.value.message.startswith('Failed to find function "nofn" in function library:')
+    assert session.run({"x": X}, ["n"]) == [-6]
+
+
+def test_an_unknown_op_names_itself() -> None:
+    with pytest.raises(NotFoundError) as caught:
+        direct_session(graph_of(pb.NodeDef(name="u", op="NoSuchOp")))
+    assert caught.value.message.startswith(
+        "Op type not registered 'NoSuchOp' in binary running on "
+    )
+    assert (
+        "Make sure the Op and Kernel are registered in the binary running in this process."
+        in caught.value.message
+    )
+
+
+DEVICES = [
+    ("/device:GPU:0", "was explicitly assigned to /device:GPU:0"),
+    ("/device:CPU:2", "was explicitly assigned to /device:CPU:2"),
+    ("/job:worker/task:3", "was explicitly assigned to /job:worker/task:3"),
+]
+
+
+@pytest.mark.parametrize(("device", "text"), DEVICES)
+def test_devices_that_are_not_there(device: str, text: str) -> None:
+    two = pb.ConfigProto(device_count={"CPU": 2})
+    with pytest.raises(InvalidArgumentError) as caught:
+        direct_session(graph_of(pb.NodeDef(name="p", op="NoOp", device=device)), two)
+    prefix = "/job:localhost/replica:0/task:0/device:CPU"
+    assert caught.value.message == (
+        f"Cannot assign a device for operation p: {{{{node p}}}} {text} but available devices are "
+        f"[ {prefix}:0, {prefix}:1 ]. Make sure the device specification refers to a valid device."
+    )
+
+
+def test_a_device_that_is_no_device_specification() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        direct_session(graph_of(pb.NodeDef(name="p", op="NoOp", device="garbage")))
+    assert caught.value.message == ("Malformed device specification 'garbage' in node: {{node p}}")
+
+
+def test_a_pruned_graph_is_placed_when_it_runs() -> None:
+    config = pb.ConfigProto()
+    config.graph_options.place_pruned_graph = True
+    graph = g1()
+    graph.node.add(name="far", op="NoOp", device="/device:GPU:0")
+    session = direct_session(graph, config)
+    assert session.run({"x": X}, ["n"]) == [-6]
+    for _ in range(2):
+        with pytest.raises(InvalidArgumentError, match="Cannot assign a device for operation far"):
+            session.run({}, (), ["far"])
+    assert session.run({"x": X}, ["m"]) == [6]
