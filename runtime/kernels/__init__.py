@@ -30,6 +30,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "combined_non_max_suppression",
     "comparison",
     "complex_numbers",
+    "composite_tensors",
     "concat_split",
     "control_flow",
     "convolution",
