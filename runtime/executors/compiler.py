@@ -13,6 +13,7 @@ from typing import Any
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
+from runtime.executors.partitioned import PartitionedExecutor
 from runtime.executors.step import Executor, FunctionRunner, Step
 from runtime.executors.step_plan import StepPlan
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OpError
@@ -24,9 +25,11 @@ from runtime.graph.function_library import FunctionBody, FunctionLibrary
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.optimizer import Optimizer
+from runtime.graph.partition import partition
 from runtime.graph.pruning import StepGraph, prune
 
 ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Executor]
+StepPlacer = Callable[[StepGraph], str | None]
 # Ops whose kernels call functions that may wait, without a thread while they do.
 _FUNCTIONAL = frozenset(("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"))
 _HANDLE_OPS = frozenset(("VarHandleOp",))  # stateful by signature, but nothing happens in them
@@ -41,10 +44,18 @@ def compile_step(
     targets: Sequence[str],
     build: ExecutorFactory,
     functions: FunctionExecutors,
+    place: StepPlacer,
 ) -> Executor:
-    """The executor for these feeds, fetches and targets; errors as `prune` raises them."""
+    """The executor for these feeds, fetches and targets; errors as `prune` raises them.
+
+    `place` gives the nodes their devices, and says which one is the client's when there are
+    several: then the step is split.
+    """
     step_graph = prune(graph, feeds, fetches, targets)
     functions.transform(step_graph)
+    client_device = place(step_graph)
+    if client_device is not None:
+        return PartitionedExecutor(partition(step_graph, client_device), kernels)
     return build(step_graph, kernels, functions)
 
 

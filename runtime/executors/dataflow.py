@@ -133,6 +133,9 @@ class DataflowRun:
     ) -> list[Any] | None:
         """The outputs of one node; None when they come later."""
         outputs_count = len(item.node.output_types)
+        if is_dead and item.is_send and self._error is None:
+            # The other partition must learn that the value is dead.
+            item.kernel(OpKernelContext(item.node, self._step), DEAD)  # type: ignore[misc]
         if is_dead or self._error is not None:
             return [DEAD] * outputs_count
         step = self._step

@@ -47,6 +47,7 @@ class Item:
     is_exit: bool = False
     is_next_iteration: bool = False
     is_constant_enter: bool = False
+    is_send: bool = False
     frame_name: str = ""  # of an Enter: the frame that it opens
     derefs: tuple[bool, ...] = ()
     fetches: list[tuple[int, int]] = dataclasses.field(default_factory=list)  # (output, position)
@@ -87,6 +88,7 @@ class DataflowGraph:
         item.is_enter = node.op in _ENTER
         item.is_exit = node.op in _EXIT
         item.is_next_iteration = node.op in _NEXT_ITERATION
+        item.is_send = node.op in ("_Send", "_HostSend")
         if item.is_enter:
             item.frame_name = node.attr("frame_name")
             item.is_constant_enter = node.attr("is_constant")

@@ -22,6 +22,7 @@ from runtime.foundation.errors import (
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
+from runtime.framework.rendezvous import Rendezvous
 from runtime.framework.resource_manager import ResourceManager
 from runtime.graph.pruning import StepGraph
 
@@ -61,6 +62,7 @@ class Step:
         "files",
         "functions",
         "is_low_priority",
+        "rendezvous",
         "runner",
         "session",
         "step_id",
@@ -87,6 +89,7 @@ class Step:
         self.is_low_priority = is_low_priority
         self.collector = collector
         self.functions = functions
+        self.rendezvous: Rendezvous | None = None  # made when something is sent or received
         self._resources: ResourceManager | None = None
 
     @property
@@ -95,6 +98,19 @@ class Step:
         if self._resources is None:
             self._resources = ResourceManager()
         return self._resources
+
+    def send(self, key: str, value: Any) -> None:
+        """Put a value into the step's rendezvous."""
+        self._meeting_place().send(key, value)
+
+    def receive(self, key: str) -> Deferred:
+        """Take a value out of the step's rendezvous, when it comes."""
+        return self._meeting_place().receive(key)
+
+    def _meeting_place(self) -> Rendezvous:
+        if self.rendezvous is None:
+            self.rendezvous = Rendezvous(self.cancellation)
+        return self.rendezvous
 
     def with_runner(self, runner: Runner | None) -> Step:
         """The same step, whose closures go elsewhere."""
@@ -108,6 +124,7 @@ class Step:
         step.is_low_priority = self.is_low_priority
         step.collector = self.collector
         step.functions = self.functions
+        step.rendezvous = self.rendezvous
         step._resources = self.resources
         return step
 

@@ -48,7 +48,7 @@ class CancellationManager:
     def copy_of_error(self) -> OpError:
         """A fresh exception of the cancellation's class: several threads may raise it."""
         first = self.error[0]
-        return type(first)(first._text)
+        return type(first)(first._text, first.node)
 
     def add_callback(self, callback: Callable[[], object]) -> int | None:
         """Register `callback`; None when already cancelled (the callback will not run)."""

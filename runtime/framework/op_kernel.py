@@ -54,14 +54,14 @@ DEAD = _Dead()
 class KernelDef:
     """One row of a kernel table.
 
-    `constraints` lists the element types that a type attribute may have for this kernel; an
-    attribute that is not named may have any type that the OpDef allows. `asynchronous` kernels
+    `constraints` lists the element types (or strings) that an attribute may have for this kernel;
+    an attribute that is not named may have any value that the OpDef allows. `asynchronous` kernels
     may return a `Deferred`. `expensive` ones are worth a thread of their own.
     """
 
     op: str
     function: Kernel
-    constraints: Mapping[str, tuple[DataType, ...]] = dataclasses.field(default_factory=dict)
+    constraints: Mapping[str, tuple[DataType | str, ...]] = dataclasses.field(default_factory=dict)
     device_type: str = "CPU"
     asynchronous: bool = False
     expensive: bool = False
@@ -138,6 +138,12 @@ class StepState(Protocol):
     @property
     def resources(self) -> ResourceManager:
         """The step's own: TensorArrays, stacks."""
+
+    def send(self, key: str, value: Any) -> None:
+        """Put a value into the step's rendezvous."""
+
+    def receive(self, key: str) -> Deferred:
+        """Take a value out of the step's rendezvous, when it comes."""
 
     def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
         """Run a function of the graph's library in this step, in this thread."""

@@ -169,6 +169,10 @@ class Node:
         self.node_def = pb.NodeDef(name=self.name, op=info.name, device=self.device)
         self._attrs = attrs
 
+    def set_attrs(self, attrs: dict[str, Any]) -> None:
+        """The attributes of a node that a pass makes."""
+        self._attrs = attrs
+
     def to_node_def(self) -> pb.NodeDef:
         """The NodeDef as this node stands now."""
         node_def = pb.NodeDef()

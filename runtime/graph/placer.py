@@ -5,11 +5,14 @@ TF: tensorflow/core/common_runtime/placer.cc, colocation_graph.cc (messages)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 
 from runtime.devices.device import Device, parse_device_spec
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.graph.node import Node
+
+_log = logging.getLogger(__name__)
 
 
 def place(nodes: Iterable[Node], devices: Sequence[Device], allow_soft_placement: bool) -> None:
@@ -21,6 +24,21 @@ def place(nodes: Iterable[Node], devices: Sequence[Device], allow_soft_placement
     for node in nodes:
         if node.device:
             node.device = _assign(node, devices, allow_soft_placement)
+
+
+def log_device_mapping(devices: Sequence[Device]) -> None:
+    """Log which devices a session has (`ConfigProto.log_device_placement`)."""
+    if not devices:
+        _log.info("Device mapping: no known devices.")
+        return
+    listed = "\n".join(f"{device.name} -> {device.device_type}" for device in devices)
+    _log.info("Device mapping:\n%s", listed)
+
+
+def log_placement(nodes: Iterable[Node], devices: Sequence[Device]) -> None:
+    """Log the device of every node, the client device where none was asked for."""
+    for node in nodes:
+        _log.info("%s: (%s): %s", node.name, node.op, node.device or devices[0].name)
 
 
 def _assign(node: Node, devices: Sequence[Device], allow_soft_placement: bool) -> str:

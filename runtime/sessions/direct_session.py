@@ -47,8 +47,9 @@ from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.optimizer import Optimizer
-from runtime.graph.placer import place
-from runtime.graph.pruning import find_endpoint
+from runtime.graph.partition import assign_devices, can_partition
+from runtime.graph.placer import log_device_mapping, log_placement, place
+from runtime.graph.pruning import StepGraph, find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
 from runtime.sessions.asynchronous_step import AsynchronousStep
 from runtime.sessions.callables import Callable, Callables
@@ -118,6 +119,8 @@ class DirectSession(RuntimeSession):
         self.graph_version = 0
         self._partial_runs = PartialRuns()
         self._callables = Callables()
+        if options.config.log_device_placement:
+            log_device_mapping(self._devices)
 
     # The graph
 
@@ -156,6 +159,8 @@ class DirectSession(RuntimeSession):
         fresh = [extended.nodes[node.name] for node in graph_def.node]
         if not config.graph_options.place_pruned_graph:
             place(fresh, self._devices, config.allow_soft_placement)
+        if config.log_device_placement:
+            log_placement(fresh, self._devices)
         return extended
 
     def graph_def(self) -> pb.GraphDef:
@@ -262,11 +267,19 @@ class DirectSession(RuntimeSession):
         build: ExecutorFactory,
     ) -> Executor:
         functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
-        executor = compile_step(graph, self._kernels, feeds, fetches, targets, build, functions)
+        return compile_step(
+            graph, self._kernels, feeds, fetches, targets, build, functions, self._place_step
+        )
+
+    def _place_step(self, step_graph: StepGraph) -> str | None:
+        """Check and assign devices; the client device when the step runs on several."""
         config = self.options.config
         if config.graph_options.place_pruned_graph:
-            place(executor.graph.nodes, self._devices, config.allow_soft_placement)
-        return executor
+            place(step_graph.nodes, self._devices, config.allow_soft_placement)
+        if len(self._devices) == 1 or not can_partition(step_graph):
+            return None
+        client_device = self._devices[0].name
+        return client_device if assign_devices(step_graph, client_device) else None
 
     def _is_short(self, request: RunRequest) -> bool:
         key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))

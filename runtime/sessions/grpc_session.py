@@ -168,7 +168,10 @@ class GrpcSession(RuntimeSession):
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Start one step; cancelling the request's manager cancels the call."""
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+        cancellation = request.cancellation
         try:
+            if cancellation is not None:
+                cancellation.check()
             message = run_step_request(
                 self._open_handle("Run"),
                 request.feeds,
@@ -180,11 +183,15 @@ class GrpcSession(RuntimeSession):
         except OpError as error:
             future.set_exception(error)
             return future
-        token = request.cancellation.add_callback(call.cancel) if request.cancellation else None
+        token = None
+        if cancellation is not None:
+            token = cancellation.add_callback(call.cancel)
+            if token is None:  # it came between the check and here
+                call.cancel()
 
         def done(answered: Any) -> None:
-            if request.cancellation is not None:
-                request.cancellation.remove_callback(token)
+            if cancellation is not None:
+                cancellation.remove_callback(token)
             try:
                 response = answered.result()
                 future.set_result(fetched_values(response, request.fetches, request.metadata))

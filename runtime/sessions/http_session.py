@@ -38,6 +38,9 @@ from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
 
 _PATH = "/v1/sessions"
+_CALLED = {"run": "Run", "partialRunSetup": "PRunSetup", "partialRun": "PRun",
+           "makeCallable": "MakeCallable", "runCallable": "RunCallable",
+           "releaseCallable": "ReleaseCallable", "extend": "Extend"}  # fmt: skip
 _MAX_PARALLEL_STEPS = 16  # of `run_async` of one session, in threads of this process
 M = TypeVar("M", bound=Message)
 
@@ -231,7 +234,7 @@ class HttpSession(RuntimeSession):
         seconds: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> M:
-        path = f"{_PATH}/{self._open_id(verb)}:{verb}"
+        path = f"{_PATH}/{self._open_id(_CALLED[verb])}:{verb}"
         return self._post(path, request, response_type, seconds, headers)
 
     def _post(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 
 import protos as pb
+from runtime.executors.partitioned import PartitionedExecutor
 from runtime.executors.step import Executor
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import InvalidArgumentError
@@ -71,9 +72,16 @@ class MetadataRequest:
         if self.collector is not None and self._wants_costs:
             metadata.cost_graph.CopyFrom(_cost_graph(graph, self.collector, self._device))
         if self._wants_graphs:
-            metadata.partition_graphs.append(partition_graph(graph, self._device))
+            metadata.partition_graphs.extend(
+                partition_graph(each, device) for device, each in self._partitions()
+            )
         if self._config.experimental.HasField("session_metadata"):
             metadata.session_metadata.CopyFrom(self._config.experimental.session_metadata)
+
+    def _partitions(self) -> list[tuple[str, StepGraph]]:
+        if isinstance(self._executor, PartitionedExecutor):
+            return [(each.device, each.graph) for each in self._executor.partitions]
+        return [(self._device, self._executor.graph)]
 
     def _note_silent_nodes(self, collector: StepStatsCollector, graph: StepGraph) -> None:
         """Nodes that cost nothing here (constants, aliases, arguments) are in TensorFlow's list."""

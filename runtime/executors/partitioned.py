@@ -1,0 +1,91 @@
+"""The executor of a step that runs on several devices: one dataflow executor a partition.
+
+Guarantees: partitions start together and meet at the step's rendezvous; the first error cancels
+the step, and the others end with it; the values are those of the client device's partition.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, ExecutorBarrier)
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.executors.dataflow import DataflowExecutor
+from runtime.executors.step import Executor, Step
+from runtime.foundation.errors import OpError
+from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.rendezvous import Rendezvous
+from runtime.graph.partition import Partition
+from runtime.graph.pruning import StepGraph
+
+Done = Callable[[list[Any] | None, OpError | None], None]
+
+
+class PartitionedExecutor(Executor):
+    """Runs partitions, the client device's first."""
+
+    may_block = True
+
+    def __init__(self, partitions: Sequence[Partition], kernels: KernelRegistry) -> None:
+        nodes = [node for part in partitions for node in part.graph.nodes]
+        client = partitions[0].graph
+        super().__init__(StepGraph(nodes, client.arguments, client.fetches, client.targets))
+        self.partitions = tuple(partitions)
+        self._executors = [DataflowExecutor(part.graph, kernels) for part in partitions]
+
+    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+        """Run in this thread alone, all partitions in turn as they can go on."""
+        tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        result: list[Any] = [None, None]
+
+        def done(values: list[Any] | None, error: OpError | None) -> None:
+            result[:] = values, error
+            tasks.put(None)
+
+        self.run_async(step.with_runner(tasks.put), arguments, done)
+        while (task := tasks.get()) is not None:
+            task()
+        if result[1] is not None:
+            raise result[1]
+        values: list[Any] = result[0]
+        return values
+
+    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+        """Start every partition in this thread; each goes on where its values come from."""
+        barrier = _Barrier(step, len(self._executors), done)
+        for position, executor in enumerate(self._executors):
+            given = arguments if position == 0 else ()
+            executor.run_async(step, given, barrier.part(is_client=position == 0))
+
+
+class _Barrier:
+    """Waits for all partitions; keeps the client's values and the first error."""
+
+    def __init__(self, step: Step, count: int, done: Done) -> None:
+        self._rendezvous = Rendezvous(step.cancellation)
+        step.rendezvous = self._rendezvous
+        self._step = step
+        self._lock = threading.Lock()  # guards the three below
+        self._left = count
+        self._values: list[Any] | None = None
+        self._error: OpError | None = None
+        self._done = done
+
+    def part(self, *, is_client: bool) -> Done:
+        """What one partition calls at its end."""
+
+        def ended(values: list[Any] | None, error: OpError | None) -> None:
+            with self._lock:
+                self._left -= 1
+                is_last = self._left == 0
+                if is_client:
+                    self._values = values
+                self._error = self._error or error
+            if is_last:
+                self._rendezvous.close()
+                self._done(None if self._error else self._values, self._error)
+
+        return ended

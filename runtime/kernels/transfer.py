@@ -1,0 +1,37 @@
+"""_Send and _Recv: how a value crosses from one partition of a step to another.
+
+TF: tensorflow/core/kernels/sendrecv_ops.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
+
+
+def send(
+    context: OpKernelContext,
+    tensor: Any,
+    *,
+    tensor_name: str,
+    send_device: str,
+    recv_device: str,
+) -> None:
+    """Put a tensor into the step's rendezvous."""
+    context.step.send(f"{send_device};{recv_device};{tensor_name}", tensor)
+
+
+def recv(
+    context: OpKernelContext, *, tensor_name: str, send_device: str, recv_device: str
+) -> Deferred:
+    """Take a tensor out of the step's rendezvous, when it comes."""
+    return context.step.receive(f"{send_device};{recv_device};{tensor_name}")
+
+
+KERNELS = (
+    KernelDef("_Send", send),
+    KernelDef("_HostSend", send),
+    KernelDef("_Recv", recv, asynchronous=True),
+    KernelDef("_HostRecv", recv, asynchronous=True),
+)
