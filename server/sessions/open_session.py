@@ -40,7 +40,8 @@ class OpenSession:
     last_used_at: float = 0  # wall time
     # Extends are checked against the version and applied one after the other.
     extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
-    callables: dict[int, pb.CallableOptions] = dataclasses.field(default_factory=dict)
+    _callables: dict[int, pb.CallableOptions] = dataclasses.field(default_factory=dict)
+    _newest_callable: int = 0
     _running: dict[str, list[CancellationManager]] = dataclasses.field(default_factory=dict)
     # An extend only adds nodes, so what was known of a tensor stays true.
     _tensor_info: dict[str, tuple[DataType, Shape]] = dataclasses.field(default_factory=dict)
@@ -62,12 +63,23 @@ class OpenSession:
             known = self._tensor_info[name] = self.session.tensor_info(name)
         return known
 
+    def callable_made(self, handle: int, options: pb.CallableOptions) -> None:
+        """Note what a callable was made with."""
+        self._callables[handle] = options
+        self._newest_callable = max(self._newest_callable, handle)
+
+    def callable_released(self, handle: int) -> None:
+        """Forget it."""
+        self._callables.pop(handle, None)
+
     def callable_options(self, handle: int) -> pb.CallableOptions:
-        """What a callable was made with; InvalidArgumentError for a handle that is not known."""
-        options = self.callables.get(handle)
-        if options is None:
-            raise InvalidArgumentError("No such callable handle")
-        return options
+        """What a callable was made with; the direct session's errors for one that there is not."""
+        options = self._callables.get(handle)
+        if options is not None:
+            return options
+        if 0 < handle <= self._newest_callable:
+            raise InvalidArgumentError("Attempted to run callable after handle was released")
+        raise InvalidArgumentError("No such callable handle")
 
     def thread_pools(self) -> list[tuple[str, ThreadPool]]:
         """(name as listed, pool) by index; a pool of the session alone is `<id>/Compute0`."""

@@ -276,7 +276,7 @@ class SessionService:
         """Prepare a step with fixed feeds, fetches and targets; its handle."""
         opened = self.get(session_id)
         handle: int = await self._call(opened, lambda: opened.session.make_callable(options))
-        opened.callables[handle] = options
+        opened.callable_made(handle, options)
         return handle
 
     async def run_callable(
@@ -293,7 +293,7 @@ class SessionService:
         """Forget a prepared step."""
         opened = self.get(session_id)
         await self._call(opened, lambda: opened.session.release_callable(handle))
-        opened.callables.pop(handle, None)
+        opened.callable_released(handle)
 
     async def _call(
         self, opened: OpenSession, work: Callable[[], Any], step: StepRequest | None = None

@@ -51,7 +51,7 @@ def test_a_callable_is_made_run_and_released():
         handle = {"handle": call["handle"]}
         assert (await server.post(f"{session}:releaseCallable", handle)).json() == {}
         answer = await server.post(f"{session}:runCallable", call)
-        check_error(answer, 400, "INVALID_ARGUMENT", "No such callable handle")
+        check_error(answer, 400, "INVALID_ARGUMENT", "callable after handle was released")
 
     with_server(scenario)
 
@@ -120,7 +120,7 @@ def test_callables_take_protobuf():
         release = pb.ReleaseCallableRequest(handle=made.handle)
         await post_proto(server, f"{session}:releaseCallable", release, pb.ReleaseCallableResponse)
         answer = await server.client.post(path, content=run.SerializeToString(), headers=PROTOBUF)
-        check_error(answer, 400, "INVALID_ARGUMENT", "No such callable handle")
+        check_error(answer, 400, "INVALID_ARGUMENT", "callable after handle was released")
 
     with_server(scenario)
 

@@ -5,73 +5,20 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from tests.integration.rest_server import check_error, encoded, endless_graph
+from tests.integration.server_process import ROOT, SECONDS, ServerProcess
 
-ROOT = pathlib.Path(__file__).parents[2]
 HALF_PLUS_TWO = ROOT / "tests" / "fixtures" / "saved_models" / "half_plus_two"
 RUN_LOOP = {"feeds": {"start": 1.0}, "fetches": ["loop"]}
-SECONDS = 30  # for anything in this file; on a quiet machine it takes one
-
-
-class ServerProcess:
-    """`runstep serve` on a free port; its log is read as it comes."""
-
-    def __init__(self, *flags: str) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "server.main",
-            "serve",
-            "--rest_api_port=0",
-            "--port=0",
-            *flags,
-        ]
-        self.process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-        self.log: list[str] = []
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        address = re.search(r"http://[^ ]*:(\d+)", self.wait_for("Serving on"))
-        assert address is not None
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{address[1]}", timeout=SECONDS)
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._changed:
-                self.log.append(line)
-                self._changed.notify_all()
-
-    def wait_for(self, text: str) -> str:
-        """The first line of the log with that text."""
-        with self._changed:
-            found = self._changed.wait_for(lambda: any(text in line for line in self.log), SECONDS)
-            assert found, f"{text!r} is not in the log:\n{''.join(self.log)}"
-            return next(line for line in self.log if text in line)
-
-    def stop(self) -> int:
-        """SIGTERM; the exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(SECONDS)
-
-    def end(self) -> None:
-        self.client.close()
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
-        assert self.process.stderr is not None
-        self.process.stderr.close()
 
 
 @pytest.fixture

@@ -1,0 +1,74 @@
+"""`runstep serve` as a process of its own, for tests that need the real thing."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import httpx
+
+ROOT = pathlib.Path(__file__).parents[2]
+SECONDS = 30  # for anything that a test waits for; on a quiet machine it takes one
+
+
+class ServerProcess:
+    """`runstep serve` on free ports; its log is read as it comes."""
+
+    def __init__(self, *flags: str) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "server.main",
+            "serve",
+            "--rest_api_port=0",
+            "--port=0",
+            *flags,
+        ]
+        self.process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        self.log: list[str] = []
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        address = re.search(r"http://[^ ]*:(\d+)", self.wait_for("Serving on"))
+        assert address is not None
+        self.http_address = f"http://127.0.0.1:{address[1]}"
+        self.client = httpx.Client(base_url=self.http_address, timeout=SECONDS)
+
+    @property
+    def grpc_address(self) -> str:
+        """`grpc://host:port`; the port opens a moment after HTTP's."""
+        port = re.search(r"port (\d+)", self.wait_for("gRPC listens on port"))
+        assert port is not None
+        return f"grpc://127.0.0.1:{port[1]}"
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._changed:
+                self.log.append(line)
+                self._changed.notify_all()
+
+    def wait_for(self, text: str) -> str:
+        """The first line of the log with that text."""
+        with self._changed:
+            found = self._changed.wait_for(lambda: any(text in line for line in self.log), SECONDS)
+            assert found, f"{text!r} is not in the log:\n{''.join(self.log)}"
+            return next(line for line in self.log if text in line)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS)
+
+    def end(self) -> None:
+        """Kill what is left."""
+        self.client.close()
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
