@@ -191,3 +191,17 @@ def test_unknown_executor_types_are_refused() -> None:
     assert "Registered executor types: DEFAULT, SINGLE_THREADED_EXECUTOR, DATAFLOW" in str(
         caught.value
     )
+
+
+def test_vendor_fields_of_the_config_are_kept() -> None:
+    config = pb.ConfigProto(
+        session_handle="mine",
+        tensor_fuse=True,
+        global_io_parallelism_threads=2,
+        run_graph_mode=True,
+    )
+    unheard_of = config.SerializeToString() + b"\xb8\x3e\x05"  # field 999, a number
+    session = direct_session(g1(), pb.ConfigProto.FromString(unheard_of))
+    assert session.run({"x": 1.0}, ["m"]) == [2]
+    assert session.options.config.session_handle == "mine"
+    assert session.options.config.SerializeToString() == unheard_of

@@ -1,0 +1,65 @@
+"""What steps report when they are asked to: traces, costs, graphs."""
+
+from __future__ import annotations
+
+import pytest
+
+import protos as pb
+from runtime.api import DirectSession, InvalidArgumentError
+from tests.unit.runtime.sessions.graphs import X, direct_session, g1
+
+CPU = "/job:localhost/replica:0/task:0/device:CPU"
+
+
+def reported(session: DirectSession, **options: object) -> pb.RunMetadata:
+    metadata = pb.RunMetadata()
+    session.run({"x": X}, ["n"], (), pb.RunOptions(**options), metadata)  # type: ignore[arg-type]
+    return metadata
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_every_level_traces_every_node(level: int) -> None:
+    (device,) = reported(direct_session(g1()), trace_level=level).step_stats.dev_stats
+    names = {stats.node_name for stats in device.node_stats}
+    assert names == {"_SOURCE", "_arg_x_0_0", "a", "m", "n", "_retval_n_0_0"}
+
+
+def test_partition_graphs_may_be_switched_off() -> None:
+    config = pb.ConfigProto()
+    config.experimental.disable_output_partition_graphs = True
+    session = direct_session(g1(), config)
+    with pytest.raises(InvalidArgumentError) as caught:
+        reported(session, output_partition_graphs=True)
+    assert caught.value.message == (
+        "RunOptions.output_partition_graphs() is not supported when "
+        "disable_output_partition_graphs is true."
+    )
+    assert reported(session) == pb.RunMetadata()
+
+
+@pytest.mark.parametrize(
+    ("every", "after", "costs"),
+    [
+        (0, 0, [False, False, False, False]),
+        (1, 0, [True, True, True, True]),
+        (2, 0, [False, True, False, True]),
+        (2, 1, [False, False, True, False]),
+    ],
+)
+def test_when_costs_are_reported(every: int, after: int, costs: list[bool]) -> None:
+    config = pb.ConfigProto()
+    config.graph_options.build_cost_model = every
+    config.graph_options.build_cost_model_after = after
+    session = direct_session(g1(), config)
+    assert [reported(session).HasField("cost_graph") for _ in costs] == costs
+
+
+def test_feeds_and_fetches_are_on_the_client_device() -> None:
+    graph = g1()
+    graph.node[-2].device = "/device:CPU:1"
+    session = direct_session(graph, pb.ConfigProto(device_count={"CPU": 2}))
+    assert session.list_devices()[0].name == f"{CPU}:0"
+    metadata = reported(session, output_partition_graphs=True)
+    devices = {node.name: node.device for graph in metadata.partition_graphs for node in graph.node}
+    assert devices["_arg_x_0_0"] == devices["_retval_n_0_0"] == f"{CPU}:0"
+    assert devices["m"] == f"{CPU}:1"
