@@ -1,0 +1,43 @@
+"""How the benchmarks measure: repeated runs, the median and the 99th percentile, plain tables."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+
+def seconds_of(call: Callable[[], object], repeats: int, warm_up: int = 3) -> list[float]:
+    """Wall time of each of `repeats` calls, after some that do not count."""
+    for _ in range(warm_up):
+        call()
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return times
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value below which `percent` per cent of the values lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value."""
+    return statistics.median(values)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process (Linux)."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * 4096

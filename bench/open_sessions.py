@@ -1,0 +1,75 @@
+"""Opening sessions of a loaded model: time and memory of each.
+
+    python -m bench.open_sessions DIR [--sessions 100]
+
+Every session runs once; one in ten assigns to the model's first variable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from bench.measure import median, resident_bytes, table
+from runtime.api import SavedModelBundle, SessionOptions, load_saved_model
+
+
+def feeds_of(bundle: SavedModelBundle) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Zeros for every input of the default signature, and its outputs."""
+    from runtime.framework.dtypes import DataType
+
+    signature = bundle.signatures["serving_default"]
+    feeds = {
+        info.name: np.zeros(
+            [max(1, dim.size) for dim in info.tensor_shape.dim], DataType(info.dtype).numpy
+        )
+        for info in signature.inputs.values()
+    }
+    return feeds, [info.name for info in signature.outputs.values()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory")
+    parser.add_argument("--sessions", type=int, default=100)
+    options = parser.parse_args()
+    bundle = load_saved_model(SessionOptions(), None, options.directory, ["serve"])
+    feeds, fetches = feeds_of(bundle)
+    for _ in range(3):
+        bundle.session.run(feeds, fetches)
+    gc.collect()
+    before = resident_bytes()
+    sessions, times = [], []
+    for index in range(options.sessions):
+        started = time.perf_counter()
+        session, is_shared = bundle.open_session(SessionOptions())
+        times.append(time.perf_counter() - started)
+        assert is_shared
+        session.run(feeds, fetches)
+        if index % 10 == 0:
+            assign_to_first_variable(session)
+        sessions.append(session)
+    gc.collect()
+    each = (resident_bytes() - before) / options.sessions
+    rows = [[options.sessions, f"{median(times) * 1e3:.2f}", f"{each / 1e6:.2f}"]]
+    print(table(["sessions", "ms to open (median)", "MB each, after a run"], rows))
+
+
+def assign_to_first_variable(session: object) -> None:
+    """Write to one variable, so that its copy is counted."""
+    from runtime.framework.variable import Variable
+
+    for _, _, resource in session.resources:  # type: ignore[attr-defined]
+        if isinstance(resource, Variable) and resource.is_initialized:
+            resource.update(lambda array: array.__iadd__(0))
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Does low-priority work disturb normal requests?
+
+    python -m bench.priority [--seconds 60] [--model DIR]
+
+An open loop of normal steps (a tiny MLP at 30 % of what one thread can do) on the normal pool,
+while the low-priority pool is kept full in turn with a chain of 1,000 small ops, with 512² MatMuls
+and, when DIR is given, with that model. The same without priorities: the low work on a second
+normal pool. Prints p50 and p99 of the normal steps, and the ratio of p99 to idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+import time
+from collections.abc import Callable
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import numpy as np
+
+from bench.measure import median, percentile, table
+from bench.open_sessions import feeds_of
+from runtime.api import (
+    OpError,
+    RunRequest,
+    RuntimeSession,
+    SessionOptions,
+    ThreadPool,
+    load_saved_model,
+    new_session,
+)
+from tests.conformance.case import Graph
+
+LOAD = 0.3  # of one thread's capacity
+Submit = Callable[[ThreadPool], object]
+
+
+def tiny_mlp() -> tuple[RuntimeSession, dict[str, np.ndarray], str]:
+    graph = Graph()
+    rng = np.random.default_rng(1)
+    value = graph.placeholder("float32", "x")
+    for index, (rows, columns) in enumerate([(64, 64), (64, 64), (64, 10)]):
+        weights = rng.normal(size=(rows, columns)).astype(np.float32)
+        value = graph.add("MatMul", value, weights, name=f"m{index}")[0]
+        value = graph.add("Relu", value, name=f"r{index}")[0]
+    session = new_session(SessionOptions())
+    session.create(graph.graph_def)
+    return session, {"x": np.ones((1, 64), np.float32)}, value[0]
+
+
+def chain_of_small_ops() -> Submit:
+    graph = Graph()
+    value = graph.placeholder("float32", "x")
+    for index in range(1000):
+        value = graph.add("AddV2", value, np.float32([1]), name=f"n{index}")[0]
+    return submitter(graph, {"x": np.float32([1])}, value[0])
+
+
+def matrix_products() -> Submit:
+    graph = Graph()
+    x = value = graph.placeholder("float32", "x")
+    for index in range(20):
+        value = graph.add("MatMul", value, x, name=f"m{index}")[0]
+    return submitter(graph, {"x": np.eye(512, dtype=np.float32)}, value[0])
+
+
+def model(directory: str) -> Submit:
+    bundle = load_saved_model(SessionOptions(), None, directory, ["serve"])
+    feeds, fetches = feeds_of(bundle)
+    return lambda pool: bundle.session.run_async(RunRequest(feeds, fetches, pool=pool))
+
+
+def submitter(graph: Graph, feeds: dict[str, np.ndarray], fetch: str) -> Submit:
+    session = new_session(SessionOptions())
+    session.create(graph.graph_def)
+    return lambda pool: session.run_async(RunRequest(feeds, [fetch], pool=pool))
+
+
+def latencies(normal: ThreadPool, seconds: float) -> list[float]:
+    """Seconds from the due instant of each normal step to its end, in an open loop."""
+    session, feeds, fetch = tiny_mlp()
+
+    def run() -> None:
+        session.run_async(RunRequest(feeds, [fetch], pool=normal)).result()
+
+    for _ in range(50):
+        run()
+    started = time.perf_counter()
+    for _ in range(200):
+        run()
+    interval = (time.perf_counter() - started) / 200 / LOAD
+    result: list[float] = []
+    due = time.perf_counter() + interval
+    end = due + seconds
+    while due < end:
+        delay = due - time.perf_counter()
+        if delay > 0:
+            time.sleep(delay)
+        run()
+        result.append(time.perf_counter() - due)
+        due += interval
+    return result
+
+
+def beside(submit: Submit, pool: ThreadPool, normal: ThreadPool, seconds: float) -> list[float]:
+    """Latencies of normal steps while `pool` is kept full with other work."""
+    stop = threading.Event()
+
+    def keep_full() -> None:
+        while not stop.is_set():
+            try:
+                submit(pool).result()  # type: ignore[attr-defined]
+            except OpError:
+                return
+
+    threads = [threading.Thread(target=keep_full, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        return latencies(normal, seconds)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--model", help="a SavedModel to use as low-priority work")
+    options = parser.parse_args()
+    normal = ThreadPool("normal", 2)
+    low = ThreadPool("low", 1, low_priority=True)
+    equal = ThreadPool("equal", 1)
+    work = {"1,000 small ops": chain_of_small_ops(), "512² MatMuls": matrix_products()}
+    if options.model:
+        work[options.model.rstrip("/").rpartition("/")[2]] = model(options.model)
+    idle = latencies(normal, options.seconds)
+    rows = [["idle", f"{median(idle) * 1e3:.2f}", f"{percentile(idle, 99) * 1e3:.2f}", "1.00"]]
+    for name, submit in work.items():
+        for pool, how in ((low, "low priority"), (equal, "no priorities")):
+            seen = beside(submit, pool, normal, options.seconds)
+            ratio = percentile(seen, 99) / percentile(idle, 99)
+            rows.append(
+                [
+                    f"{name}, {how}",
+                    f"{median(seen) * 1e3:.2f}",
+                    f"{percentile(seen, 99) * 1e3:.2f}",
+                    f"{ratio:.2f}",
+                ]
+            )
+    print(table(["beside", "p50 ms", "p99 ms", "p99 / idle"], rows))
+
+
+if __name__ == "__main__":
+    main()

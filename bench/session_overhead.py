@@ -1,0 +1,149 @@
+"""`Session.run` of chains of small ops and of wide graphs of MatMuls, ours beside TensorFlow's.
+
+    python -m bench.session_overhead [--tensorflow PYTHON]
+
+PYTHON is an interpreter with TensorFlow: this file runs itself there on the same graphs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import numpy as np
+
+CHAINS = (1, 10, 100, 1000)
+WIDTHS = (4, 16)
+SIZE = 512  # of the square matrices
+
+Runner = Callable[[], object]
+Rows = dict[str, float]
+
+
+def repeats_for(nodes: int) -> int:
+    return max(30, 3000 // nodes)
+
+
+def ours() -> Rows:
+    """Median µs of each graph, in the caller's thread and on a pool."""
+    import protos as pb
+    from bench.measure import median, seconds_of
+    from runtime.api import SessionOptions, new_session
+    from tests.conformance.case import Graph
+
+    caller = pb.RunOptions(inter_op_thread_pool=-1)
+    rows: Rows = {}
+    for length in CHAINS:
+        graph = Graph()
+        value = graph.placeholder("float32", "x")
+        for index in range(length):
+            value = graph.add("AddV2", value, np.float32([1, 2]), name=f"n{index}")[0]
+        session = new_session(SessionOptions())
+        session.create(graph.graph_def)
+        feeds = {"x": np.float32([1, 2])}
+        for where, options in (("caller", caller), ("pool", pb.RunOptions())):
+            times = seconds_of(
+                lambda s=session, f=feeds, o=options, v=value[0]: s.run(f, [v], (), o),
+                repeats_for(length),
+            )
+            rows[f"chain of {length} / {where}"] = median(times) * 1e6
+    for width in WIDTHS:
+        graph = Graph()
+        x = graph.placeholder("float32", "x")
+        products = [graph.add("MatMul", x, x, name=f"m{i}")[0] for i in range(width)]
+        negated = [graph.add("Neg", each, name=f"g{i}")[0] for i, each in enumerate(products)]
+        scaled = [
+            graph.add("Mul", each, np.float32(i + 2), name=f"s{i}")[0]
+            for i, each in enumerate(negated)
+        ]
+        total = graph.add("AddN", scaled, name="total")[0]
+        config = pb.ConfigProto()
+        config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
+        session = new_session(SessionOptions(config=config))
+        session.create(graph.graph_def)
+        feeds = {"x": np.ones((SIZE, SIZE), np.float32)}
+        for where, options in (("caller", caller), ("pool", pb.RunOptions())):
+            times = seconds_of(
+                lambda s=session, f=feeds, o=options, v=total[0]: s.run(f, [v], (), o), 20
+            )
+            rows[f"{width} MatMuls of {SIZE}² / {where}"] = median(times) * 1e6
+    return rows
+
+
+def tensorflows() -> Rows:
+    """The same in TensorFlow, without grappler; run in an environment that has it."""
+    import time
+
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    config = v1.ConfigProto(intra_op_parallelism_threads=1)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = -1
+    rows: Rows = {}
+
+    def measure(name: str, fetch: object, feeds: dict[object, object], repeats: int) -> None:
+        with v1.Session(config=config) as session:
+            for where, index in (("caller", -1), ("pool", 0)):
+                options = v1.RunOptions(inter_op_thread_pool=index)
+                times = []
+                for _ in range(repeats + 3):
+                    started = time.perf_counter()
+                    session.run(fetch, feeds, options=options)
+                    times.append(time.perf_counter() - started)
+                rows[f"{name} / {where}"] = float(np.median(times[3:])) * 1e6
+
+    for length in CHAINS:
+        with tf.Graph().as_default():
+            x = value = v1.placeholder(tf.float32, [2])
+            for _ in range(length):
+                value = tf.raw_ops.AddV2(x=value, y=tf.constant([1.0, 2.0]))
+            measure(f"chain of {length}", value, {x: [1.0, 2.0]}, repeats_for(length))
+    for width in WIDTHS:
+        with tf.Graph().as_default():
+            x = v1.placeholder(tf.float32, [SIZE, SIZE])
+            scaled = [(-tf.matmul(x, x)) * float(i + 2) for i in range(width)]
+            feeds = {x: np.ones((SIZE, SIZE), np.float32)}
+            measure(f"{width} MatMuls of {SIZE}²", tf.add_n(scaled), feeds, 20)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tensorflow", help="an interpreter that has TensorFlow")
+    parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.as_peer:
+        print(json.dumps(tensorflows()))
+        return
+    mine = ours()
+    theirs: Rows = {}
+    if options.tensorflow:
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+        output = subprocess.run(
+            [options.tensorflow, __file__, "--as-peer"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        theirs = json.loads(output.splitlines()[-1])
+    from bench.measure import table
+
+    rows = []
+    for name, micros in mine.items():
+        peer = theirs.get(name)
+        shown = [f"{peer:,.0f}", f"{micros / peer:.2f}"] if peer else ["–", "–"]
+        rows.append([name, f"{micros:,.0f}", *shown])
+    print(table(["graph / where it runs", "Runstep µs", "TensorFlow µs", "ratio"], rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
