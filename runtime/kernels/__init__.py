@@ -133,6 +133,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "tensor_diagonals",
     "tensor_list_slices",
     "tensor_lists",
+    "tensor_maps",
     "tensor_serialization",
     "training",
     "transfer",

@@ -16,6 +16,7 @@ from runtime.framework.optional import Optional
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined, merge
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_list import TensorList
+from runtime.framework.tensor_map import TensorMap
 from runtime.kernels.boxing import box, unbox
 from runtime.kernels.tensor_lists import zeros
 
@@ -82,7 +83,11 @@ def element_type(value: Any) -> DataType:
     first = array.flat[0] if array.size else b""
     if isinstance(first, bytes):
         return DataType.STRING
-    return DataType.VARIANT if isinstance(first, TensorList | Optional) else DataType.RESOURCE
+    return (
+        DataType.VARIANT
+        if isinstance(first, TensorList | TensorMap | Optional)
+        else DataType.RESOURCE
+    )
 
 
 def _map_variants(function: Any, *inputs: Any) -> Any:
@@ -99,6 +104,8 @@ def _zeros_like(value: Any) -> Any:
     if isinstance(value, Optional):
         parts = value.components
         return Optional(None if parts is None else tuple(_zeros_like(part) for part in parts))
+    if isinstance(value, TensorMap):
+        return TensorMap()
     if isinstance(value, np.ndarray | np.generic):
         return zeros(value.shape, element_type(value))
     raise InvalidArgumentError(f"No zeros of a variant of {type(value).__name__}")
@@ -119,6 +126,8 @@ def _add(one: Any, other: Any) -> Any:
                 raise InvalidArgumentError("Cannot add optionals of which only one has a value")
             return one
         return Optional(tuple(_add(a, b) for a, b in zip(first, second, strict=True)))
+    if isinstance(one, TensorMap) and isinstance(other, TensorMap):
+        return _add_maps(one, other)
     if isinstance(one, np.ndarray | np.generic):
         return np.add(one, other)
     raise InvalidArgumentError(f"Variants of {type(one).__name__} cannot be added")
@@ -150,13 +159,20 @@ def _add_lists(one: TensorList, other: TensorList) -> TensorList:
     return TensorList(one.element_dtype, shape, items, one.max_num_elements)
 
 
+def _add_maps(one: TensorMap, other: TensorMap) -> TensorMap:
+    for key, value in other.items():
+        known = one.find(key)
+        one = one.inserted(key, value if known is None else _add(known, value))
+    return one
+
+
 def zeros_like_variant(x: Any) -> Any:
-    """Lists and optionals of zeros in the shapes of those given."""
+    """Lists and optionals of zeros in the shapes of those given, and maps without entries."""
     return _map_variants(_zeros_like, x)
 
 
 def add_n_variants(*inputs: Any) -> Any:
-    """The sums of lists and optionals, item by item."""
+    """The sums of lists, maps and optionals, item by item."""
     total = inputs[0]
     for each in inputs[1:]:
         total = _map_variants(_add, total, each)
