@@ -29,14 +29,15 @@ def tensor_limit() -> int:
 def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
     """Raise unless a tensor of this shape and dtype may be made.
 
-    Raises InvalidArgumentError for a negative dimension or, in an empty tensor, sizes whose product
-    no index can hold; ResourceExhaustedError with TensorFlow's words (`OOM when allocating tensor
-    with shape[…]`) above the limit.
+    Raises InvalidArgumentError for a negative dimension or for sizes whose product no index can
+    hold; ResourceExhaustedError with TensorFlow's words (`OOM when allocating tensor with
+    shape[…]`) above the limit.
     """
     sizes = [int(size) for size in shape]
     for size in sizes:
         if size < 0:
             raise InvalidArgumentError(f"Dimension {size} must be >= 0")
+    _check_element_count(sizes)
     needed = math.prod(sizes) * np.dtype(dtype).itemsize
     if not needed and math.prod(filter(None, sizes)) >= 1 << 59:
         raise InvalidArgumentError(f"Shape {sizes} has too many elements")
@@ -46,3 +47,14 @@ def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
             f"OOM when allocating tensor with shape[{shown}] and type {np.dtype(dtype).name}: "
             f"{needed} bytes needed, the limit is {_limit[0]}"
         )
+
+
+def _check_element_count(sizes: list[int]) -> None:
+    """TensorFlow counts the elements of a shape in 64 bits."""
+    count = 1
+    for size in sizes:
+        if count * size >= 1 << 63:
+            raise InvalidArgumentError(
+                f"Encountered overflow when multiplying {count} with {size}, result: -1"
+            )
+        count *= size

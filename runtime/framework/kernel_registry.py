@@ -100,8 +100,8 @@ def _overlap(one: KernelDef, other: KernelDef) -> bool:
 
 def _describe(kernel: KernelDef) -> str:
     limits = "; ".join(
-        f"{attr} in [{', '.join('DT_' + t.name for t in types)}]"
-        for attr, types in kernel.constraints.items()
+        f"{attr} in [{', '.join(map(_show, allowed))}]"
+        for attr, allowed in kernel.constraints.items()
     )
     return f"device='{kernel.device_type}'" + (f"; {limits}" if limits else "")
 
@@ -114,4 +114,6 @@ def _attrs_of(node: NodeView) -> str:
 
 
 def _show(value: Any) -> str:
-    return f"DT_{value.name}" if isinstance(value, DataType) else str(value)
+    if isinstance(value, DataType):
+        return f"DT_{value.name}"
+    return f'"{value}"' if isinstance(value, str) else str(value)

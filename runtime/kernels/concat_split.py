@@ -11,6 +11,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box, unbox
 
@@ -33,7 +34,7 @@ def _concatenate(arrays: list[np.ndarray], axis: np.ndarray, axis_name: str) -> 
         )
     first = arrays[0].shape
     ranks = len(first)
-    if not ranks:
+    if not all(array.ndim for array in arrays):
         raise InvalidArgumentError("ConcatOp : Can't concatenate scalars (use tf.stack instead)")
     dim = int(axis.item())
     if not -ranks <= dim < ranks:
@@ -59,6 +60,15 @@ def _check_joins(first: tuple[int, ...], index: int, other: tuple[int, ...], dim
             raise InvalidArgumentError(
                 f"ConcatOp : Dimension {axis} in both shapes must be equal: {shapes}"
             )
+
+
+def parallel_concat(*values: Any, shape: PartialShape) -> np.ndarray:
+    """ParallelConcat: N values with a first dimension of 1 become one of N."""
+    if shape is None or shape[0] != len(values):
+        raise InvalidArgumentError(
+            f"0 th dimension of the output shape must be {len(values)}, got {shape}"
+        )
+    return _concatenate([box(value) for value in values], np.array(0), "axis")
 
 
 def concat_offset(axis: np.ndarray, *shapes: np.ndarray) -> list[np.ndarray]:
@@ -208,6 +218,7 @@ KERNELS = (
     KernelDef("ConcatOffset", concat_offset),
     KernelDef("ConcatV2", concat_v2),
     KernelDef("Pack", pack),
+    KernelDef("ParallelConcat", parallel_concat),
     KernelDef("Split", split),
     KernelDef("SplitV", split_v),
     KernelDef("Unpack", unpack),

@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
-from runtime.kernels.sparse_structure import check_bounds, check_sparse, flat_positions
+from runtime.kernels.sparse_structure import check_sparse, flat_positions
 
 
 def edit_distance(
@@ -29,8 +29,6 @@ def edit_distance(
     """EditDistance: [G…] distances of the sequences along the last dimension, by group."""
     check_sparse(hypothesis_indices, hypothesis_values, hypothesis_shape)
     check_sparse(truth_indices, truth_values, truth_shape)
-    check_bounds(hypothesis_indices, hypothesis_shape)
-    check_bounds(truth_indices, truth_shape)
     if hypothesis_shape.size != truth_shape.size or truth_shape.size < 2:
         raise InvalidArgumentError(
             "Expected hypothesis_shape and truth_shape to have one rank of at least 2, got "
@@ -52,6 +50,13 @@ def _sequences(
 ) -> dict[int, list[object]]:
     result: dict[int, list[object]] = {}
     groups = flat_positions(indices[:, :-1], group_shape)
+    count = math.prod(group_shape.tolist())
+    outside = (groups < 0) | (groups >= count)
+    if outside.any():
+        raise InternalError(
+            f"Got an inner product {groups[outside][0]} which would require writing to outside of "
+            f"the buffer for the output tensor (max elements {count})"
+        )
     for group, value in zip(groups.tolist(), values.tolist(), strict=True):
         result.setdefault(group, []).append(value)
     return result

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
@@ -75,6 +75,11 @@ def matrix_inverse(input: Any, *, adjoint: bool) -> Any:
         return np.linalg.inv(adjoint_of(input) if adjoint else input)
     except np.linalg.LinAlgError:
         raise InvalidArgumentError("Input is not invertible.") from None
+
+
+def half_matrix_inverse(input: Any, *, adjoint: bool) -> Any:
+    """MatrixInverse in half precision, computed in float32."""
+    return matrix_inverse(input.astype(np.float32), adjoint=adjoint).astype(input.dtype)
 
 
 def _check_solver(matrix: Any, rhs: Any) -> None:
@@ -179,6 +184,11 @@ def self_adjoint_eig_v2(input: Any, *, compute_v: bool) -> tuple[Any, Any]:
 
 def eig(input: Any, *, compute_v: bool, Tout: DataType) -> tuple[Any, Any]:  # noqa: N803
     """Complex eigenvalues and eigenvectors of general matrices."""
+    expected = np.result_type(input.dtype, np.complex64)
+    if Tout.numpy != expected:
+        raise InvalidArgumentError(
+            f"Invalid output dtype {Tout.value} vs {from_numpy(expected).value}"
+        )
     check_matrix(input)
     if not np.isfinite(input).all():
         raise InvalidArgumentError(
@@ -284,5 +294,6 @@ KERNELS: tuple[KernelDef, ...] = (
         for op, function in FUNCTIONS.items()
     ),
     *(KernelDef(op, function, expensive=True) for op, function in BATCH_NAMES.items()),
+    KernelDef("MatrixInverse", half_matrix_inverse, {"T": (DataType.HALF,)}, expensive=True),
     KernelDef("Cross", cross),
 )

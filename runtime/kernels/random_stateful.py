@@ -31,9 +31,9 @@ _PHILOX = 1  # TF: Algorithm::RNG_ALG_PHILOX
 
 def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     """The shape that a tensor asks for, if it may be allocated."""
-    if np.ndim(shape) > 1:
+    if np.ndim(shape) != 1:
         raise InvalidArgumentError(
-            f"shape must be a vector of {{int32,int64}}, got shape {shape_text(shape.shape)}"
+            f"shape must be a vector of {{int32,int64}}, got shape {shape_text(np.shape(shape))}"
         )
     sizes = tuple(np.ravel(shape).tolist())
     for size in sizes:

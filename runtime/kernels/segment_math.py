@@ -55,6 +55,26 @@ def segment_mean_rows(data: Any, ids: Any, count: int) -> np.ndarray:
     return (totals / sizes.astype(data.dtype)).astype(data.dtype)
 
 
+def check_ascending(ids: Any, count: int) -> None:
+    """Raise InvalidArgumentError for the first run of ids that falls, or lies outside 0 … count."""
+    if not ids.size:
+        return
+    run_ends = np.flatnonzero(ids[1:] != ids[:-1])
+    runs = ids[np.append(run_ends, ids.size - 1)]
+    falls = np.append(runs[1:] < runs[:-1], False)
+    outside = (runs < 0) | (runs >= count)
+    wrong = falls | outside
+    if not wrong.any():
+        return
+    first = int(np.argmax(wrong))
+    if falls[first]:
+        raise InvalidArgumentError("segment ids are not increasing")
+    raise InvalidArgumentError(
+        f"Segment id {runs[first]} out of range [0, {count}), possibly because 'segment_ids' "
+        "input is not sorted."
+    )
+
+
 def check_segment_ids(data: Any, ids: Any) -> int:
     """How many segments sorted ids make; InvalidArgumentError when they do not fit the data."""
     if np.ndim(ids) != 1:
@@ -65,14 +85,10 @@ def check_segment_ids(data: Any, ids: Any) -> int:
         raise InvalidArgumentError("segment_ids should be the same size as dimension 0 of input.")
     if not ids.size:
         return 0
+    if ids[-1] < 0:
+        raise InvalidArgumentError("segment ids must be >= 0")
     count = int(ids[-1]) + 1
-    if ids[0] < 0:
-        raise InvalidArgumentError(
-            f"Segment id {ids[0]} out of range [0, {max(count, 0)}), possibly because "
-            "'segment_ids' input is not sorted."
-        )
-    if (ids[1:] < ids[:-1]).any():
-        raise InvalidArgumentError("segment ids are not increasing")
+    check_ascending(ids, count)
     return count
 
 

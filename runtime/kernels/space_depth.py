@@ -15,9 +15,9 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
 
-def depth_to_space(value: np.ndarray, *, block_size: int, data_format: str) -> np.ndarray:
+def depth_to_space(value: np.ndarray, *, block_size: int) -> np.ndarray:
     """DepthToSpace: [b, h, w, c·s²] to [b, h·s, w·s, c]."""
-    batch, height, width, depth = _check_image(value, data_format, "be: 4 instead of:")
+    batch, height, width, depth = _check_image(value, "be: 4 instead of:")
     if depth % (block_size * block_size):
         raise InvalidArgumentError(
             f"Input depth dimension {depth} should be divisible by: {block_size * block_size}"
@@ -29,9 +29,9 @@ def depth_to_space(value: np.ndarray, *, block_size: int, data_format: str) -> n
     )
 
 
-def space_to_depth(value: np.ndarray, *, block_size: int, data_format: str) -> np.ndarray:
+def space_to_depth(value: np.ndarray, *, block_size: int) -> np.ndarray:
     """SpaceToDepth: [b, h·s, w·s, c] to [b, h, w, c·s²]."""
-    batch, height, width, depth = _check_image(value, data_format, "be 4 instead of")
+    batch, height, width, depth = _check_image(value, "be 4 instead of")
     if height % block_size or width % block_size:
         raise InvalidArgumentError(
             f"Image width {width} and height {height} should be divisible by block_size: "
@@ -44,9 +44,7 @@ def space_to_depth(value: np.ndarray, *, block_size: int, data_format: str) -> n
     )
 
 
-def _check_image(value: np.ndarray, data_format: str, expected: str) -> tuple[int, int, int, int]:
-    if data_format != "NHWC":
-        raise InvalidArgumentError(f"Only NHWC data_format supported on CPU. Got {data_format}")
+def _check_image(value: np.ndarray, expected: str) -> tuple[int, int, int, int]:
     if value.ndim != 4:
         raise InvalidArgumentError(f"Input rank should {expected} {value.ndim}")
     batch, height, width, depth = value.shape
@@ -164,11 +162,13 @@ def _check_rank_4(value: np.ndarray) -> None:
         raise InvalidArgumentError(f"Input rank should be: 4instead of: {value.ndim}")
 
 
+CHANNELS_LAST = {"data_format": ("NHWC",)}
+
 KERNELS = (
     KernelDef("BatchToSpace", batch_to_space),
     KernelDef("BatchToSpaceND", batch_to_space_nd),
-    KernelDef("DepthToSpace", depth_to_space),
+    KernelDef("DepthToSpace", depth_to_space, CHANNELS_LAST),
     KernelDef("SpaceToBatch", space_to_batch),
     KernelDef("SpaceToBatchND", space_to_batch_nd),
-    KernelDef("SpaceToDepth", space_to_depth),
+    KernelDef("SpaceToDepth", space_to_depth, CHANNELS_LAST),
 )

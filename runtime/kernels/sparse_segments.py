@@ -13,7 +13,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import shape_text
-from runtime.kernels.segment_math import reduce_rows
+from runtime.kernels.segment_math import check_ascending, reduce_rows
 
 # What the sum of a segment of n rows is divided by.
 DIVISORS: dict[str, Any] = {"Sum": np.ones_like, "Mean": np.asarray, "SqrtN": np.sqrt}
@@ -30,12 +30,10 @@ def _check_indices(data: Any, indices: Any, segment_ids: Any) -> None:
         raise InvalidArgumentError("Shape must be at least rank 1")
 
 
-def _check_rows(data: Any, indices: Any, segment_ids: Any) -> None:
+def _check_rows(data: Any, indices: Any, segment_ids: Any, count: int) -> None:
     """Raise InvalidArgumentError unless the ids ascend from 0 and every index is a row."""
-    if segment_ids.size and segment_ids[0] < 0:
-        raise InvalidArgumentError("segment ids must be >= 0")
-    if (segment_ids[1:] < segment_ids[:-1]).any():
-        raise InvalidArgumentError("segment ids are not increasing")
+    check_allocation((count, *data.shape[1:]), data.dtype)
+    check_ascending(segment_ids, count)
     outside = (indices < 0) | (indices >= data.shape[0])
     if outside.any():
         first = int(np.argmax(outside))
@@ -45,7 +43,7 @@ def _check_rows(data: Any, indices: Any, segment_ids: Any) -> None:
 
 
 def _reduce(kind: str, data: Any, indices: Any, segment_ids: Any, count: int) -> Any:
-    _check_rows(data, indices, segment_ids)
+    _check_rows(data, indices, segment_ids, count)
     rows = data[indices]
     wide = rows.astype(np.float32) if data.dtype.itemsize == 2 and kind != "Sum" else rows
     totals = reduce_rows(np.add, wide, segment_ids, count, 0)
@@ -61,7 +59,9 @@ def _sparse_segment(kind: str) -> Kernel:
     def kernel(data: Any, indices: Any, segment_ids: Any) -> Any:
         _check_indices(data, indices, segment_ids)
         count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
-        return _reduce(kind, data, indices, segment_ids, max(count, 0))
+        if segment_ids.size and segment_ids[-1] < 0:
+            raise InvalidArgumentError("segment ids must be >= 0")
+        return _reduce(kind, data, indices, segment_ids, count)
 
     return kernel
 
@@ -86,11 +86,11 @@ def _scaled_rows(kind: str, grad: Any, indices: Any, segment_ids: Any) -> Any:
     """For each index, its segment's gradient over the segment's divisor."""
     _check_indices(grad, indices, segment_ids)
     count = grad.shape[0]
-    if segment_ids.size and segment_ids.max() >= count:
+    if segment_ids.size and segment_ids[-1] >= count:
         raise InvalidArgumentError("Invalid number of segments")
-    negative = segment_ids < 0
-    if negative.any():
-        first = segment_ids[negative][0]
+    outside = (segment_ids < 0) | (segment_ids >= count)
+    if outside.any():
+        first = segment_ids[outside][0]
         raise InvalidArgumentError(f"Segment id {first} out of range [0, {count}).")
     wide = np.float32 if grad.dtype.itemsize == 2 else grad.dtype
     sizes = np.maximum(np.bincount(segment_ids, minlength=count), 1).astype(wide)

@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/parse_tensor_op.cc
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,14 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> np.ndarray:
         raise InvalidArgumentError(
             f"Expected `serialized` to be a scalar, got shape: {show_shape(serialized.shape)}"
         )
+    text = scalar_string(serialized)
     try:
-        proto = pb.TensorProto.FromString(scalar_string(serialized))
+        proto = pb.TensorProto.FromString(text)
     except DecodeError:
-        raise InvalidArgumentError("Could not parse `serialized` as TensorProto") from None
+        shown = base64.b64encode(text).decode()
+        raise InvalidArgumentError(
+            f"Could not parse `serialized` as TensorProto, base64: {shown}"
+        ) from None
     found, _ = from_number(proto.dtype)
     if found is not out_type:
         raise InvalidArgumentError(

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from tests.conformance.case import case
+from tests.conformance.case import Case, Graph, Step, case
 
 MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
 CUBE = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
@@ -16,12 +16,31 @@ JOINS = (
     ([MATRIX, MATRIX], 0), ([MATRIX, MATRIX], 1), ([MATRIX, MATRIX, MATRIX], -1),
     ([MATRIX, MATRIX[:, :1]], 1), ([MATRIX, MATRIX[:0]], 0), ([WORDS, WORDS], 1),
     ([MATRIX, MATRIX[:1]], 1), ([MATRIX, MATRIX[0]], 0), ([MATRIX, MATRIX], 2),
+    ([MATRIX[0], np.float32(1)], 0),
     ([MATRIX, MATRIX], -3), ([MATRIX, MATRIX], [0]), ([MATRIX, MATRIX], [0, 1]),
     ([np.float32(1), np.float32(2)], 0), ([MATRIX[:0], MATRIX[:0]], 0),
     ([MATRIX[0], MATRIX[0, :0]], 0),
 )  # fmt: skip
 
+
+def parallel_concat(values: list[np.ndarray], shape: tuple[int, ...]) -> Case:
+    """The op's shape inference wants shapes that are known."""
+    graph = Graph()
+    parts = [graph.placeholder(value.dtype, f"input_{i}", value.shape)
+             for i, value in enumerate(values)]  # fmt: skip
+    output, _ = graph.add("ParallelConcat", parts, shape=shape, name="result")[0]
+    feeds = {name: value for (name, _), value in zip(parts, values, strict=True)}
+    return Case(f"ParallelConcat_{len(values)}_{shape}", graph.graph_def, (Step(feeds, (output,)),))
+
+
 CASES = (
+    *(
+        parallel_concat(values, shape)
+        for values, shape in (
+            ([MATRIX[:1], MATRIX[1:]], (2, 3)), ([MATRIX[:1]], (1, 3)),
+            ([CUBE[:1]] * 3, (3, *CUBE.shape[1:])), ([MATRIX[:1, :0]] * 2, (2, 0)),
+        )
+    ),
     *(case("ConcatV2", values, axis, message=True) for values, axis in JOINS),
     *(case("Concat", axis, values, message=True) for values, axis in JOINS if np.ndim(axis) == 0),
     *(case("ConcatV2", [CUBE.astype(t), CUBE.astype(t)], np.int64(1)) for t in TYPES),

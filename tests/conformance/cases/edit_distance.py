@@ -16,6 +16,12 @@ CASES = (
         for said, meant in ((SAID, MEANT), (WORDS, WORDS[:5]))
         for whole in (True, False)
     ),
+    *(
+        case(
+            "EditDistance", HYPOTHESIS + off, SAID, SHAPES[0], TRUTH, MEANT, SHAPES[1], message=True
+        )
+        for off in (100, -1250999896764)
+    ),
     case("EditDistance", HYPOTHESIS[:0], SAID[:0], SHAPES[0], TRUTH, MEANT, SHAPES[1]),
     case("EditDistance", HYPOTHESIS, SAID, np.int64([3, 3]), TRUTH, MEANT, SHAPES[1]),
     case("EditDistance", HYPOTHESIS, SAID, np.int64([3, 3, 1]), TRUTH, MEANT, SHAPES[1]),

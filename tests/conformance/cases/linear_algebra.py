@@ -87,6 +87,8 @@ def squares() -> list[Case]:
         case("Cholesky", np.stack([SINGULAR * [[1, 2], [2, 1]], SINGULAR + np.eye(2)]).astype("f")),
         case("Cholesky", np.array([[4, 99], [2, 3]], np.float32)),
         case("MatrixInverse", SINGULAR, message=True),
+        case("MatrixInverse", GENERAL.astype(np.float16), adjoint=True),
+        case("Eig", GENERAL.astype("f"), Tout=DataType.COMPLEX128, message=True),
         case("MatrixInverse", of_type(GENERAL, np.complex64), adjoint=True),
         case("LogMatrixDeterminant", SINGULAR),
         case("LogMatrixDeterminant", np.array([[0, 1], [1, 0]], np.float32)),

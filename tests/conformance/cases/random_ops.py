@@ -34,6 +34,7 @@ def _seeded() -> Iterator[Case]:
         low, high = np.array(-5, dtype.numpy), np.array(1000, dtype.numpy)
         yield _thrice(case("RandomUniformInt", SHAPE, low, high, seed=5, seed2=9))
     yield case("RandomUniformInt", SHAPE, np.int32(3), np.int32(3), message=True)
+    yield case("RandomUniform", np.int32(3), dtype=DataType.FLOAT, message=True)
     yield case("RandomUniform", np.array([-1], np.int32), dtype=DataType.FLOAT)
     for value in (np.arange(20), np.arange(24).reshape(6, 4), np.arange(1), np.array(3)):
         yield _thrice(case("RandomShuffle", value.astype(np.int32), seed=3, seed2=4))

@@ -71,6 +71,11 @@ CASES: tuple[Case, ...] = (
         for op in SORTED
         for each in BAD_SORTED
     ),
+    *(
+        case(op, X, ids(each), name=f"{op}_unsorted_{each}", message=True)
+        for op in SORTED
+        for each in ([0, 1, 2, 0], [0, 0, 0, -1], [1, 0, 1, 1], [-1, 0, 1, 1], [0, 3, 1, 2])
+    ),
     *(case(op, np.float32(1), ids([0]), name=f"{op}_scalar", message=True) for op in SORTED),
     *(
         case(op, ROWS.astype(t), ids([2, 0, -1, 2]), np.int32(4), name=f"{op}_{np.dtype(t)}")
@@ -81,6 +86,11 @@ CASES: tuple[Case, ...] = (
         case(op, data, ids(each), np.int64(count))
         for op in UNSORTED
         for data, each, count in UNSORTED_SHAPES
+    ),
+    *(
+        # More elements than 64 bits count
+        case(op, np.ones((2, 3), np.float32), ids([0, 1]), np.int64(1 << 62))
+        for op in UNSORTED
     ),
     *(
         case(op, data, ids(each), ids(count), message=True)

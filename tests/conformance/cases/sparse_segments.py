@@ -32,6 +32,11 @@ def int32(values: object) -> np.ndarray:
     return np.array(values, np.int32)
 
 
+UNSORTED = (
+    (0, 1, 2, 0), (-1, 0, 1, 1), (0, 0, 0, -1), (0, 1, 2, -1), (0, 2, 1, 1), (3, 2, 1, 0),
+    (0, 1, -1, 1), (1, 0, 1, 1), (0, 9, 1, 1),
+)  # fmt: skip
+
 CASES: tuple[Case, ...] = (
     *(
         case(f"SparseSegment{kind}", X.astype(t), int32([0, 2, 1]), int32([0, 0, 2]))
@@ -75,6 +80,24 @@ CASES: tuple[Case, ...] = (
         for suffix in ("Grad", "GradV2")
         for indices, ids, rows in GRAD_GOOD
         for t in (np.float32, np.float64)
+    ),
+    *(
+        case(f"SparseSegment{kind}", X, int32([1, 2, 0, 1]), int32(ids), message=True)
+        for kind in KINDS
+        for ids in UNSORTED
+    ),
+    *(
+        case(
+            f"SparseSegment{kind}Grad",
+            X[:rows],
+            int32([1, 2, 0, 1]),
+            int32(ids),
+            int32(3),
+            message=True,
+        )
+        for kind in KINDS
+        for ids in UNSORTED
+        for rows in (0, 2)
     ),
     *(
         case(f"SparseSegment{kind}Grad", X, int32(indices), int32(ids), int32(rows), message=True)

@@ -44,7 +44,7 @@ CASES = (
     ),
     case("ParseTensor", serialized(1.5), out_type=DataType.INT32, message=True),
     case("ParseTensor", [serialized(1.5)], out_type=DataType.FLOAT, message=True),
-    case("ParseTensor", b"\xff\xff", out_type=DataType.FLOAT),
+    case("ParseTensor", b"\xff\xff", out_type=DataType.FLOAT, message=True),
     case("ParseTensor", "", out_type=DataType.FLOAT),
     case("SerializeTensor", 3, name="serialize", shape_only=True),
 )
