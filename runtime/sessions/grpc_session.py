@@ -31,7 +31,12 @@ from runtime.foundation.errors import (
     error_for_code,
 )
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
-from runtime.sessions.master_messages import fetched_values, run_step_request, timeout_seconds
+from runtime.sessions.master_messages import (
+    fetched_values,
+    run_step_request,
+    timeout_seconds,
+    unique_fetches,
+)
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
 
@@ -114,8 +119,9 @@ class GrpcSession(RuntimeSession):
         self._lock = threading.Lock()
         self._handle = ""
         self._is_closed = False
-        # Handle → seconds that its steps have; single operations on a dict are atomic.
-        self._callable_seconds: dict[int, float | None] = {}
+        # Handle → (seconds that its steps have, place of each fetch in the answer); single
+        # operations on a dict are atomic.
+        self._callables: dict[int, tuple[float | None, list[int]]] = {}
         self.graph_version = 0
 
     @property
@@ -232,8 +238,11 @@ class GrpcSession(RuntimeSession):
         request = pb.MakeCallableRequest(
             session_handle=self._open_handle("MakeCallable"), options=options
         )
+        fetches, places = unique_fetches(options.fetch)
+        request.options.fetch[:] = fetches
         handle: int = self._call("MakeCallable", request).handle
-        self._callable_seconds[handle] = timeout_seconds(options.run_options, self.options.config)
+        seconds = timeout_seconds(options.run_options, self.options.config)
+        self._callables[handle] = (seconds, places)
         return handle
 
     def run_callable(
@@ -245,11 +254,12 @@ class GrpcSession(RuntimeSession):
             handle=handle,
             feed=[tensor_to_proto(value) for value in feeds],
         )
-        seconds = self._callable_seconds.get(handle)
+        seconds, places = self._callables.get(handle, (self._default_seconds(), []))
         response = self._master.call("RunCallable", request, seconds)
         if metadata is not None:
             metadata.MergeFrom(response.metadata)
-        return [tensor_from_proto(tensor) for tensor in response.fetch]
+        values = [tensor_from_proto(tensor) for tensor in response.fetch]
+        return [values[place] for place in places]
 
     def release_callable(self, handle: int) -> None:
         """Forget a prepared step."""
@@ -257,7 +267,7 @@ class GrpcSession(RuntimeSession):
             session_handle=self._open_handle("ReleaseCallable"), handle=handle
         )
         self._call("ReleaseCallable", request)
-        self._callable_seconds.pop(handle, None)
+        self._callables.pop(handle, None)
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
         """The server's devices, its own first."""
@@ -280,7 +290,10 @@ class GrpcSession(RuntimeSession):
             self._master.close()
 
     def _call(self, method: str, request: Any) -> Any:
-        return self._master.call(method, request, timeout_seconds(None, self.options.config))
+        return self._master.call(method, request, self._default_seconds())
+
+    def _default_seconds(self) -> float | None:
+        return timeout_seconds(None, self.options.config)
 
     def _open_handle(self, what: str) -> str:
         self._check_open()

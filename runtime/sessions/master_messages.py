@@ -29,12 +29,28 @@ def run_step_request(
             pb.NamedTensorProto(name=name, tensor=tensor_to_proto(value))
             for name, value in feeds.items()
         ],
-        fetch=fetches,
+        fetch=unique_fetches(fetches)[0],
         target=targets,
         options=options,
         partial_run_handle=partial_run_handle,
         store_errors_in_response_body=True,
     )
+
+
+def unique_fetches(fetches: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The fetches without repetition, and the place in there of each of `fetches`.
+
+    TensorFlow's master never answers a step that fetches a tensor twice, and gives a callable's
+    second one no value; its own front end never asks.
+    """
+    places: dict[tuple[str, int], int] = {}
+    unique: list[str] = []
+    for name in fetches:
+        tensor = parse_tensor_name(name)
+        if tensor not in places:
+            places[tensor] = len(unique)
+            unique.append(name)
+    return unique, [places[parse_tensor_name(name)] for name in fetches]
 
 
 def fetched_values(

@@ -13,6 +13,7 @@ TF: tensorflow/core/distributed_runtime/master.cc, rpc/grpc_master_service.cc
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,10 +27,12 @@ from runtime.api import (
     InvalidArgumentError,
     NotFoundError,
     OpError,
+    OutOfRangeError,
     ResourceManager,
     tensor_from_proto,
     tensor_to_proto,
 )
+from runtime.graph.tensor_name import parse_tensor_name
 from server.sessions.open_session import OpenSession
 from server.sessions.requests import CreateRequest, StepRequest
 from server.sessions.service import SessionService
@@ -268,18 +271,41 @@ class MasterService:
     def _check_names(opened: OpenSession, feeds: Iterable[str], fetches: Iterable[str]) -> None:
         """Unknown names in the words of TensorFlow's master."""
         for name in feeds:
-            _check_name(opened, name, f"FeedInputs: unable to find feed output {name}")
+            _check_name(
+                opened,
+                name,
+                f"FeedInputs: unable to find feed output {name}",
+                f"FeedInputs: {name} should have output index <",
+            )
         for name in fetches:
-            _check_name(opened, name, f"FetchOutputs node {name}: not found")
+            _check_name(
+                opened,
+                name,
+                f"FetchOutputs node {name}: not found",
+                f"FetchOutputs {name}: output index too large, must be <",
+            )
 
 
-def _check_name(opened: OpenSession, name: str, message: str) -> None:
+def _check_name(opened: OpenSession, name: str, unknown: str, too_large: str) -> None:
+    """TF: tensorflow/core/graph/subgraph.cc (FeedInputs, FetchOutputs)."""
     try:
         opened.tensor_info(name)
     except CancelledError:
         raise
     except InvalidArgumentError:
-        raise NotFoundError(message) from None
+        raise NotFoundError(unknown) from None
+    except OutOfRangeError:
+        raise InvalidArgumentError(f"{too_large} {_output_count(opened, name)}") from None
+
+
+def _output_count(opened: OpenSession, name: str) -> int:
+    node, _ = parse_tensor_name(name)
+    for count in itertools.count():
+        try:
+            opened.tensor_info(f"{node}:{count}")
+        except OutOfRangeError:
+            break
+    return count
 
 
 async def _encode(values: Sequence[Any]) -> list[pb.TensorProto]:
