@@ -39,6 +39,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "csv_decoding",
     "ctc",
     "cumulative",
+    "data_formats",
     "dataset_functions",
     "datasets",
     "depthwise_convolution_gradients",
