@@ -1,1 +1,58 @@
-"""The front end: building graphs in Python."""
+"""The front end: graphs built in Python, and sessions that run them on any target.
+
+    from runtime.client import Graph, Session, constant, ops
+
+The names are those of tf.compat.v1; `ops` has a function for every op. They are imported at first
+use, so that a server which needs none of them does not pay.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from runtime.framework.dtypes import DataType
+
+_HOME: dict[str, tuple[str, ...]] = {
+    "construction": (
+        "add_to_collection", "constant", "control_dependencies", "convert_to_tensor", "device",
+        "get_collection", "group", "identity", "name_scope", "no_op", "placeholder",
+        "placeholder_with_default",
+    ),
+    "control_flow": ("cond", "while_loop"),
+    "default_stacks": ("get_default_session",),
+    "element_types": ("as_dtype",),
+    "fetches": ("InaccessibleTensorError",),
+    "graph": ("Graph", "get_default_graph", "reset_default_graph"),
+    "graph_elements": ("GraphKeys",),
+    "graph_import": ("import_graph_def",),
+    "meta_graph": ("export_meta_graph", "import_meta_graph"),
+    "operation": ("Operation", "OperatorNotAllowedInGraphError", "Tensor"),
+    "session": ("InteractiveSession", "Session"),
+    "sparse_values": ("SparseTensor", "SparseTensorValue"),
+    "tensor_shape": ("TensorShape",),
+    "timeline": ("Timeline",),
+    "variables": (
+        "Variable", "global_variables", "global_variables_initializer", "local_variables",
+        "local_variables_initializer", "trainable_variables", "variables_initializer",
+    ),
+}  # fmt: skip
+_MODULES = {name: module for module, names in _HOME.items() for name in names}
+# float32, int64, string, …
+_ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if data_type}
+
+__all__ = ["ops", *_MODULES, *_ELEMENT_TYPES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ELEMENT_TYPES:
+        return _ELEMENT_TYPES[name]
+    if name == "ops":
+        return importlib.import_module("runtime.client.ops")
+    if name not in _MODULES:
+        raise AttributeError(f"runtime.client has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(importlib.import_module(f"runtime.client.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

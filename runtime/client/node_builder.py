@@ -6,7 +6,7 @@ TF: tensorflow/python/framework/op_def_library.py (_apply_op_helper), node_def_b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -43,9 +43,9 @@ def build_node_def(
     node = pb.NodeDef(name=name, op=op, device=device)
     inferred: dict[str, Any] = {}
     for argument, given in zip(op_def.input_arg, inputs, strict=True):
-        outputs = [given] if _is_output(given) else list(given)
-        node.input.extend(output for output, _ in outputs)  # type: ignore[misc]
-        types = [data_type for _, data_type in outputs]  # type: ignore[misc]
+        outputs: list[Output] = [given] if _is_output(given) else list(given)  # type: ignore[arg-type] # a list, then
+        node.input.extend(output for output, _ in outputs)
+        types = [data_type for _, data_type in outputs]
         if argument.number_attr:
             inferred[argument.number_attr] = len(types)
         if argument.type_list_attr:
@@ -66,7 +66,7 @@ def build_node_def(
     return node
 
 
-def _is_output(given: Input) -> bool:
+def _is_output(given: Input) -> TypeGuard[Output]:
     return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
 
 
@@ -86,7 +86,9 @@ def _attr_proto(kind: str, value: Any) -> pb.AttrValue:
     if kind == "list(float)":
         return pb.AttrValue(list=pb.AttrValue.ListValue(f=value))
     if kind == "tensor":
-        return attr_value.to_proto(value if isinstance(value, pb.TensorProto) else np.asarray(value))
+        return attr_value.to_proto(
+            value if isinstance(value, pb.TensorProto) else np.asarray(value)
+        )
     return attr_value.to_proto(value)
 
 

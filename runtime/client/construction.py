@@ -1,0 +1,119 @@
+"""Building the default graph: placeholders, constants, scopes, and groups of operations.
+
+TF: tensorflow/python/ops/array_ops.py, control_flow_ops.py, framework/ops.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.client.conversion import constant_tensor, first_tensor
+from runtime.client.conversion import convert_to_tensor as convert_into
+from runtime.client.device_scopes import DeviceFunction
+from runtime.client.element_types import as_array, as_dtype
+from runtime.client.graph import get_default_graph
+from runtime.client.op_call import graph_of
+from runtime.client.operation import Operation, Tensor
+from runtime.client.ops import op_function
+from runtime.client.tensor_shape import TensorShape
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+    """A tensor that runs feed; `shape` is checked then (None: any)."""
+    attrs = {"dtype": as_dtype(dtype), "shape": _known(shape)}
+    result: Tensor = op_function("Placeholder")(**attrs, name=name)
+    return result
+
+
+def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+    """A tensor that has a value when it is not fed."""
+    result: Tensor = op_function("PlaceholderWithDefault")(input, shape=_known(shape), name=name)
+    return result
+
+
+def _known(shape: Any) -> pb.AttrValue:
+    """A shape attribute: None means an unknown rank, not a missing attribute."""
+    return pb.AttrValue(shape=TensorShape(shape).as_proto())
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+    """A constant; one element fills `shape`, several have to be as many as it says.
+
+    Raises TypeError or ValueError for a value that no constant can have.
+    """
+    if first_tensor(value) is not None:
+        raise TypeError("Expected any non-tensor type, but got a tensor instead.")
+    wanted = None if dtype is None else as_dtype(dtype)
+    if shape is not None:
+        sizes = TensorShape(shape).as_list()
+        array = as_array(value, wanted)
+        value = np.broadcast_to(array, sizes) if array.size == 1 else array.reshape(sizes)  # type: ignore[arg-type] # numpy refuses None
+    return constant_tensor(get_default_graph(), value, wanted, name)
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
+    """A tensor of what may be a tensor, a variable, nested lists with tensors, or a value."""
+    graph = graph_of([value], get_default_graph)
+    return convert_into(graph, value, None if dtype is None else as_dtype(dtype), name)
+
+
+def identity(input: Any, name: str | None = None) -> Tensor:
+    """A tensor of the same value."""
+    result: Tensor = op_function("Identity")(input, name=name)
+    return result
+
+
+def no_op(name: str | None = None) -> Operation:
+    """An operation that does nothing but wait for its control inputs."""
+    operation: Operation = op_function("NoOp")(name=name)
+    return operation
+
+
+def group(*inputs: Any, name: str = "group_deps") -> Operation:
+    """An operation that waits for all of `inputs`: operations, tensors, variables, or lists."""
+    flat = list(_flatten(inputs))
+    graph = flat[0].graph if flat else get_default_graph()
+    with graph.as_default(), graph.control_dependencies(flat):
+        return no_op(name=name)
+
+
+def _flatten(inputs: Any) -> Iterable[Any]:
+    for each in inputs:
+        if isinstance(each, list | tuple):
+            yield from _flatten(each)
+        elif each is not None:
+            yield each
+
+
+def name_scope(name: str | None) -> contextlib.AbstractContextManager[str]:
+    """`Graph.name_scope` of the default graph."""
+    return get_default_graph().name_scope(name)
+
+
+def device(
+    device_name_or_function: str | DeviceFunction | None,
+) -> contextlib.AbstractContextManager[None]:
+    """`Graph.device` of the default graph."""
+    return get_default_graph().device(device_name_or_function)
+
+
+def control_dependencies(
+    control_inputs: Iterable[Any] | None,
+) -> contextlib.AbstractContextManager[None]:
+    """`Graph.control_dependencies` of the default graph."""
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def add_to_collection(name: Any, value: Any) -> None:
+    """`Graph.add_to_collection` of the default graph."""
+    get_default_graph().add_to_collection(name, value)
+
+
+def get_collection(key: Any, scope: str | None = None) -> list[Any]:
+    """`Graph.get_collection` of the default graph."""
+    return get_default_graph().get_collection(key, scope)

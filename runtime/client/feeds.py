@@ -1,0 +1,131 @@
+"""Feeds: keys as tensors, values as arrays of the tensors' types.
+
+TF: tensorflow/python/client/session.py (BaseSession._run)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from runtime.client.graph import Graph
+from runtime.client.operation import Tensor
+from runtime.client.sparse_values import SparseTensor
+from runtime.client.tensor_shape import TensorShape
+from runtime.framework.dtypes import DataType
+
+
+def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
+    """{tensor: array} of a feed_dict; keys are tensors, their names, or nested tuples of them.
+
+    Raises TypeError and ValueError with TensorFlow's texts.
+    """
+    if feed_dict is None:
+        return {}
+    if not isinstance(feed_dict, Mapping):
+        raise TypeError(
+            "FlattenDictItems: 'dict' must be a dictionary or collection.Mapping type object, "
+            f"instead of '{type(feed_dict).__name__}'."
+        )
+    feeds: dict[Tensor, Any] = {}
+    for key, value in feed_dict.items():
+        for single_key, single_value in _flatten_item(key, value):
+            for part, part_value in _parts(single_key, single_value):
+                tensor = feed_tensor(graph, part)
+                feeds[tensor] = feed_value(graph, tensor, part_value)
+    return feeds
+
+
+def feed_tensor(graph: Graph, key: Any) -> Tensor:
+    """The tensor that a key of a feed_dict means; TypeError when it means none."""
+    try:
+        tensor: Tensor = graph.as_graph_element(key, allow_operation=False)
+    except (KeyError, TypeError, ValueError) as error:
+        raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
+    return tensor
+
+
+def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
+    """The array that is fed for `value`, of the tensor's type and of a shape that it allows."""
+    if isinstance(value, Tensor):
+        raise TypeError(
+            "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include "
+            "Python scalars, strings, lists, numpy ndarrays, or TensorHandles. For reference, the "
+            f"tensor object was {value} which was passed to the argument `feed_dict` with key "
+            f"{tensor}."
+        )
+    converted = convert_feed(tensor, value)
+    shape = TensorShape(np.shape(converted))
+    if not tensor.shape.is_compatible_with(shape):
+        raise ValueError(
+            f"Cannot feed value of shape {np.shape(converted)} for Tensor {tensor.name}, which "
+            f"has shape {tensor.shape}"
+        )
+    if not graph.is_feedable(tensor):
+        raise ValueError(f"Tensor {tensor.name} may not be fed.")
+    return converted
+
+
+def convert_feed(tensor: Tensor, value: Any) -> Any:
+    """The array of a value; numpy's rules, except that a Python int has to fit.
+
+    Raises TypeError for an int that does not, and what numpy raises for the rest.
+    """
+    if tensor.dtype in (DataType.RESOURCE, DataType.VARIANT) and not isinstance(value, list):
+        return value
+    dtype = tensor.dtype.numpy
+    if isinstance(value, int) and dtype.kind in "iu" and not _fits(value, dtype):
+        raise TypeError(
+            f"Type of feed value {value} with type {type(value)} is not compatible with Tensor "
+            f"type {dtype.type}. Try explicitly setting the type of the feed tensor to a larger "
+            "type (e.g. int64)."
+        )
+    if tensor.dtype is DataType.STRING and isinstance(value, bytes | str):
+        return np.array(value, object)
+    return np.asarray(value, dtype=dtype)
+
+
+def runtime_value(value: Any) -> Any:
+    """The value as the runtime takes it: text as UTF-8 bytes."""
+    if not isinstance(value, np.ndarray) or value.dtype != object:
+        return value
+    if not any(isinstance(item, str) for item in value.flat):
+        return value
+    encoded = np.empty(value.size, object)
+    encoded[:] = [item.encode() if isinstance(item, str) else item for item in value.flat]
+    return encoded.reshape(value.shape)
+
+
+def _fits(value: int, dtype: np.dtype) -> bool:
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= value <= limits.max)
+
+
+def _parts(key: Any, value: Any) -> Iterable[tuple[Any, Any]]:
+    """A sparse tensor is fed as its three tensors."""
+    if not isinstance(key, SparseTensor):
+        return [(key, value)]
+    return zip(key.parts, value, strict=True)
+
+
+def _flatten_item(key: Any, value: Any) -> list[tuple[Any, Any]]:
+    """A tuple of keys takes a tuple of values of the same form."""
+    if not isinstance(key, tuple):
+        return [(key, value)]
+    keys, values = list(_flatten(key)), list(_flatten(value))
+    if len(keys) != len(values):
+        raise ValueError(
+            f"Could not flatten dictionary. Key had {len(keys)} elements, but value had "
+            f"{len(values)} elements. Key: {keys}, value: {values}."
+        )
+    return list(zip(keys, values, strict=True))
+
+
+def _flatten(structure: Any) -> Iterable[Any]:
+    if isinstance(structure, list | tuple):
+        for each in structure:
+            yield from _flatten(each)
+    else:
+        yield structure

@@ -1,0 +1,112 @@
+"""Fetch structures: what to run for one, and its values in the same form.
+
+TF: tensorflow/python/client/session.py (_FetchMapper, _FetchHandler)
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from runtime.client.graph import Graph
+from runtime.client.operation import Operation, Tensor
+from runtime.client.sparse_values import SparseTensor, SparseTensorValue
+
+# From what was fetched, by tensor, to a part of the structure
+Build = Callable[[Mapping[Tensor, Any]], Any]
+
+
+class InaccessibleTensorError(ValueError):
+    """A tensor or operation was fetched that its graph keeps for itself.
+
+    TF: tensorflow/python/framework/errors_impl.py (InaccessibleTensorError)
+    """
+
+
+class FetchHandler:
+    """The tensors and targets that a structure of fetches needs, each of them once."""
+
+    def __init__(self, graph: Graph, fetches: Any) -> None:
+        """Of tensors, operations, their names, variables, and lists, tuples and dicts of them.
+
+        Raises TypeError, ValueError and InaccessibleTensorError with TensorFlow's texts.
+        """
+        self._graph = graph
+        self._tensors: dict[Tensor, None] = {}
+        self._targets: dict[Operation, None] = {}
+        self._build = self._plan(fetches)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What to fetch."""
+        return list(self._tensors)
+
+    @property
+    def targets(self) -> list[Operation]:
+        """What to run besides."""
+        return list(self._targets)
+
+    def build(self, values: Mapping[Tensor, Any]) -> Any:
+        """The structure, each fetch replaced by its value and each operation by None."""
+        return self._build(values)
+
+    def _plan(self, fetch: Any) -> Build:
+        if fetch is None:
+            raise TypeError(
+                f'Argument `fetch` = {fetch} has invalid type "NoneType". Cannot be None'
+            )
+        if isinstance(fetch, list | tuple):
+            return _sequence(fetch, [self._plan(each) for each in fetch])
+        if isinstance(fetch, Mapping):
+            return _mapping(fetch, {key: self._plan(each) for key, each in fetch.items()})
+        if isinstance(fetch, SparseTensor):
+            parts = [self._plan(each) for each in fetch.parts]
+            return lambda values: SparseTensorValue(*(part(values) for part in parts))
+        return self._plan_element(fetch)
+
+    def _plan_element(self, fetch: Any) -> Build:
+        element = self._find(fetch)
+        if not self._graph.is_fetchable(element):
+            operation = element.op if isinstance(element, Tensor) else element
+            raise InaccessibleTensorError(
+                f"Operation {operation.name} has been marked as not fetchable. Typically this "
+                "happens when it is defined in another function or code block. Use return values, "
+                "explicit Python locals or TensorFlow collections to access it."
+            )
+        if isinstance(element, Operation):
+            self._targets[element] = None
+            return lambda _: None
+        self._tensors[element] = None
+        return lambda values: values[element]
+
+    def _find(self, fetch: Any) -> Any:
+        try:
+            return self._graph.as_graph_element(fetch)
+        except TypeError as error:
+            raise TypeError(
+                f'Argument `fetch` = {fetch} has invalid type "{type(fetch).__name__}" must be a '
+                f"string or Tensor. ({error})"
+            ) from None
+        except (ValueError, KeyError) as error:
+            shown = fetch.decode() if isinstance(fetch, bytes) else fetch
+            raise ValueError(
+                f"Argument `fetch` = {shown} cannot be interpreted as a Tensor. ({error})"
+            ) from None
+
+
+def _sequence(fetch: Sequence[Any], parts: list[Build]) -> Build:
+    if hasattr(fetch, "_fields"):  # a namedtuple takes its fields one by one
+        return lambda values: type(fetch)(*(part(values) for part in parts))
+    make = list if isinstance(fetch, list) else tuple
+    return lambda values: make(part(values) for part in parts)
+
+
+def _mapping(fetch: Mapping[Any, Any], parts: dict[Any, Build]) -> Build:
+    def build(values: Mapping[Tensor, Any]) -> Any:
+        items = [(key, part(values)) for key, part in parts.items()]
+        if isinstance(fetch, collections.defaultdict):
+            return type(fetch)(fetch.default_factory, items)
+        return type(fetch)(items)  # type: ignore[call-arg] # dict and its kinds take items
+
+    return build

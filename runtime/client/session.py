@@ -1,0 +1,358 @@
+"""Session and InteractiveSession: run parts of a graph on any target.
+
+Guarantees: operations that were added since the last run are sent before the next one. Runs may
+come from several threads; `_extend_lock` orders what they send. A session that is dropped closes.
+
+TF: tensorflow/python/client/session.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+import protos as pb
+from runtime.client.default_stacks import default_graphs, default_sessions
+from runtime.client.feeds import convert_feed, feed_tensor, read_feeds, runtime_value
+from runtime.client.fetches import FetchHandler
+from runtime.client.graph import Graph, get_default_graph
+from runtime.client.operation import Tensor
+from runtime.foundation.errors import OpError
+from runtime.registrations import new_session, reset
+from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.runtime_session import RuntimeSession
+from runtime.sessions.session_options import SessionOptions
+
+_log = logging.getLogger(__name__)
+
+
+class DeviceAttributes(NamedTuple):
+    """A device of a session; the memory limit in bytes."""
+
+    name: str
+    device_type: str
+    memory_limit_bytes: int
+    incarnation: int
+
+
+class BaseSession:
+    """What sessions of both kinds do."""
+
+    def __init__(
+        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+    ) -> None:
+        """Open a session of `graph` (None: the default graph) at `target`.
+
+        "" is this process, `grpc://host:port` a master service, `http://host:port` a Runstep
+        server. Raises TypeError for arguments of other types, and what `new_session` raises.
+        """
+        if not isinstance(target, str | bytes):
+            raise TypeError(
+                f'Argument `target` must be a string, but got "{type(target).__name__}"'
+            )
+        if graph is not None and not isinstance(graph, Graph):
+            raise TypeError(
+                f'Argument `graph` must be a tf.Graph, but got "{type(graph).__name__}"'
+            )
+        if config is not None and not isinstance(config, pb.ConfigProto):
+            raise TypeError(
+                f'Argument `config` must be a tf.ConfigProto, but got "{type(config).__name__}"'
+            )
+        self._graph = graph if graph is not None else get_default_graph()
+        self._target = target.decode() if isinstance(target, bytes) else target
+        self._config = config
+        self._extend_lock = threading.Lock()  # guards what has been sent
+        self._operations_sent = 0
+        self._functions_sent = 0
+        self._closed = False
+        self._session = new_session(SessionOptions(self._target, config or pb.ConfigProto()))
+        self._finalizer = weakref.finalize(self, _destroy, self._session)
+
+    # What it is
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it runs."""
+        return self._graph
+
+    @property
+    def graph_def(self) -> pb.GraphDef:
+        """The graph as a message."""
+        return self._graph.as_graph_def()
+
+    @property
+    def sess_str(self) -> bytes:
+        """The target."""
+        return self._target.encode()
+
+    @property
+    def runtime_session(self) -> RuntimeSession:
+        """The session underneath, which knows tensors by name only."""
+        return self._session
+
+    def list_devices(self) -> list[DeviceAttributes]:
+        """The devices that operations can be placed on."""
+        return [
+            DeviceAttributes(each.name, each.device_type, each.memory_limit, each.incarnation)
+            for each in self._session.list_devices()
+        ]
+
+    def as_default(self) -> contextlib.AbstractContextManager[Any]:
+        """The session is the thread's default inside; it is not closed afterwards."""
+        return default_sessions.entered(self)
+
+    def close(self) -> None:
+        """Cancel running steps and refuse new ones. Closing again changes nothing."""
+        if not self._closed:
+            self._closed = True
+            self._session.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+
+    # Runs
+
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Any = None,
+        options: pb.RunOptions | None = None,
+        run_metadata: pb.RunMetadata | None = None,
+    ) -> Any:
+        """Run one step; the values in the structure of `fetches`, None for an operation.
+
+        Raises RuntimeError when closed or when the graph is empty, TypeError and ValueError for
+        bad fetches and feeds, and the OpError of the step.
+        """
+        self._check_runnable()
+        feeds = read_feeds(self._graph, feed_dict)
+        handler = FetchHandler(self._graph, fetches)
+        values: dict[Tensor, Any] = dict(feeds)
+        wanted = [tensor for tensor in handler.tensors if tensor not in feeds]
+        if wanted or handler.targets:
+            self.extend()
+            fetched = self._session.run(
+                {tensor.name: runtime_value(value) for tensor, value in feeds.items()},
+                [tensor.name for tensor in wanted],
+                [operation.name for operation in handler.targets],
+                options,
+                run_metadata,
+            )
+            values |= zip(wanted, map(_scalars_unpacked, fetched), strict=True)
+        return handler.build(values)
+
+    def _check_runnable(self) -> None:
+        self._check_open()
+        if self._graph.version == 0:
+            raise RuntimeError(
+                "The Session graph is empty. Add operations to the graph before calling run()."
+            )
+
+    def extend(self) -> None:
+        """Send the operations and functions that the session does not have yet."""
+        with self._extend_lock:
+            graph_def, operations, functions = self._graph.additions(
+                self._operations_sent, self._functions_sent
+            )
+            if graph_def.node:
+                self._session.extend(graph_def)
+                self._operations_sent, self._functions_sent = operations, functions
+
+    def make_callable(
+        self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """A function that runs one step, faster than `run`: its arguments are fed to `feed_list`.
+
+        With `accept_options` it takes `options` and `run_metadata` too. Raises as `run` for bad
+        fetches, TypeError for a bad feed list; what it runs may be refused at its first call.
+        """
+        if feed_list is not None and not isinstance(feed_list, list | tuple):
+            raise TypeError(
+                f"Argument `feed_list` must be a list or tuple. Received: feed_list={feed_list}"
+            )
+        feeds = [feed_tensor(self._graph, each) for each in feed_list or ()]
+        handler = FetchHandler(self._graph, fetches)
+        if accept_options:
+            return lambda *args, options=None, run_metadata=None: self.run(
+                fetches, dict(zip(feeds, args, strict=True)), options, run_metadata
+            )
+        return _Callable(self, feeds, handler)
+
+    # Partial runs
+
+    def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
+        """Begin a step that is fed and fetched in parts; its handle.
+
+        Raises as `run` and the session's `partial_run_setup`.
+        """
+        self._check_runnable()
+        feed_names = [feed_tensor(self._graph, feed).name for feed in feeds or ()]
+        handler = FetchHandler(self._graph, fetches)
+        self.extend()
+        return self._session.partial_run_setup(
+            feed_names,
+            [tensor.name for tensor in handler.tensors],
+            [operation.name for operation in handler.targets],
+        )
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
+        """Feed and fetch a part; RuntimeError when an operation is fetched."""
+        self._check_runnable()
+        feeds = read_feeds(self._graph, feed_dict)
+        handler = FetchHandler(self._graph, fetches)
+        if handler.targets:
+            raise RuntimeError(
+                "partial_run() requires empty `target_list`. Received: "
+                f"target_list={handler.targets} (non-empty)"
+            )
+        wanted = [tensor for tensor in handler.tensors if tensor not in feeds]
+        fetched = self._session.partial_run(
+            handle,
+            {tensor.name: runtime_value(value) for tensor, value in feeds.items()},
+            [tensor.name for tensor in wanted],
+        )
+        values = dict(zip(wanted, map(_scalars_unpacked, fetched), strict=True))
+        return handler.build({**feeds, **values})
+
+
+class _Callable:
+    """What `make_callable` gives. The step is prepared at the first call.
+
+    The handle lives as long as the callable.
+    """
+
+    def __init__(
+        self, session: BaseSession, feeds: Sequence[Tensor], handler: FetchHandler
+    ) -> None:
+        self._session = session
+        self._feeds = list(feeds)
+        self._handler = handler
+        self._wanted = [tensor for tensor in handler.tensors if tensor not in self._feeds]
+        self._lock = threading.Lock()  # guards _handle while it is made
+        self._handle: int | None = None
+
+    def __call__(self, *values: Any) -> Any:
+        handle = self._handle if self._handle is not None else self._make()
+        fed = dict(zip(self._feeds, values, strict=False))
+        fed = {tensor: convert_feed(tensor, value) for tensor, value in fed.items()}
+        # A wrong number of values is left for the session's own message.
+        given = [*map(runtime_value, fed.values()), *values[len(fed) :]]
+        fetched = self._session.runtime_session.run_callable(handle, given)
+        tensors = zip(self._wanted, map(_scalars_unpacked, fetched), strict=True)
+        return self._handler.build({**fed, **dict(tensors)})
+
+    def _make(self) -> int:
+        with self._lock:
+            if self._handle is None:
+                self._session.extend()
+                session = self._session.runtime_session
+                self._handle = session.make_callable(
+                    pb.CallableOptions(
+                        feed=[tensor.name for tensor in self._feeds],
+                        fetch=[tensor.name for tensor in self._wanted],
+                        target=[operation.name for operation in self._handler.targets],
+                    )
+                )
+                weakref.finalize(self, _release, session, self._handle).atexit = False
+            return self._handle
+
+
+def _release(session: RuntimeSession, handle: int) -> None:
+    with contextlib.suppress(OpError):  # of a closed session it is gone already
+        session.release_callable(handle)
+
+
+def _destroy(session: RuntimeSession) -> None:
+    """End a session that nobody has any more."""
+    with contextlib.suppress(OpError):
+        session.close()
+    if isinstance(session, DirectSession):
+        session.destroy()
+
+
+def _scalars_unpacked(value: Any) -> Any:
+    """A fetched scalar is a numpy scalar, or bytes, not an array."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+class Session(BaseSession):
+    """A session; `with Session() as session:` makes it and its graph the default, then closes."""
+
+    def __init__(
+        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+    ) -> None:
+        super().__init__(target, graph, config)
+        self._entered: contextlib.ExitStack | None = None
+
+    def __enter__(self) -> Self:
+        if self._entered is not None:
+            raise RuntimeError(
+                "Session context managers are not re-entrant. Use `Session.as_default()` if you "
+                "want to enter a session multiple times."
+            )
+        self._entered = contextlib.ExitStack()
+        self._entered.enter_context(self._graph.as_default())
+        self._entered.enter_context(self.as_default())
+        return self
+
+    def __exit__(self, error_type: type[BaseException] | None, error: Any, trace: Any) -> None:
+        if error_type is not None and issubclass(error_type, OpError):
+            _log.error("Session closing due to error %s", error)
+        assert self._entered is not None  # Python calls __enter__ first
+        entered, self._entered = self._entered, None
+        try:
+            entered.__exit__(error_type, error, trace)
+        finally:
+            self.close()
+
+    @staticmethod
+    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+        """Clear resource containers of a target (None: all) and close the sessions there."""
+        reset(target, containers or ())
+
+
+_active_interactive_sessions = 0  # in this process; changed under the lock
+_active_lock = threading.Lock()
+
+
+class InteractiveSession(BaseSession):
+    """A session that is the default, with its graph, from its making until `close`."""
+
+    def __init__(
+        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+    ) -> None:
+        global _active_interactive_sessions
+        super().__init__(target, graph, config)
+        with _active_lock:
+            if _active_interactive_sessions:
+                _log.error(
+                    "An interactive session is already active. This can cause out-of-memory "
+                    "errors or some other unexpected errors (due to the unpredictable timing of "
+                    "garbage collection) in some cases. You must explicitly call "
+                    "`InteractiveSession.close()` to release resources held by the other "
+                    "session(s). Please use `tf.Session()` if you intend to productionize."
+                )
+            _active_interactive_sessions += 1
+        self._has_graph = graph is not None
+        if self._has_graph:
+            default_graphs.push(self._graph)
+        default_sessions.push(self)
+
+    def close(self) -> None:
+        """Close, and be the default no longer."""
+        global _active_interactive_sessions
+        if self._closed:
+            return
+        super().close()
+        with _active_lock:
+            _active_interactive_sessions -= 1
+        default_sessions.remove(self)
+        if self._has_graph:
+            default_graphs.remove(self._graph)

@@ -1,0 +1,280 @@
+"""Variables, resource and reference ones, and what initialises them.
+
+TF: tensorflow/python/ops/variables.py, resource_variable_ops.py, ref_variable.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import protos as pb
+from runtime.client.construction import convert_to_tensor, group
+from runtime.client.element_types import as_dtype
+from runtime.client.graph import Graph, get_default_graph
+from runtime.client.graph_elements import GraphKeys
+from runtime.client.operation import Operation, Tensor
+from runtime.client.ops import op_function
+from runtime.client.tensor_operators import TensorOperators
+from runtime.client.tensor_shape import TensorShape
+from runtime.framework.dtypes import DataType
+
+
+class Variable(TensorOperators):
+    """A value that steps of a session share. Uninitialised until `initializer` has run.
+
+    It stands for its value wherever a tensor may: in ops, operators, and fetches.
+    """
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool = True,
+        collections: Iterable[str] | None = None,
+        validate_shape: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+        use_resource: bool = True,
+        shared_name: str | None = None,
+        container: str = "",
+    ) -> None:
+        """From a value, a tensor, or a function that gives one.
+
+        Its shape is that of the initial value, unknown if `validate_shape` is false. ValueError
+        without an initial value.
+        """
+        if initial_value is None:
+            raise ValueError("initial_value must be specified.")
+        self.graph: Graph = get_default_graph()
+        self.trainable = trainable
+        make = _make_resource if use_resource else _make_reference
+        wanted = None if dtype is None else as_dtype(dtype)
+        with (
+            self.graph.control_dependencies(None),
+            self.graph.name_scope(name or "Variable") as scope,
+        ):
+            parts = make(scope, initial_value, wanted, validate_shape, shared_name, container)
+        self._from_parts(parts, use_resource)
+        keys = list(collections) if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
+        if trainable and GraphKeys.TRAINABLE_VARIABLES not in keys:
+            keys.append(GraphKeys.TRAINABLE_VARIABLES)
+        self.graph.add_to_collections(keys, self)
+
+    def _from_parts(self, parts: dict[str, Any], is_resource: bool) -> None:
+        self.is_resource = is_resource
+        self.handle: Tensor = parts["handle"]  # a reference when it is no resource
+        self.initializer: Operation = parts["initializer"]
+        self.initial_value: Tensor | None = parts["initial_value"]
+        self._snapshot: Tensor = parts["snapshot"]
+
+    @property
+    def name(self) -> str:
+        """`name:0`."""
+        return self.handle.name
+
+    @property
+    def op(self) -> Operation:
+        """The operation that holds it."""
+        return self.handle.op
+
+    @property
+    def dtype(self) -> DataType:
+        """The element type."""
+        return self._snapshot.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static shape."""
+        return TensorShape(self.op.get_attr("shape"))
+
+    @property
+    def device(self) -> str:
+        """The device that was asked for."""
+        return self.op.device
+
+    # Reading
+
+    def value(self) -> Tensor:
+        """The value now; inside a function or under control dependencies, then."""
+        if self.is_resource:
+            return self.read_value()
+        return self.graph.innermost().capture(self._snapshot)
+
+    def read_value(self) -> Tensor:
+        """The value at the time when the new operation runs."""
+        if self.is_resource:
+            tensor: Tensor = op_function("ReadVariableOp")(self.handle, dtype=self.dtype)
+        else:
+            tensor = op_function("Identity")(self.handle)
+        return tensor
+
+    def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
+        """What an op's input reads: the reference, the handle, or the value."""
+        if as_ref or (dtype is DataType.RESOURCE and self.is_resource):
+            return self.handle
+        return self.value()
+
+    def as_graph_element(self) -> Tensor:
+        """What a fetch of it fetches."""
+        return self._snapshot
+
+    def eval(self, session: Any = None) -> Any:
+        """Its value in `session`, or in the default session."""
+        return self._snapshot.eval(session=session)
+
+    # Writing
+
+    def assign(self, value: Any, name: str | None = None, read_value: bool = True) -> Any:
+        """The value after an assignment; the operation itself if not `read_value`."""
+        return self._update(("AssignVariableOp", "Assign"), value, name, read_value)
+
+    def assign_add(self, delta: Any, name: str | None = None, read_value: bool = True) -> Any:
+        """The value after an addition; the operation itself if not `read_value`."""
+        return self._update(("AssignAddVariableOp", "AssignAdd"), delta, name, read_value)
+
+    def assign_sub(self, delta: Any, name: str | None = None, read_value: bool = True) -> Any:
+        """The value after a subtraction; the operation itself if not `read_value`."""
+        return self._update(("AssignSubVariableOp", "AssignSub"), delta, name, read_value)
+
+    def _update(self, ops: tuple[str, str], value: Any, name: str | None, read: bool) -> Any:
+        tensor = convert_to_tensor(value, self.dtype, "value")
+        if not self.is_resource:
+            result = op_function(ops[1])(self.handle, tensor, name=name)
+            return result if read else result.op
+        operation = op_function(ops[0])(self.handle, tensor, name=name)
+        if not read:
+            return operation
+        with operation.graph.control_dependencies([operation]):
+            return self.read_value()
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """A bool scalar: whether it has a value."""
+        op = "VarIsInitializedOp" if self.is_resource else "IsVariableInitialized"
+        tensor: Tensor = op_function(op)(self.handle, name=name)
+        return tensor
+
+    # As a message
+
+    def to_proto(self) -> pb.VariableDef:
+        """The VariableDef, as collections of a meta graph hold it."""
+        return pb.VariableDef(
+            variable_name=self.name,
+            initializer_name=self.initializer.name,
+            snapshot_name=self._snapshot.name,
+            initial_value_name=self.initial_value.name if self.initial_value is not None else "",
+            is_resource=self.is_resource,
+            trainable=self.trainable,
+        )
+
+    @classmethod
+    def from_proto(cls, proto: pb.VariableDef, graph: Graph, scope: str = "") -> Variable:
+        """The variable of a message whose operations `graph` has, under `scope`."""
+        variable = cls.__new__(cls)
+        prefix = f"{scope}/" if scope else ""
+        initial = proto.initial_value_name
+        variable.graph, variable.trainable = graph, proto.trainable
+        parts = {
+            "handle": graph.as_graph_element(prefix + proto.variable_name),
+            "initializer": graph.as_graph_element(prefix + proto.initializer_name),
+            "initial_value": graph.as_graph_element(prefix + initial) if initial else None,
+            "snapshot": graph.as_graph_element(prefix + proto.snapshot_name),
+        }
+        variable._from_parts(parts, proto.is_resource)
+        return variable
+
+    def __repr__(self) -> str:
+        suffix = "" if self.is_resource else "_ref"
+        return (
+            f"<tf.Variable '{self.name}' shape={self.shape} "
+            f"dtype={self.dtype.name_on_wire}{suffix}>"
+        )
+
+
+def _initial_tensor(initial_value: Any, dtype: DataType | None) -> Tensor:
+    value = initial_value() if callable(initial_value) else initial_value
+    return convert_to_tensor(value, dtype, "initial_value")
+
+
+def _shape_attr(initial: Tensor, validate_shape: bool) -> pb.AttrValue:
+    shape = initial.shape if validate_shape else TensorShape()
+    return pb.AttrValue(shape=shape.as_proto())
+
+
+def _make_resource(
+    scope: str,
+    initial_value: Any,
+    dtype: DataType | None,
+    validate_shape: bool,
+    shared_name: str | None,
+    container: str,
+) -> dict[str, Any]:
+    graph = get_default_graph()
+    with graph.name_scope("Initializer"):
+        initial = _initial_tensor(initial_value, dtype)
+    handle = op_function("VarHandleOp")(
+        dtype=initial.dtype,
+        shape=_shape_attr(initial, validate_shape),
+        shared_name=shared_name or scope[:-1],
+        container=container,
+        name=scope,
+    )
+    initializer = op_function("AssignVariableOp")(handle, initial, name="Assign")
+    with graph.name_scope("Read"):
+        snapshot = op_function("ReadVariableOp")(handle, dtype=initial.dtype)
+    return {
+        "handle": handle, "initializer": initializer, "initial_value": initial,
+        "snapshot": snapshot,
+    }  # fmt: skip
+
+
+def _make_reference(
+    scope: str,
+    initial_value: Any,
+    dtype: DataType | None,
+    validate_shape: bool,
+    shared_name: str | None,
+    container: str,
+) -> dict[str, Any]:
+    initial = _initial_tensor(initial_value, dtype)
+    handle = op_function("VariableV2")(
+        dtype=initial.dtype,
+        shape=_shape_attr(initial, validate_shape),
+        shared_name=shared_name or "",
+        container=container,
+        name=scope,
+    )
+    assign = op_function("Assign")(handle, initial, validate_shape=validate_shape, name="Assign")
+    return {
+        "handle": handle, "initializer": assign.op, "initial_value": initial,
+        "snapshot": op_function("Identity")(handle, name="read"),
+    }  # fmt: skip
+
+
+def variables_initializer(variables: Iterable[Variable], name: str = "init") -> Operation:
+    """An operation that initialises variables."""
+    return group(*(variable.initializer for variable in variables), name=name)
+
+
+def global_variables(scope: str | None = None) -> list[Variable]:
+    """The variables of the default graph that sessions share and checkpoints hold."""
+    return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+def trainable_variables(scope: str | None = None) -> list[Variable]:
+    """The variables of the default graph that training changes."""
+    return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def local_variables(scope: str | None = None) -> list[Variable]:
+    """The variables of the default graph that are not to be saved."""
+    return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+def global_variables_initializer() -> Operation:
+    """An operation that initialises all global variables of the default graph."""
+    return variables_initializer(global_variables())
+
+
+def local_variables_initializer() -> Operation:
+    """An operation that initialises all local variables of the default graph."""
+    return variables_initializer(local_variables())
