@@ -33,6 +33,8 @@ from runtime.foundation.errors import (
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.sessions.master_messages import (
     fetched_values,
+    full_name,
+    partial_run_setup_request,
     run_step_request,
     timeout_seconds,
     unique_fetches,
@@ -218,11 +220,10 @@ class GrpcSession(RuntimeSession):
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
     ) -> str:
         """Begin a step in parts in the server."""
-        request = pb.PartialRunSetupRequest(
-            session_handle=self._open_handle("PRunSetup"), feed=feeds, fetch=fetches, target=targets
-        )
-        handle: str = self._call("PartialRunSetup", request).partial_run_handle
-        return handle
+        handle = self._open_handle("PRunSetup")
+        request = partial_run_setup_request(handle, feeds, fetches, targets)
+        made: str = self._call("PartialRunSetup", request).partial_run_handle
+        return made
 
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
@@ -240,6 +241,7 @@ class GrpcSession(RuntimeSession):
         )
         fetches, places = unique_fetches(options.fetch)
         request.options.fetch[:] = fetches
+        request.options.feed[:] = [full_name(name) for name in options.feed]
         handle: int = self._call("MakeCallable", request).handle
         seconds = timeout_seconds(options.run_options, self.options.config)
         self._callables[handle] = (seconds, places)

@@ -33,7 +33,12 @@ from runtime.foundation.errors import (
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.sessions.http_transport import HttpTransport
-from runtime.sessions.master_messages import fetched_values, run_step_request, timeout_seconds
+from runtime.sessions.master_messages import (
+    fetched_values,
+    partial_run_setup_request,
+    run_step_request,
+    timeout_seconds,
+)
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
 
@@ -161,7 +166,7 @@ class HttpSession(RuntimeSession):
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
     ) -> str:
         """Begin a step in parts in the server."""
-        request = pb.PartialRunSetupRequest(feed=feeds, fetch=fetches, target=targets)
+        request = partial_run_setup_request("", feeds, fetches, targets)
         response = self._call("partialRunSetup", request, pb.PartialRunSetupResponse)
         return response.partial_run_handle
 

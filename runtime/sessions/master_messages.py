@@ -26,7 +26,7 @@ def run_step_request(
     return pb.RunStepRequest(
         session_handle=session_handle,
         feed=[
-            pb.NamedTensorProto(name=name, tensor=tensor_to_proto(value))
+            pb.NamedTensorProto(name=full_name(name), tensor=tensor_to_proto(value))
             for name, value in feeds.items()
         ],
         fetch=unique_fetches(fetches)[0],
@@ -37,11 +37,29 @@ def run_step_request(
     )
 
 
-def unique_fetches(fetches: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The fetches without repetition, and the place in there of each of `fetches`.
+def partial_run_setup_request(
+    session_handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+) -> pb.PartialRunSetupRequest:
+    """The request that begins a step in parts."""
+    return pb.PartialRunSetupRequest(
+        session_handle=session_handle,
+        feed=[full_name(name) for name in feeds],
+        fetch=[full_name(name) for name in fetches],
+        target=targets,
+    )
 
-    TensorFlow's master never answers a step that fetches a tensor twice, and gives a callable's
-    second one no value; its own front end never asks.
+
+def full_name(name: str) -> str:
+    """`x:0` for `x`: TensorFlow's master waits for ever for a tensor that is spelled `x`."""
+    node, index = parse_tensor_name(name)
+    return f"{node}:{index}"
+
+
+def unique_fetches(fetches: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The fetches, each once and by its full name, and the place in there of each of `fetches`.
+
+    TensorFlow's own front end never asks for a tensor twice; its master gives a callable's second
+    one no value.
     """
     places: dict[tuple[str, int], int] = {}
     unique: list[str] = []
@@ -49,7 +67,7 @@ def unique_fetches(fetches: Sequence[str]) -> tuple[list[str], list[int]]:
         tensor = parse_tensor_name(name)
         if tensor not in places:
             places[tensor] = len(unique)
-            unique.append(name)
+            unique.append(full_name(name))
     return unique, [places[parse_tensor_name(name)] for name in fetches]
 
 

@@ -90,9 +90,11 @@ EXPECTED: dict[str, Mapping[str, Error]] = {
         "direct": (InvalidArgumentError, "Attempted to run callable after handle was released"),
     },
     "part of a finished partial run": {
+        "tensorflow": (InvalidArgumentError, "Must run PartialRunSetup before performing"),
         "direct": (InvalidArgumentError, "Must run 'setup' before performing partial runs!"),
     },
     "part without a setup": {
+        "tensorflow": (InvalidArgumentError, "Must run PartialRunSetup before performing"),
         "direct": (InvalidArgumentError, "Must run 'setup' before performing partial runs!"),
     },
     "part fed again": {"direct": (InvalidArgumentError, "The feed p1:0 has already been fed.")},
