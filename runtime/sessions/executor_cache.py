@@ -57,11 +57,18 @@ class ExecutorCache:
 
     def find(self, key: SpelledKey) -> CompiledStep | None:
         """The step as it was asked for before, or None."""
-        found = self._spelled.get(key)
+        table = self._spelled
+        found = table.get(key)
         if found is None and self._parent is not None:
-            found = self._parent._spelled.get(key)
+            table = self._parent._spelled
+            found = table.get(key)
         if found is not None:
             self.hits += 1
+            # No lock on the path of every run: single operations on the dict are atomic.
+            try:  # noqa: SIM105 # suppress() costs more than the look-up itself
+                table.move_to_end(key)
+            except KeyError:
+                pass  # another thread has just dropped it
         return found
 
     def find_or_compile(
