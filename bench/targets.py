@@ -1,0 +1,209 @@
+"""Latency of a tiny step on each target: direct, HTTP with protobuf, REST with JSON, gRPC.
+
+    python -m bench.targets [--steps N] [--tensorflow PYTHON]
+
+The step is x + 1 of a float scalar. The server is a process of its own on this machine. PYTHON is
+an interpreter with TensorFlow: its client runs on our gRPC port and on a `tf.distribute.Server`,
+and our client on that server too. The measurements take turns, so that a busy moment hits all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+import httpx
+import numpy as np
+
+import protos as pb
+from bench.measure import median, percentile, table
+from runtime.api import SessionOptions, new_session
+from tests.conformance.case import Graph
+
+ROOT = pathlib.Path(__file__).parent.parent
+ROUNDS = 10  # turns of each measurement
+WARM_UP = 20
+X = np.float32(1)
+Measured = dict[str, list[float]]  # row → seconds of each step
+
+# Runs in the interpreter with TensorFlow: a server, or a client that prints the times of a round
+# for every line that it reads.
+SERVER = """
+import sys
+import tensorflow as tf
+print(tf.distribute.Server.create_local_server().target, flush=True)
+sys.stdin.read()
+"""
+CLIENT = """
+import json, sys, time
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+x = tf.placeholder(tf.float32, [])
+y = x + 1.0
+session = tf.Session(sys.argv[1])
+run = lambda: session.run(y, {x: 1.0})
+for _ in range(20):
+    run()
+print("ready", flush=True)
+for line in sys.stdin:
+    times = []
+    for _ in range(int(line)):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    print(json.dumps(times), flush=True)
+"""
+
+
+def x_plus_1() -> pb.GraphDef:
+    graph = Graph()
+    graph.add("AddV2", graph.placeholder("float32", "x", ()), np.float32(1), name="y")
+    return graph.graph_def
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=1000, help="of each target")
+    parser.add_argument("--tensorflow", help="an interpreter that has TensorFlow")
+    options = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        http, grpc = stack.enter_context(our_server())
+        calls: dict[str, Callable[[int], list[float]]] = {
+            "direct, caller's thread": steps_of(session_step("", pool=-1)),
+            "direct, on a pool": steps_of(session_step("")),
+            "http, protobuf": steps_of(session_step(http)),
+            "REST, JSON (httpx)": steps_of(rest_step(http)),
+            "grpc": steps_of(session_step(grpc)),
+        }
+        if options.tensorflow:
+            python = options.tensorflow
+            theirs = stack.enter_context(tensorflow_server(python))
+            calls["grpc, TensorFlow's client on our server"] = tensorflow_client(
+                stack, python, grpc
+            )
+            calls["grpc, our client on TensorFlow's server"] = steps_of(session_step(theirs))
+            calls["grpc, TensorFlow's client on TensorFlow's server"] = tensorflow_client(
+                stack, python, theirs
+            )
+        measured: Measured = {row: [] for row in calls}
+        for _ in range(ROUNDS):
+            for row, run in calls.items():
+                measured[row] += run(options.steps // ROUNDS)
+    rows = [
+        [row, f"{median(times) * 1e6:,.0f}", f"{percentile(times, 99) * 1e6:,.0f}"]
+        for row, times in measured.items()
+    ]
+    print(table(["target", "median µs", "p99 µs"], rows))
+
+
+def steps_of(step: Callable[[], object]) -> Callable[[int], list[float]]:
+    """Times of so many steps, one after the other."""
+    for _ in range(WARM_UP):
+        step()
+
+    def run(count: int) -> list[float]:
+        times = []
+        for _ in range(count):
+            started = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - started)
+        return times
+
+    return run
+
+
+def session_step(target: str, pool: int = 0) -> Callable[[], object]:
+    session = new_session(SessionOptions(target))
+    session.create(x_plus_1())
+    options = pb.RunOptions(inter_op_thread_pool=pool)
+    assert session.run({"x:0": X}, ["y:0"], (), options) == [2]
+    return lambda: session.run({"x:0": X}, ["y:0"], (), options)
+
+
+def rest_step(address: str) -> Callable[[], object]:
+    """What a client without this project does."""
+    client = httpx.Client(base_url=address)
+    made = client.post(
+        "/v1/sessions",
+        content=pb.CreateSessionRequest(graph_def=x_plus_1()).SerializeToString(),
+        headers={"Content-Type": "application/x-protobuf"},
+    )
+    path = f"{made.headers['location']}:run"
+    body = {"feeds": {"x:0": 1.0}, "fetches": ["y:0"]}
+    assert client.post(path, json=body).json()["outputs"]["y:0"]["data"] == 2
+    return lambda: client.post(path, json=body).json()
+
+
+@contextlib.contextmanager
+def our_server() -> Iterator[tuple[str, str]]:
+    """`runstep serve`; its addresses over HTTP and gRPC."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+        config.write("models: []\n")
+        config.flush()
+        command = [sys.executable, "-m", "server.main", "serve", f"--config={config.name}"]
+        with subprocess.Popen(
+            [*command, "--port=0", "--rest_api_port=0"], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                http = address_in(process, r"Serving on http://[^ ]*:(\d+)")
+                grpc = address_in(process, r"gRPC listens on port (\d+)")
+                yield f"http://127.0.0.1:{http}", f"grpc://127.0.0.1:{grpc}"
+            finally:
+                process.kill()
+
+
+def address_in(process: subprocess.Popen[str], pattern: str) -> str:
+    assert process.stderr is not None
+    found = (re.search(pattern, line) for line in process.stderr)
+    return next(match for match in found if match)[1]
+
+
+def started(python: str, program: str, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return subprocess.Popen(
+        [python, "-c", program, *arguments],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+@contextlib.contextmanager
+def tensorflow_server(python: str) -> Iterator[str]:
+    """A `tf.distribute.Server` of one task; its target."""
+    with started(python, SERVER) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+def tensorflow_client(
+    stack: contextlib.ExitStack, python: str, target: str
+) -> Callable[[int], list[float]]:
+    """Times of so many steps of TensorFlow's own client."""
+    process = stack.enter_context(started(python, CLIENT, target))
+    stack.callback(process.kill)
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+    def run(count: int) -> list[float]:
+        print(count, file=process.stdin, flush=True)
+        times: list[float] = json.loads(process.stdout.readline())  # type: ignore[union-attr]
+        return times
+
+    return run
+
+
+if __name__ == "__main__":
+    main()
