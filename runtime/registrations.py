@@ -15,7 +15,8 @@ from runtime.devices.device_factory import (
 )
 from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.kernels import kernel_defs
+from runtime.kernels import KERNEL_MODULES
+from runtime.kernels.lazy_registry import LazyKernelRegistry
 from runtime.sessions.direct_session_factory import DirectSessionFactory
 from runtime.sessions.remote_session_factories import grpc_session_factory, http_session_factory
 from runtime.sessions.runtime_session import RuntimeSession
@@ -30,8 +31,8 @@ DEVICE_FACTORIES: tuple[tuple[str, type[DeviceFactory], int], ...] = (
 
 @functools.cache
 def kernel_registry() -> KernelRegistry:
-    """Every built-in kernel."""
-    return KernelRegistry(kernel_defs())
+    """Every built-in kernel, imported with the first node that needs it."""
+    return LazyKernelRegistry(KERNEL_MODULES)
 
 
 @functools.cache

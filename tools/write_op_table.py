@@ -1,4 +1,4 @@
-"""Write docs/ops.md and the counts in README.md from the kernel tables and the recorded cases.
+"""Write docs/ops.md, the counts in README.md and the index of kernels from the kernel tables.
 
     python tools/write_op_table.py           # write
     python tools/write_op_table.py --check   # fail when they are not what the code says
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import importlib
+import json
 import pathlib
 import re
 import sys
@@ -23,6 +24,7 @@ from runtime.framework.op_def_registry import all_op_defs
 from runtime.kernels import KERNEL_MODULES, kernel_defs
 
 OPS_PAGE = ROOT / "docs" / "ops.md"
+OP_INDEX = ROOT / "runtime" / "kernels" / "op_index.json"
 README = ROOT / "README.md"
 TIERS = ROOT / "docs" / "op_tiers.txt"
 # Run by the executors themselves: they have no kernel.
@@ -80,8 +82,8 @@ def page() -> str:
         "# Operations",
         "",
         "Written by `tools/write_op_table.py` from the kernel tables and the conformance cases; a",
-        "test keeps it true. *Cases* counts the recorded cases in which the op occurs: each compares",
-        "with TensorFlow 2.21's answer, on every executor.",
+        "test keeps it true. *Cases* counts the recorded cases in which the op occurs: each",
+        "compares with TensorFlow 2.21's answer, on every executor.",
         "",
         summary().replace("](docs/", "]("),
         "",
@@ -92,6 +94,14 @@ def page() -> str:
         files = ", ".join(modules.get(op, ["executors"]))
         lines.append(f"| {op} | {files} | {counts[op] or ''} |")
     return "\n".join(lines) + "\n"
+
+
+def index() -> str:
+    """runtime/kernels/op_index.json: which modules serve an op."""
+    lines = [
+        f"{json.dumps(op)}: {json.dumps(found)}" for op, found in sorted(modules_by_op().items())
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def readme() -> str:
@@ -105,7 +115,7 @@ def readme() -> str:
 
 
 def main() -> int:
-    wanted = {OPS_PAGE: page(), README: readme()}
+    wanted = {OP_INDEX: index(), OPS_PAGE: page(), README: readme()}
     if "--check" in sys.argv:
         stale = [path for path, text in wanted.items() if path.read_text() != text]
         for path in stale:
