@@ -1,0 +1,84 @@
+"""Write docs/yardstick.md from results of TensorFlow's own tests run against the gRPC port.
+
+    python tools/write_yardstick_page.py --tensorflow REF.json --null NULL.json OURS.json…
+
+Each file is a JSON list of {"file", "passed": [ids], "bad": [[id, last line of the error], …]}.
+REF is TensorFlow's own server, NULL one that refuses everything. Of several results of one file
+the newest counts: later arguments win over earlier ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "yardstick.md"
+HEAD = """# TensorFlow's own tests as the yardstick
+
+TensorFlow's Python tests build graphs with TensorFlow's front end; here every `tf.Session` in them
+runs its steps on Runstep's gRPC port. What counts is R: the tests that pass on TensorFlow's own
+gRPC server and fail on a server that refuses everything. A test that did not run counts as failed.
+The tests themselves are not part of this repository.
+
+"""
+REASONS_SHOWN = 25
+
+
+def load(paths: list[str]) -> dict[str, dict[str, object]]:
+    """{test file: its newest row}."""
+    rows: dict[str, dict[str, object]] = {}
+    for path in paths:
+        for row in json.loads(pathlib.Path(path).read_text()):
+            rows[row["file"]] = row
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tensorflow", required=True)
+    parser.add_argument("--null", required=True)
+    parser.add_argument("ours", nargs="+")
+    options = parser.parse_args()
+    reference, null, ours = load([options.tensorflow]), load([options.null]), load(options.ours)
+    table: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0, 0])
+    reasons: collections.Counter[str] = collections.Counter()
+    for path in sorted(reference.keys() & null.keys()):
+        counted = set(reference[path]["passed"]) - set(null[path]["passed"])  # type: ignore[call-overload]
+        mine = ours.get(path, {"passed": [], "bad": []})
+        got = counted & set(mine["passed"])  # type: ignore[call-overload]
+        row = table[os.path.dirname(path).removeprefix("tensorflow/python/")]
+        row[0] += len(got)
+        row[1] += len(counted)
+        row[2] += path in ours
+        row[3] += 1
+        texts = {each[0]: each[1] for each in mine["bad"]}  # type: ignore[attr-defined]
+        for test in counted - got:
+            reasons[shorten(texts.get(test, "did not run"))] += 1
+    lines = ["| directory | passed | of R | % | files run |", "| --- | --- | --- | --- | --- |"]
+    for name, (got, want, run, files) in sorted(table.items()):
+        if want:
+            lines.append(f"| {name} | {got} | {want} | {100 * got / want:.1f} | {run} of {files} |")
+    got, want, run, files = (sum(row[k] for row in table.values()) for k in range(4))
+    share = 100 * got / max(1, want)
+    lines.append(f"| **all** | **{got}** | **{want}** | **{share:.1f}** | {run} of {files} |")
+    lines += ["", "## What the others fail with", "", "| tests | last line of the error |"]
+    lines.append("| --- | --- |")
+    lines += [f"| {count} | `{text}` |" for text, count in reasons.most_common(REASONS_SHOWN)]
+    PAGE.write_text(HEAD + "\n".join(lines) + "\n")
+    print(lines[-REASONS_SHOWN - 5 :][0])
+    print(f"{got} of {want}: {share:.1f} %")
+
+
+def shorten(text: str) -> str:
+    """A reason without what differs from run to run, fit for a table cell."""
+    text = re.sub(r"(/[\w.+-]+){2,}", "…", text.strip())
+    text = re.sub(r"0x[0-9a-f]+|\d{4,}", "#", text)
+    return text.replace("|", "/").replace("`", "'")[:110]
+
+
+if __name__ == "__main__":
+    main()
