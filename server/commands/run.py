@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from runtime.api import (
     DataType,
     InvalidArgumentError,
     NotFoundError,
+    OpError,
     SavedModelBundle,
     SessionOptions,
+    Timeline,
     load_saved_model,
 )
 from server.codec.json_body import parse_json, to_json
@@ -41,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     if not fetches and not options.target:
         fetches = step.all_outputs()
     with Progress("Running"):
-        values = bundle.session.run(arrays, list(fetches.values()), options.target, _CALLER_THREAD)
+        values = _run_step(bundle, arrays, list(fetches.values()), options)
     outputs = dict(zip(fetches, values, strict=True))
     if options.output is None:
         types = {name: step.data_type(tensor) for name, tensor in fetches.items()}
@@ -50,6 +52,23 @@ def run(options: argparse.Namespace) -> int:
     else:
         _save(Path(options.output), outputs)
     return 0
+
+
+def _run_step(
+    bundle: SavedModelBundle,
+    feeds: Mapping[str, np.ndarray],
+    fetches: Sequence[str],
+    options: argparse.Namespace,
+) -> list[Any]:
+    """The step's values; with --trace its timeline is written too."""
+    if options.trace is None:
+        return bundle.session.run(feeds, fetches, options.target, _CALLER_THREAD)
+    metadata = pb.RunMetadata()
+    traced = pb.RunOptions(inter_op_thread_pool=-1, trace_level=pb.RunOptions.FULL_TRACE)
+    values = bundle.session.run(feeds, fetches, options.target, traced, metadata)
+    trace = Timeline(metadata.step_stats).generate_chrome_trace_format()
+    Path(options.trace).write_text(trace, encoding="utf-8")
+    return values
 
 
 def _split_feed(feed: str) -> tuple[str, str]:
@@ -85,9 +104,18 @@ class _Step:
             )
         return {alias: info.name for alias, info in self._signature.outputs.items()}
 
-    @staticmethod
-    def _tensor(name: str, aliases: Mapping[str, pb.TensorInfo]) -> str:
-        return aliases[name].name if name in aliases else name
+    def _tensor(self, name: str, aliases: Mapping[str, pb.TensorInfo]) -> str:
+        if name in aliases:
+            return aliases[name].name
+        try:
+            self._session.tensor_info(name)
+        except OpError as error:
+            raise InvalidArgumentError(
+                f"{name!r} is neither of signature {self._name} "
+                f"({', '.join(sorted(aliases)) or 'which has none'}) nor a tensor of the graph: "
+                f"{error.message}"
+            ) from None
+        return name
 
     def data_type(self, tensor: str) -> DataType:
         """Element type of a tensor of the graph."""
