@@ -1,0 +1,267 @@
+"""Crosses of categorical features: every combination of the values in a row of several columns.
+
+TF: tensorflow/core/kernels/sparse_cross_op.cc
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.farmhash import fingerprint64
+from runtime.foundation.keyed_hashes import siphash64
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import scalar_string
+
+SEPARATOR = b"_X_"
+INT64_MAX = np.uint64((1 << 63) - 1)
+MIX = np.uint64(0xC6A4A7935BD1E995)  # TF: FingerprintCat64
+
+Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
+Words = np.ndarray  # uint64 [n]
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One feature: `values` of all rows, and where each row's begin and how many they are."""
+
+    values: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    dense: bool = False
+
+
+def sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
+    """The rows of a sparse matrix."""
+    rows = np.arange(batch)
+    starts = np.searchsorted(indices[:, 0], rows, side="left")
+    ends = np.searchsorted(indices[:, 0], rows, side="right")
+    # Indices out of order could put an end before its start.
+    return Column(values, starts, np.maximum(ends - starts, 0))
+
+
+def dense_column(values: np.ndarray) -> Column:
+    """The rows of a matrix."""
+    batch, width = values.shape
+    return Column(values.ravel(), np.arange(batch) * width, np.full(batch, width), dense=True)
+
+
+def combinations(columns: Sequence[Column], batch: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """How many combinations each row has, and each column's places of values in all of them."""
+    counts = np.full(batch, 1 if columns else 0, np.float64)
+    for column in columns:
+        counts *= column.lengths
+    check_allocation((int(min(counts.sum(), 1e18)), 2 + len(columns)), np.int64)
+    totals = counts.astype(np.int64)
+    rows = np.repeat(np.arange(batch), totals)
+    rank = np.arange(rows.size) - np.repeat(np.cumsum(totals) - totals, totals)
+    places = []
+    for column in reversed(columns):  # the last column changes fastest
+        lengths = column.lengths[rows]
+        places.append(column.starts[rows] + rank % lengths)
+        rank = rank // lengths
+    return totals, places[::-1]
+
+
+def joined(columns: Sequence[Column], places: list[np.ndarray], separator: bytes) -> np.ndarray:
+    """Strings of all combinations."""
+    result: np.ndarray | None = None
+    for column, place in zip(columns, places, strict=True):
+        part = _texts(column.values)[place]
+        result = part if result is None else result + separator + part
+    return np.empty(0, object) if result is None else result
+
+
+def _texts(values: np.ndarray) -> np.ndarray:
+    if values.dtype == object:
+        return values
+    texts = np.empty(values.size, object)
+    texts[:] = [b"%d" % value for value in values.tolist()]
+    return texts
+
+
+def _shift_mix(words: Words) -> Words:
+    return np.asarray(words ^ (words >> np.uint64(47)))
+
+
+def fingerprint_cat64(first: Words, second: Words) -> Words:
+    """One fingerprint of two."""
+    result = (first ^ MIX) ^ (_shift_mix(second * MIX) * MIX)
+    result = _shift_mix(result * MIX) * MIX
+    return _shift_mix(result)
+
+
+def plain_words(column: Column) -> Words:
+    """Strings by fingerprint, integers as they are."""
+    values = column.values
+    return fingerprint64(values.tolist()) if values.dtype == object else values.astype(np.uint64)
+
+
+def _salted_words(column: Column, strong_hash: bool, salt: tuple[int, int]) -> Words:
+    values = column.values
+    if values.dtype == object:
+        items = values.tolist()
+    elif column.dense:
+        return plain_words(column)
+    else:  # TensorFlow hashes the low four bytes.
+        items = [value.tobytes() for value in values.astype("<i4")]
+    return siphash64(items, salt) if strong_hash else fingerprint64(items)
+
+
+def hashed(
+    words: Sequence[Words], places: list[np.ndarray], start: int | None, num_buckets: int
+) -> np.ndarray:
+    """Hashes of all combinations of columns of words, from `start` or the first column's on."""
+    size = places[0].size if places else 0
+    total = None if start is None else np.full(size, start & (1 << 64) - 1, np.uint64)
+    for column, place in zip(words, places, strict=True):
+        part = column[place]
+        total = part if total is None else fingerprint_cat64(total, part)
+    if total is None:
+        return np.empty(0, np.int64)
+    divisor = np.uint64(num_buckets) if num_buckets > 0 else INT64_MAX
+    return (total % divisor).astype(np.int64)
+
+
+def split_inputs(inputs: Sequence[Any], count: int, dense: int) -> tuple[list[Sparse], list[Any]]:
+    """Indices, values and shape of every sparse input, and the dense ones."""
+    sparse = [
+        (inputs[each], inputs[count + each], inputs[2 * count + each]) for each in range(count)
+    ]
+    return sparse, list(inputs[3 * count : 3 * count + dense])
+
+
+def _check_sparse(place: int, indices: Any, values: Any, shape: Any) -> None:
+    where = f"at position {place}"
+    if np.ndim(indices) != 2:
+        raise InvalidArgumentError(
+            "Input indices should be a matrix but received shape "
+            f"{shape_text(np.shape(indices))} {where}"
+        )
+    if indices.shape[1] != 2:
+        raise InvalidArgumentError(f"Expected D2 of index to be 2 got {indices.shape[1]} {where}")
+    if np.ndim(values) != 1:
+        raise InvalidArgumentError(
+            "Input values should be a vector but received shape "
+            f"{shape_text(np.shape(values))} {where}"
+        )
+    if len(values) != len(indices):
+        raise InvalidArgumentError(
+            f"Expected size of values to be {len(indices)} got {len(values)} {where}"
+        )
+    if np.ndim(shape) != 1:
+        raise InvalidArgumentError(
+            "Input shapes should be a vector but received shape "
+            f"{shape_text(np.shape(shape))} {where}"
+        )
+    if shape.size != 2:
+        raise InvalidArgumentError(
+            f"shape should imply a 2D tensor, but got {shape_text(shape.shape)} {where}"
+        )
+
+
+def _check_crossed(sparse: Sequence[Sparse], dense: Sequence[Any]) -> int:
+    """The number of rows that all columns have."""
+    for place, each in enumerate(sparse):
+        _check_sparse(place, *each)
+    for place, values in enumerate(dense):
+        if np.ndim(values) != 2:
+            raise InvalidArgumentError(
+                "Dense inputs should be a matrix but received shape "
+                f"{shape_text(np.shape(values))} at position {place}"
+            )
+    batches = [
+        *((int(shape[0]), f"position {place}") for place, (*_, shape) in enumerate(sparse)),
+        *((len(values), f"dense tensor {place}") for place, values in enumerate(dense)),
+    ]
+    for size, where in batches:
+        if size != batches[0][0]:
+            raise InvalidArgumentError(f"Expected batch size {batches[0][0]} got {size} at {where}")
+    batch = batches[0][0] if batches else 0
+    check_allocation((batch, 2), np.int64)
+    return batch
+
+
+def _columns(
+    sparse: Sequence[Sparse], dense: Sequence[Any]
+) -> tuple[list[Column], np.ndarray, list[np.ndarray]]:
+    batch = _check_crossed(sparse, dense)
+    columns = [
+        *(sparse_column(indices, values, batch) for indices, values, _ in sparse),
+        *map(dense_column, dense),
+    ]
+    return columns, *combinations(columns, batch)
+
+
+def _as_sparse(totals: np.ndarray, values: np.ndarray) -> Sparse:
+    """Combinations, row by row, as a sparse tensor."""
+    rows = np.repeat(np.arange(totals.size), totals)
+    rank = np.arange(rows.size) - np.repeat(np.cumsum(totals) - totals, totals)
+    shape = np.array([totals.size, totals.max(initial=0)], np.int64)
+    return np.stack([rows, rank], axis=1).astype(np.int64), values, shape
+
+
+def sparse_cross(
+    *inputs: Any,
+    N: int,  # noqa: N803 # the attribute's name
+    dense_types: tuple[DataType, ...],
+    hashed_output: bool,
+    num_buckets: int,
+    hash_key: int,
+    internal_type: DataType,
+) -> Sparse:
+    """SparseCross: joined with `_X_`, or hashed from `hash_key` on."""
+    sparse, dense = split_inputs(inputs, N, len(dense_types))
+    columns, totals, places = _columns(sparse, dense)
+    if hashed_output:
+        words = [plain_words(column) for column in columns]
+        return _as_sparse(totals, hashed(words, places, hash_key, num_buckets))
+    return _as_sparse(totals, joined(columns, places, SEPARATOR))
+
+
+def sparse_cross_v2(
+    *inputs: Any,
+    N: int,  # noqa: N803
+    dense_types: tuple[DataType, ...],
+) -> Sparse:
+    """SparseCrossV2: joined with a separator."""
+    *tensors, separator = inputs
+    if np.ndim(separator):
+        raise InvalidArgumentError(
+            f"Input separator should be a scalar, not of shape {shape_text(separator.shape)}"
+        )
+    sparse, dense = split_inputs(tensors, N, len(dense_types))
+    columns, totals, places = _columns(sparse, dense)
+    return _as_sparse(totals, joined(columns, places, scalar_string(separator)))
+
+
+def sparse_crosshashed(
+    *inputs: Any,
+    N: int,  # noqa: N803
+    dense_types: tuple[DataType, ...],
+) -> Sparse:
+    """SparseCrossHashed: hashed with a salt."""
+    *tensors, num_buckets, strong_hash, salt = inputs
+    if np.ndim(num_buckets) or np.ndim(strong_hash) or np.shape(salt) != (2,):
+        raise InvalidArgumentError(
+            "num_buckets and strong_hash should be scalars, and salt a vector of 2 elements"
+        )
+    sparse, dense = split_inputs(tensors, N, len(dense_types))
+    columns, totals, places = _columns(sparse, dense)
+    key = int(salt[0]), int(salt[1])
+    words = [_salted_words(column, bool(strong_hash), key) for column in columns]
+    return _as_sparse(totals, hashed(words, places, None, int(num_buckets)))
+
+
+KERNELS = (
+    KernelDef("SparseCross", sparse_cross),
+    KernelDef("SparseCrossHashed", sparse_crosshashed),
+    KernelDef("SparseCrossV2", sparse_cross_v2),
+)
