@@ -17,6 +17,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "activations",
     "assertions",
     "audio",
+    "barriers",
     "base64_text",
     "bessel_functions",
     "bias",

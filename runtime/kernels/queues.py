@@ -266,11 +266,12 @@ def _dequeue_many(context: OpKernelContext, handle: Any, count: int, is_partial_
             f"{queue.kind}'s DequeueMany and DequeueUpTo require the components to have "
             "specified shapes."
         )
-    finish = functools.partial(_stack, queue)
+    finish = functools.partial(stack_elements, queue)
     return queue.dequeue(count, finish, context.cancellation, is_partial_fine, queue.kind)
 
 
-def _stack(queue: Queue, elements: list[Element]) -> tuple[np.ndarray, ...]:
+def stack_elements(queue: Queue, elements: list[Element]) -> tuple[np.ndarray, ...]:
+    """Each component of the elements as one tensor."""
     columns = zip(*elements, strict=True) if elements else [()] * len(queue.component_types)
     parts = zip(columns, queue.component_types, queue.shapes, strict=True)
     return tuple(_stack_component(list(items), dtype, shape) for items, dtype, shape in parts)

@@ -1,0 +1,184 @@
+"""Barriers: handles, and what is done with them.
+
+Handles are references to a string in their signatures, ResourceHandles here.
+
+TF: tensorflow/core/kernels/barrier_ops.cc
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.barrier import Barrier
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.shapes import shape_text
+from runtime.kernels.boxing import box
+from runtime.kernels.queues import stack_elements
+from runtime.kernels.resource_variables import as_handle
+from runtime.kernels.tensor_lists import rows
+
+_numbers = itertools.count()  # of barriers without a shared_name, process-wide as in TensorFlow
+Types = tuple[DataType, ...]
+
+
+def barrier(
+    context: OpKernelContext,
+    *,
+    container: str,
+    shared_name: str,
+    component_types: Types,
+    shapes: tuple[PartialShape, ...],
+    capacity: int,
+) -> ResourceHandle:
+    """Barrier: the handle of the node's barrier, which is made at first use."""
+    if capacity != -1:
+        raise InvalidArgumentError(
+            "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a queue "
+            "to enforce a limited capacity."
+        )
+    if len(shapes) != len(component_types) or not all(map(is_fully_defined, shapes)):
+        raise InvalidArgumentError("All of the component shapes must be specified")
+
+    def make() -> ResourceHandle:
+        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        found = context.resources.look_up_or_create(
+            container, Barrier, name, lambda: Barrier(name, component_types, shapes)
+        )
+        _check_same(found, component_types, shapes)
+        return ResourceHandle(container or DEFAULT_CONTAINER, name, Barrier.type_name)
+
+    handle: ResourceHandle = context.kernel_state(make)
+    return handle
+
+
+def _check_same(found: Barrier, types: Types, shapes: tuple[PartialShape, ...]) -> None:
+    """Refuse a second node of the same name that asks for another barrier."""
+    if found.component_types != types:
+        raise InvalidArgumentError(
+            f"Shared barrier '{found.name}' has component types "
+            f"{_names(found.component_types)} but requested component types were {_names(types)}"
+        )
+    if found.shapes != shapes:
+        raise InvalidArgumentError(
+            f"Shared barrier '{found.name}' has component shapes "
+            f"[{', '.join(map(shape_text, found.shapes))}] but requested component shapes were "
+            f"[{', '.join(map(shape_text, shapes))}]"
+        )
+
+
+def _names(types: Sequence[DataType]) -> str:
+    return ", ".join(each.tf_name for each in types)
+
+
+def barrier_of(context: OpKernelContext, handle: Any) -> Barrier:
+    """The barrier of a handle; NotFoundError when there is none."""
+    handle = as_handle(handle)
+    return context.resources.look_up(handle.container, Barrier, handle.name)
+
+
+def barrier_insert_many(
+    context: OpKernelContext,
+    handle: Any,
+    keys: Any,
+    values: Any,
+    *,
+    component_index: int,
+    T: DataType,  # noqa: N803 # the attribute's name
+) -> None:
+    """BarrierInsertMany: one component of several elements."""
+    found = barrier_of(context, handle)
+    components = len(found.component_types)
+    if not 0 <= component_index < components:
+        raise InvalidArgumentError(
+            f"The component ID is out of range {component_index} > num_components (= {components})"
+        )
+    expected = found.component_types[component_index]
+    if expected != T:
+        raise InvalidArgumentError(
+            f"Signature mismatch, have: string_ref, string, {T.tf_name}-> "
+            f"expected: string_ref, string, {expected.tf_name}->"
+        )
+    names, array = box(keys).ravel().tolist(), box(values)
+    if names:
+        _check_values(found, component_index, len(names), array)
+    items = rows(array)[: len(names)] if names else []
+    found.insert(names, component_index, items, context.cancellation)
+
+
+def _check_values(found: Barrier, component: int, count: int, values: np.ndarray) -> None:
+    if not values.size:
+        raise InvalidArgumentError(
+            f"Tensors with no elements are not supported {found.name}: "
+            f"received shape {shape_text(values.shape)}"
+        )
+    if not values.ndim or len(values) < count:
+        raise InvalidArgumentError(
+            f"Expected one value for each of {count} keys, got shape {shape_text(values.shape)}"
+        )
+    shape = found.shapes[component]
+    if not is_compatible(shape, values.shape[1:]):
+        raise InvalidArgumentError(
+            f"Shape mismatch in tuple component {2 + component}. "
+            f"Expected {shape_text(shape)}, got {shape_text(values.shape[1:])}"
+        )
+
+
+def barrier_take_many(
+    context: OpKernelContext,
+    handle: Any,
+    num_elements: Any,
+    *,
+    component_types: Types,
+    allow_small_batch: bool,
+    timeout_ms: int,
+) -> Any:
+    """BarrierTakeMany: (indices, keys, components…) of complete elements; waits for them."""
+    if timeout_ms != -1:
+        raise InvalidArgumentError("Timeout not supported yet.")
+    if np.ndim(num_elements) or int(num_elements) < 0:
+        raise InvalidArgumentError(
+            f"num_elements must be a scalar that is not negative, got {num_elements}"
+        )
+    found = barrier_of(context, handle)
+    if component_types != found.component_types:
+        raise InvalidArgumentError(
+            "Signature mismatch, have: string_ref, int32->int64, string, "
+            f"{_names(component_types)} expected: string_ref, int32->int64, string, "
+            f"{_names(found.component_types)}"
+        )
+    finish = functools.partial(stack_elements, found.ready)
+    return found.take(int(num_elements), allow_small_batch, finish, context.cancellation)
+
+
+def barrier_close(context: OpKernelContext, handle: Any, *, cancel_pending_enqueues: bool) -> None:
+    """BarrierClose: no new keys; the incomplete elements go too if they are cancelled."""
+    barrier_of(context, handle).close(cancel_pending_enqueues, context.cancellation)
+
+
+def barrier_ready_size(context: OpKernelContext, handle: Any) -> np.int32:
+    """BarrierReadySize: how many elements can be taken."""
+    return np.int32(barrier_of(context, handle).ready.size)
+
+
+def barrier_incomplete_size(context: OpKernelContext, handle: Any) -> np.int32:
+    """BarrierIncompleteSize: how many elements lack a component."""
+    return np.int32(barrier_of(context, handle).incomplete_size)
+
+
+KERNELS = (
+    KernelDef("Barrier", barrier),
+    KernelDef("BarrierClose", barrier_close),
+    KernelDef("BarrierIncompleteSize", barrier_incomplete_size),
+    KernelDef("BarrierInsertMany", barrier_insert_many),
+    KernelDef("BarrierReadySize", barrier_ready_size),
+    KernelDef("BarrierTakeMany", barrier_take_many, asynchronous=True),
+)
