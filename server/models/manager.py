@@ -163,7 +163,7 @@ class ModelManager:
         return [name for name, model in self._serving.models.items() if model.latest is None]
 
     def wait_until_settled(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until every model was polled and nothing waits for its first attempt to load.
+        """Wait until every model was polled and nothing is left to load or unload now.
 
         False when the time ran out. Never call this on an event loop.
         """
@@ -266,6 +266,7 @@ class ModelManager:
     def _is_settled(self) -> bool:
         return all(
             model.was_polled
+            and next_action(model.records.values()) is None
             and not any(
                 record.state in _PENDING and record.retry_at is None
                 for record in model.records.values()
