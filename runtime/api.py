@@ -1,7 +1,13 @@
 """The only door to the runtime, for the server and for programs.
 
 from runtime.api import SessionOptions, load_saved_model, new_session
+
+The front end (`runtime.client`: Graph, Session, ops, …) is reached through this door too; it and
+the exporter are imported at first use, so that a server does not pay for them.
 """
+
+import importlib
+from typing import Any
 
 from runtime.foundation.errors import (
     AbortedError,
@@ -92,3 +98,30 @@ __all__ = [
     "tensor_from_proto",
     "tensor_to_proto",
 ]
+
+# name → the module that has it; imported when it is asked for
+_LATER = {
+    **dict.fromkeys(
+        (
+            "Graph",
+            "InteractiveSession",
+            "Session",
+            "Timeline",
+            "export_meta_graph",
+            "get_default_graph",
+            "get_default_session",
+            "import_graph_def",
+            "import_meta_graph",
+            "ops",
+        ),
+        "runtime.client",
+    ),
+    "export_bundle": "runtime.saved_model.exporter",
+    "write_saved_model": "runtime.saved_model.exporter",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)

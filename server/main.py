@@ -1,4 +1,4 @@
-"""The command line: `runstep serve|show|run|version`.
+"""The command line: `runstep serve|show|run|export|version`.
 
 Exit codes: 0 done, 1 failed (the message is on standard error), 2 wrong usage.
 """
@@ -57,6 +57,12 @@ def _run(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def _export(options: argparse.Namespace) -> int:
+    from server.commands.export import export
+
+    return export(options)
+
+
 def _version(_: argparse.Namespace) -> int:
     from server.commands.version import version
 
@@ -71,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_show(commands)
     _add_run(commands)
+    _add_export(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
     return parser
@@ -150,7 +157,24 @@ def _add_run(commands: _Commands[argparse.ArgumentParser]) -> None:
     add("--fetch", action="append", default=[], metavar="NAME", help="repeat; default: all outputs")
     add("--target", action="append", default=[], metavar="NODE", help="run this node; repeat")
     add("--output", metavar="FILE", help="write an .npz file instead of JSON")
+    add("--trace", metavar="FILE", help="write a timeline that ui.perfetto.dev opens")
     parser.set_defaults(command=_run)
+
+
+def _add_export(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write a SavedModel again, or freeze it",
+        description="Loads DIR and writes it to the new or empty folder OUT, with the variables "
+        "as they are after loading.",
+    )
+    add = parser.add_argument
+    add("directory", metavar="DIR", help="a SavedModel, or a folder of versions")
+    add("output", metavar="OUT", help="where to write")
+    add("--tags", default="serve", help="comma-separated (default: serve)")
+    add("--freeze", action="store_true",
+        help="make variables constants and keep only what the signatures need")  # fmt: skip
+    parser.set_defaults(command=_export)
 
 
 if __name__ == "__main__":

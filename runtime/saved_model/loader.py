@@ -109,9 +109,7 @@ def load_saved_model(
     return dataclasses.replace(bundle, template=session.freeze_template())
 
 
-def inspect_saved_model(
-    export_dir: str, tags: Iterable[str]
-) -> tuple[pb.MetaGraphDef, OpReport]:
+def inspect_saved_model(export_dir: str, tags: Iterable[str]) -> tuple[pb.MetaGraphDef, OpReport]:
     """The meta graph of `export_dir` with those tags, and which of its ops can run; loads nothing.
 
     Raises as `load_saved_model` for a missing model or missing tags.

@@ -67,7 +67,10 @@ def _run_step(
     traced = pb.RunOptions(inter_op_thread_pool=-1, trace_level=pb.RunOptions.FULL_TRACE)
     values = bundle.session.run(feeds, fetches, options.target, traced, metadata)
     trace = Timeline(metadata.step_stats).generate_chrome_trace_format()
-    Path(options.trace).write_text(trace, encoding="utf-8")
+    try:
+        Path(options.trace).write_text(trace, encoding="utf-8")
+    except OSError as error:
+        raise NotFoundError(f"Cannot write {options.trace}: {error.strerror}") from None
     return values
 
 

@@ -164,3 +164,24 @@ def test_nothing_is_drawn_where_there_is_no_terminal():
     with Progress("Loading", stream):
         pass
     assert stream.getvalue() == ""
+
+
+def test_export_freezes(capsys, tmp_path):
+    out = tmp_path / "frozen"
+    code, _, _ = run(capsys, "export", HALF_PLUS_TWO, out, "--freeze")
+    assert code == 0
+    code, printed, _ = run(capsys, "run", out, "--feed", "x=[2]")
+    assert (code, json.loads(printed)["y"]["data"]) == (0, [3.0])
+    code, _, error = run(capsys, "export", HALF_PLUS_TWO, out)
+    assert code == 1
+    assert "ALREADY_EXISTS: Export directory already exists, and isn't empty." in error
+
+
+def test_run_writes_a_timeline(capsys, tmp_path):
+    trace = tmp_path / "trace.json"
+    code, _, _ = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[2]", "--trace", trace)
+    events = json.loads(trace.read_text())["traceEvents"]
+    spans = {event["args"]["name"]: event for event in events if event["ph"] == "X"}
+    assert code == 0
+    assert spans["y"]["args"]["op"] == "AddV2"
+    assert spans["y"]["args"]["output:0"] == "float32[1]"

@@ -1,0 +1,184 @@
+"""Writes SavedModels: from a graph and the values of its variables, and again from a loaded one.
+
+Guarantees: `saved_model.pb` is written last and renamed into place, so a server that watches the
+folder sees the whole model or none.
+
+TF: tensorflow/python/saved_model/builder_impl.py (SavedModelBuilder)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import AlreadyExistsError
+from runtime.framework import op_def_registry
+from runtime.framework.attr_value import raw_bytes
+from runtime.framework.dtypes import DataType
+from runtime.framework.file_errors import file_error
+from runtime.framework.file_gate import AllowAll, FolderGate
+from runtime.framework.tensor_bundle_writer import TensorBundleWriter
+from runtime.graph.graph import RELEASE
+from runtime.saved_model.freezing import freeze_meta_graph
+from runtime.saved_model.initialization import asset_file_defs
+from runtime.saved_model.loader import SavedModelBundle
+from runtime.saved_model.saved_model_files import ASSETS_FOLDER, BINARY_FILE, VARIABLES_PREFIX
+from runtime.saved_model.saver_nodes import SaverNodes, find_variables, free_prefix, saver_nodes
+from runtime.sessions.runtime_session import RunRequest, RuntimeSession
+from runtime.sessions.session_options import SessionOptions
+
+_SCHEMA_VERSION = 1
+VariableValues = Mapping[str, tuple[np.ndarray, DataType]]  # by name in the checkpoint
+
+
+def write_saved_model(
+    export_dir: str,
+    meta_graphs: Sequence[pb.MetaGraphDef],
+    variables: VariableValues,
+    assets: Mapping[str, str],
+) -> None:
+    """Write a SavedModel into a folder that is new or empty.
+
+    `assets` maps file names to the files to copy. Raises AlreadyExistsError for a folder that has
+    something in it, and the OpError of a file that can't be read or written.
+    """
+    prepare_folder(export_dir)
+    if variables:
+        with TensorBundleWriter(os.path.join(export_dir, VARIABLES_PREFIX), AllowAll()) as writer:
+            for name in sorted(variables):
+                writer.add(name, *variables[name])
+            writer.finish()
+    _finish(export_dir, meta_graphs, assets)
+
+
+def prepare_folder(export_dir: str) -> None:
+    """Make the folder; AlreadyExistsError when it has something in it."""
+    try:
+        os.makedirs(export_dir, exist_ok=True)
+        if os.listdir(export_dir):
+            raise AlreadyExistsError(
+                "Export directory already exists, and isn't empty. Please choose a different "
+                "export directory, or delete all the contents of the specified directory: "
+                f"{export_dir}"
+            )
+    except OSError as error:
+        raise file_error(error, export_dir) from None
+
+
+def read_variables(session: RuntimeSession, nodes: SaverNodes) -> VariableValues:
+    """The values of variables in a session that has the saver's nodes."""
+    values = session.run({}, list(nodes.reads.values()))
+    return {
+        name: (np.asarray(value), nodes.dtypes[name])
+        for name, value in zip(nodes.reads, values, strict=True)
+    }
+
+
+def describe_export(meta_graph_def: pb.MetaGraphDef, tags: Sequence[str]) -> None:
+    """Fill in what readers want to know of a meta graph: tags, versions, the ops' signatures."""
+    info = meta_graph_def.meta_info_def
+    info.tags[:] = tags
+    info.tensorflow_version = RELEASE
+    graph_def = meta_graph_def.graph_def
+    functions = graph_def.library.function
+    used = {node.op for node in graph_def.node}
+    used |= {node.op for function in functions for node in function.node_def}
+    info.stripped_op_list.Clear()
+    info.stripped_op_list.op.extend(
+        op_def
+        for op in sorted(used)
+        if (op_def := op_def_registry.find(op)) is not None  # else a function
+    )
+
+
+def export_bundle(bundle: SavedModelBundle, export_dir: str, freeze: bool = False) -> None:
+    """Write a loaded SavedModel again, with its variables as they are now.
+
+    `freeze` writes a graph in which the variables, as they were right after loading, are
+    constants. Raises as `write_saved_model`; with `freeze` UnimplementedError for variables that
+    the signatures assign.
+    """
+    meta_graph_def = pb.MetaGraphDef()
+    meta_graph_def.CopyFrom(bundle.meta_graph_def)
+    assets = {
+        asset.filename: os.path.join(bundle.export_dir, ASSETS_FOLDER, asset.filename)
+        for asset in asset_file_defs(meta_graph_def)
+    }
+    variables = find_variables(meta_graph_def.graph_def)
+    if freeze:
+        prefix = free_prefix(meta_graph_def.graph_def)
+        frozen = freeze_meta_graph(
+            meta_graph_def, lambda kept: _loaded_values(bundle, saver_nodes(kept, prefix))
+        )
+        describe_export(frozen, meta_graph_def.meta_info_def.tags)
+        write_saved_model(export_dir, [frozen], {}, assets)
+    elif meta_graph_def.saver_def.save_tensor_name or not variables:
+        prepare_folder(export_dir)
+        _run_saver(bundle, export_dir)
+        _finish(export_dir, [meta_graph_def], assets)
+    else:
+        nodes = saver_nodes(variables, free_prefix(meta_graph_def.graph_def))
+        values = _loaded_values(bundle, nodes)
+        meta_graph_def.graph_def.node.extend(nodes.nodes)
+        meta_graph_def.saver_def.CopyFrom(nodes.saver_def)
+        write_saved_model(export_dir, [meta_graph_def], values, assets)
+
+
+def _run_saver(bundle: SavedModelBundle, export_dir: str) -> None:
+    """Write the variables by the graph's own saver, which knows names and object graphs."""
+    saver = bundle.meta_graph_def.saver_def
+    if not saver.save_tensor_name:
+        return
+    prefix = np.array(raw_bytes(os.path.join(export_dir, VARIABLES_PREFIX)), object)
+    request = RunRequest(
+        {saver.filename_tensor_name: prefix},
+        [saver.save_tensor_name],
+        files=FolderGate([export_dir], write=True),
+    )
+    try:
+        os.mkdir(os.path.join(export_dir, os.path.dirname(VARIABLES_PREFIX)))
+        bundle.session.run_async(request).result()
+    except OSError as error:
+        raise file_error(error, export_dir) from None
+
+
+def _loaded_values(bundle: SavedModelBundle, nodes: SaverNodes) -> VariableValues:
+    """The variables right after loading, read in a session that is thrown away."""
+    if not nodes.reads:
+        return {}
+    session, _ = bundle.open_session(SessionOptions())
+    try:
+        session.extend(pb.GraphDef(node=nodes.nodes))
+        return read_variables(session, nodes)
+    finally:
+        session.close()
+
+
+def _finish(
+    export_dir: str, meta_graphs: Sequence[pb.MetaGraphDef], assets: Mapping[str, str]
+) -> None:
+    """Copy the assets, then put the model's own file in place."""
+    saved_model = pb.SavedModel(saved_model_schema_version=_SCHEMA_VERSION, meta_graphs=meta_graphs)
+    for filename, source in assets.items():
+        _copy(source, os.path.join(export_dir, ASSETS_FOLDER, filename))
+    path = os.path.join(export_dir, BINARY_FILE)
+    temporary = f"{path}.tempstate{uuid.uuid4().hex}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(saved_model.SerializeToString(deterministic=True))
+        os.replace(temporary, path)
+    except OSError as error:
+        raise file_error(error, path) from None
+
+
+def _copy(source: str, destination: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(destination), exist_ok=True)
+        shutil.copyfile(source, destination)
+    except OSError as error:
+        raise file_error(error, source) from None

@@ -1,0 +1,189 @@
+"""Freezing: a meta graph whose variables are constants and whose calls are inlined.
+
+What the signatures and the init op need is kept, nothing else: training, saving and restoring go.
+A variable's node becomes a Const of the same name, and reading it an Identity. Bodies of If and
+While that take variables get the constants as plain arguments.
+
+TF: tensorflow/python/framework/convert_to_constants.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import UnimplementedError
+from runtime.framework import attr_value
+from runtime.framework.dtypes import DataType
+from runtime.framework.tensor_codec import tensor_to_proto
+from runtime.graph.function_inlining import inline_functions
+from runtime.graph.graph import Graph
+from runtime.graph.graph_constructor import extend_graph
+from runtime.graph.node import Node
+from runtime.graph.pruning import StepGraph, prune
+from runtime.saved_model.frozen_functions import FunctionFreezer
+from runtime.saved_model.initialization import (
+    INIT_OP_SIGNATURE_KEY,
+    MAIN_OP_COLLECTION,
+    TRAIN_OP_SIGNATURE_KEY,
+    asset_file_defs,
+    init_op_name,
+)
+from runtime.saved_model.saver_nodes import REFERENCE_VARIABLES, RESOURCE_VARIABLE
+
+_ASSIGNMENTS = ("Assign", "AssignVariableOp")
+Values = Mapping[str, tuple[np.ndarray, DataType]]
+ReadVariables = Callable[[Sequence[pb.NodeDef]], Values]
+
+
+def freeze_meta_graph(
+    meta_graph_def: pb.MetaGraphDef, read_variables: ReadVariables
+) -> pb.MetaGraphDef:
+    """The frozen form of a meta graph.
+
+    `read_variables` gives the values that variables have after loading, by the names of their
+    nodes. Raises UnimplementedError when a signature does more with a variable than read it.
+    """
+    graph = extend_graph(Graph(), meta_graph_def.graph_def)
+    outputs = _served_outputs(meta_graph_def)
+    init_op = init_op_name(meta_graph_def, "")
+    init_ops = [init_op.partition(":")[0]] if init_op else []
+    step = prune(graph, (), outputs, init_ops)
+    inline_functions(step, graph.library)
+    frozen = pb.MetaGraphDef()
+    frozen.graph_def.CopyFrom(_frozen_graph_def(graph, step, init_ops, read_variables))
+    fetched = (f"{node.name}:{index}" for node, index in step.fetches)
+    names = dict(zip(outputs, fetched, strict=True))
+    _copy_signatures(meta_graph_def, frozen, names)
+    kept = {node.name for node in frozen.graph_def.node}
+    frozen.asset_file_def.extend(
+        asset
+        for asset in asset_file_defs(meta_graph_def)
+        if asset.tensor_info.name.partition(":")[0] in kept
+    )
+    if init_ops:
+        frozen.collection_def[MAIN_OP_COLLECTION].node_list.value.extend(init_ops)
+    return frozen
+
+
+def _served_outputs(meta_graph_def: pb.MetaGraphDef) -> list[str]:
+    """The tensors that signatures give, and the inputs, which have to stay."""
+    names: dict[str, None] = {}
+    for key, signature in sorted(meta_graph_def.signature_def.items()):
+        if key not in (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY):
+            infos = [*signature.outputs.values(), *signature.inputs.values()]
+            names |= dict.fromkeys(info.name for info in infos)
+    return list(names)
+
+
+def _copy_signatures(
+    meta_graph_def: pb.MetaGraphDef, frozen: pb.MetaGraphDef, names: Mapping[str, str]
+) -> None:
+    for key, signature in meta_graph_def.signature_def.items():
+        if key == TRAIN_OP_SIGNATURE_KEY:
+            continue
+        frozen.signature_def[key].CopyFrom(signature)
+        for infos in (frozen.signature_def[key].inputs, frozen.signature_def[key].outputs):
+            for info in infos.values():
+                info.name = names.get(info.name, info.name)
+
+
+def _frozen_graph_def(
+    graph: Graph, step: StepGraph, init_ops: list[str], read_variables: ReadVariables
+) -> pb.GraphDef:
+    served = set(_reached([node for node, _ in step.fetches]))
+    nodes = _in_order(_reached([*(node for node, _ in step.fetches), *step.targets]))
+    live = {
+        node.inputs[0][0] for node in nodes if node.op in _ASSIGNMENTS and node not in served
+    } - served
+    frozen = [node for node in nodes if _is_variable(node) and node not in live]
+    freezer = _Freezer(graph, read_variables([node.to_node_def() for node in frozen]), live)
+    graph_def = pb.GraphDef(versions=graph.versions)
+    for node in nodes:
+        graph_def.node.append(freezer.freeze(node, is_served=node in served))
+    for name in init_ops:
+        if name not in {node.name for node in nodes}:  # the call of a function, inlined
+            controls = [f"^{control.name}" for control in step.targets]
+            graph_def.node.append(pb.NodeDef(name=name, op="NoOp", input=controls))
+    graph_def.library.CopyFrom(freezer.functions.library_of(graph_def.node))
+    return graph_def
+
+
+def _is_variable(node: Node) -> bool:
+    return node.op == RESOURCE_VARIABLE or node.op in REFERENCE_VARIABLES
+
+
+class _Freezer:
+    """Freezes nodes, sources before readers."""
+
+    def __init__(self, graph: Graph, values: Values, live: set[Node]) -> None:
+        """`live` variables stay: the init op sets them, and nothing that is served reads them."""
+        self._live = live
+        self.functions = FunctionFreezer(graph.library)
+        self._values = values
+        self._handed_on: dict[tuple[str, int], DataType] = {}  # outputs that were handles
+
+    def freeze(self, node: Node, is_served: bool) -> pb.NodeDef:
+        """The node as it is in the frozen graph.
+
+        What only the init op does to variables has been done: the values are those after it.
+        """
+        node_def = node.to_node_def()
+        if node in self._live:
+            return node_def
+        if _is_variable(node):
+            if node.op == RESOURCE_VARIABLE:
+                self._handed_on[(node.name, 0)] = self._values[node.name][1]
+            return _constant(node_def, self._values)
+        types = [self._handed_on.get((source.name, index)) for source, index in node.inputs]
+        try:
+            if any(node.input_is_ref) and node.inputs[0][0] not in self._live:
+                raise UnimplementedError(f"Can't freeze: {node.op} changes a variable", node.name)
+            handed_on = self.functions.freeze_node(node_def, types)
+        except UnimplementedError:
+            if is_served:
+                raise
+            return pb.NodeDef(name=node.name, op="NoOp")
+        self._handed_on |= {(node.name, index): dtype for index, dtype in handed_on.items()}
+        return node_def
+
+
+def _reached(roots: Sequence[Node]) -> list[Node]:
+    """What is needed for `roots`, going backward."""
+    pending = list(roots)
+    kept: dict[Node, None] = {}
+    while pending:
+        node = pending.pop()
+        if node not in kept:
+            kept[node] = None
+            pending += [source for source, _ in node.inputs] + node.control_inputs
+    return list(kept)
+
+
+def _in_order(nodes: list[Node]) -> list[Node]:
+    """Sources before readers; a loop's back edge is left out of account."""
+    done: dict[Node, None] = {}
+    for root in nodes:
+        stack = [(root, False)]
+        entered: set[Node] = set()
+        while stack:
+            node, is_left = stack.pop()
+            if is_left:
+                done[node] = None
+            elif node not in done and node not in entered:
+                entered.add(node)
+                stack.append((node, True))
+                sources = [source for source, _ in node.inputs] + node.control_inputs
+                stack += [(source, False) for source in sources if source not in done]
+    return list(done)
+
+
+def _constant(node_def: pb.NodeDef, values: Values) -> pb.NodeDef:
+    """The value of a variable under the variable's name."""
+    value, dtype = values[node_def.name]
+    constant = pb.NodeDef(name=node_def.name, op="Const", device=node_def.device)
+    constant.attr["dtype"].CopyFrom(attr_value.to_proto(dtype))
+    constant.attr["value"].tensor.CopyFrom(tensor_to_proto(value, dtype))
+    return constant
