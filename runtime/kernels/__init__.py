@@ -118,6 +118,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "slicing",
     "sorting",
     "space_depth",
+    "sparse_counts",
     "sparse_math",
     "sparse_reduction",
     "sparse_segments",
