@@ -5,8 +5,8 @@ itself can be imported in the same process. Serving messages are under `pb.servi
 `pb.server_config`.
 """
 
-from protos import model_server_config_pb2 as server_config
-from protos import serving_pb2 as serving
+from protos import model_server_config_pb2 as server_config  # noqa: F401
+from protos import serving_pb2 as serving  # noqa: F401
 from protos.checkpoint_pb2 import *  # noqa: F403 - the generated module is the list of names
 from protos.config_pb2 import *  # noqa: F403
 from protos.error_codes_pb2 import *  # noqa: F403
@@ -17,4 +17,4 @@ from protos.saved_model_pb2 import *  # noqa: F403
 from protos.step_stats_pb2 import *  # noqa: F403
 from protos.summary_pb2 import *  # noqa: F403
 from protos.tensor_pb2 import *  # noqa: F403
-from protos.unpack import unpack_any
+from protos.unpack import unpack_any as unpack_any

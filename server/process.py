@@ -75,9 +75,7 @@ class DrainingServer(uvicorn.Server):
         services = self._services
         try:
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
-            self._grpc = module.GrpcServer(
-                services.sessions, services.settings, services.lifecycle
-            )
+            self._grpc = module.GrpcServer(services.sessions, services.settings, services.lifecycle)
             await self._grpc.start()
         except OpError as error:
             _log.error("%s", error.message)

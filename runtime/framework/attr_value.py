@@ -2,7 +2,7 @@
 
 | attr type        | Python value                                                            |
 | ---              | ---                                                                     |
-| string           | str, UTF-8 with surrogateescape: `value.encode("utf-8", "surrogateescape")` gives the bytes |
+| string           | str, UTF-8 with surrogateescape; `raw_bytes` gives the bytes            |
 | int, float, bool | int, float, bool                                                        |
 | type             | DataType (a reference type loses its mark)                              |
 | shape            | tuple of int, −1 for an unknown dimension; None for an unknown rank      |

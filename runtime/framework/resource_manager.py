@@ -9,7 +9,6 @@ TF: tensorflow/core/framework/resource_mgr.h (ResourceMgr)
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from runtime.framework.dtypes import DataType
 DEFAULT_CONTAINER = "localhost"
 
 
-class Resource(abc.ABC):
+class Resource:
     """Something a session owns under a name: a variable, a table, a queue, an iterator."""
 
     # How TensorFlow's messages call the type: its C++ name, mangled.

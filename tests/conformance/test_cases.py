@@ -19,8 +19,10 @@ def parameters() -> list[object]:
     result: list[object] = []
     for family in FAMILIES:
         golden = read_golden(family)
-        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES:
-            result.append(pytest.param(case, golden.get(case.name), id=f"{family}-{case.name}"))
+        result += [
+            pytest.param(case, golden.get(case.name), id=f"{family}-{case.name}")
+            for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES
+        ]
     return result
 
 
