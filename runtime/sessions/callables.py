@@ -33,7 +33,15 @@ class Callable:
         self._types = [types[name] for name in self.options.feed]
 
     def request(self, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
-        """The run of this step; InvalidArgumentError for a wrong number or type of feeds."""
+        """The run of this step with its own options; raises as `filled_in`."""
+        request = RunRequest(options=self.options.run_options, metadata=metadata)
+        return self.filled_in(request, feeds)
+
+    def filled_in(self, request: RunRequest, feeds: Sequence[Tensor]) -> RunRequest:
+        """`request` with what this step feeds and fetches.
+
+        Raises InvalidArgumentError for a wrong number or type of feeds.
+        """
         names = self.options.feed
         if len(feeds) != len(names):
             raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(feeds)}")
@@ -43,12 +51,11 @@ class Callable:
                     f"Type mismatch: actual {from_numpy(value.dtype).tf_name} "
                     f"vs. expect {wanted.tf_name}"
                 )
-        return RunRequest(
-            dict(zip(names, feeds, strict=True)),
-            self.options.fetch,
-            self.options.target,
-            self.options.run_options,
-            metadata,
+        return dataclasses.replace(
+            request,
+            feeds=dict(zip(names, feeds, strict=True)),
+            fetches=self.options.fetch,
+            targets=self.options.target,
         )
 
 

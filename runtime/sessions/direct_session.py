@@ -208,7 +208,7 @@ class DirectSession(RuntimeSession):
         try:
             self._check_open()
             pool = self._choose_pool(request)
-            if pool is not None and request.allow_inline and self._is_short(request):
+            if pool is not None and request.allow_inline and self._is_short(request, compiled):
                 pool = None
             step.start(pool, self._deadline_of(request))
         except OpError as error:
@@ -281,9 +281,9 @@ class DirectSession(RuntimeSession):
         client_device = self._devices[0].name
         return client_device if assign_devices(step_graph, client_device) else None
 
-    def _is_short(self, request: RunRequest) -> bool:
+    def _is_short(self, request: RunRequest, compiled: CompiledStep | None) -> bool:
         key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
-        found = self._cache.find(key)
+        found = compiled or self._cache.find(key)
         return (
             found is not None
             and not found.executor.may_block
@@ -386,6 +386,17 @@ class DirectSession(RuntimeSession):
         self._check_open()
         made = self._callables.get(handle)
         return self._run_and_wait(made.request(feeds, metadata), made.compiled)
+
+    def run_callable_async(
+        self, handle: int, feeds: Sequence[Tensor], request: RunRequest
+    ) -> concurrent.futures.Future[list[Tensor]]:
+        """Start a prepared step; options, deadline, pool and cancellation are the request's.
+
+        Raises as `run_callable` for a bad handle or number of feeds.
+        """
+        self._check_open()
+        made = self._callables.get(handle)
+        return self._start(made.filled_in(request, feeds), made.compiled)
 
     def release_callable(self, handle: int) -> None:
         """Forget a prepared step; InvalidArgumentError for a handle that was never given."""

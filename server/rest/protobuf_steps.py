@@ -81,6 +81,8 @@ class ProtobufSteps:
             fetches=list(options.fetch),
             targets=(),
             options=options.run_options,
+            pool_is_chosen=options.run_options.inter_op_thread_pool != 0,
+            priority=request.headers.get("x-priority"),
             metadata=metadata_if_asked(options.run_options),
             **request_parts(request),
         )

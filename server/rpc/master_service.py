@@ -164,14 +164,12 @@ class MasterService:
         feeds = await self._feeds(request)
         fetches = list(request.fetch)
         self._check_names(opened, [] if request.partial_run_handle else feeds, fetches)
-        index = request.options.inter_op_thread_pool
         step = context.step(
             feeds,
             fetches,
             list(request.target),
             options=request.options,
-            # TensorFlow's master ignores an index that no pool has.
-            pool_is_chosen=index != 0 and -1 <= index < len(opened.session.thread_pools),
+            pool_is_chosen=_is_pool(request.options.inter_op_thread_pool, opened),
         )
         if request.partial_run_handle:
             values = await self._sessions.partial_run(opened.id, request.partial_run_handle, step)
@@ -247,7 +245,10 @@ class MasterService:
             tensor_from_proto(tensor, self._settings.sessions.max_tensor_bytes)
             for tensor in request.feed
         ]
-        step = context.step({})
+        options = opened.callable_options(request.handle).run_options
+        step = context.step(
+            {}, options=options, pool_is_chosen=_is_pool(options.inter_op_thread_pool, opened)
+        )
         values = await self._sessions.run_callable(opened.id, request.handle, feeds, step)
         return pb.RunCallableResponse(fetch=await _encode(values), metadata=step.metadata)
 
@@ -284,6 +285,11 @@ class MasterService:
                 f"FetchOutputs node {name}: not found",
                 f"FetchOutputs {name}: output index too large, must be <",
             )
+
+
+def _is_pool(index: int, opened: OpenSession) -> bool:
+    """Whether a step names a pool; TensorFlow's master ignores an index that no pool has."""
+    return index != 0 and -1 <= index < len(opened.session.thread_pools)
 
 
 def _check_name(opened: OpenSession, name: str, unknown: str, too_large: str) -> None:

@@ -56,6 +56,7 @@ REAP_INTERVAL_SECONDS = 1.0  # how late a lease may be noticed; calls notice at 
 BUILDING_THREADS = 2  # sessions that are opened or extended at the same time
 CALLER_THREADS = 8  # steps that run "in the caller's thread", which must not be the event loop
 
+Starter = Callable[[RunRequest], concurrent.futures.Future[list[Any]]]
 ModelOpener = Callable[[ModelSource, SessionOptions], OpenedModel]
 
 
@@ -194,6 +195,9 @@ class SessionService:
         """
         opened = self.get(session_id)
         check_names(list(step.feeds), step.fetches)
+        return await self._run(opened, step, opened.session.run_async)
+
+    async def _run(self, opened: OpenSession, step: StepRequest, start: Starter) -> list[Any]:
         priority = self._priority(step)
         request = RunRequest(
             feeds=step.feeds,
@@ -210,7 +214,7 @@ class SessionService:
         code = Code.OK
         try:
             with opened.step(step.request_id, step.cancellation):
-                future = self._start(opened, request)
+                future = self._start(opened, request, start)
                 return await wait_for_step(future, step.cancellation, request.deadline)  # type: ignore[no-any-return]
         except OpError as error:
             code = error.code
@@ -241,13 +245,13 @@ class SessionService:
         return step.received_at + timeout_ms / 1000 if timeout_ms else None
 
     def _start(
-        self, opened: OpenSession, request: RunRequest
+        self, opened: OpenSession, request: RunRequest, start: Starter
     ) -> concurrent.futures.Future[list[Any]]:
         index = 0 if request.options is None else request.options.inter_op_thread_pool
         if request.pool is None and (index == -1 or opened.runs_in_caller):
             # The caller's thread: one of ours stands in for it, the event loop's must not block.
-            return _submit(self._callers, lambda: opened.session.run_async(request).result())
-        return opened.session.run_async(request)
+            return _submit(self._callers, lambda: start(request).result())
+        return start(request)
 
     def cancel(self, session_id: str, request_id: str) -> None:
         """Cancel the step of a request; NotFoundError when none runs under that id."""
@@ -282,12 +286,12 @@ class SessionService:
     async def run_callable(
         self, session_id: str, handle: int, feeds: Sequence[Any], step: StepRequest
     ) -> list[Any]:
-        """Run a prepared step; feeds in the order of its options."""
+        """Run a prepared step; feeds in the order of its options. Raises as `run`."""
         opened = self.get(session_id)
-        values: list[Any] = await self._call(
-            opened, lambda: opened.session.run_callable(handle, feeds, step.metadata), step
+        session = opened.session
+        return await self._run(
+            opened, step, lambda request: session.run_callable_async(handle, feeds, request)
         )
-        return values
 
     async def release_callable(self, session_id: str, handle: int) -> None:
         """Forget a prepared step."""
