@@ -36,6 +36,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "control_flow",
     "convolution",
     "convolution_3d",
+    "convolution_any_rank",
     "convolution_gradients",
     "csv_decoding",
     "ctc",
