@@ -200,6 +200,8 @@ class DirectSession(RuntimeSession):
     def _start(
         self, request: RunRequest, compiled: CompiledStep | None
     ) -> concurrent.futures.Future[list[Tensor]]:
+        if request.allow_inline and not self._is_closed and self._is_short(request, compiled):
+            return self._run_inline(request, compiled)
         step = AsynchronousStep(
             lambda cancellation, pool: self._prepare(request, cancellation, pool, compiled),
             self._cancellation,
@@ -207,13 +209,27 @@ class DirectSession(RuntimeSession):
         )
         try:
             self._check_open()
-            pool = self._choose_pool(request)
-            if pool is not None and request.allow_inline and self._is_short(request, compiled):
-                pool = None
-            step.start(pool, self._deadline_of(request))
+            step.start(self._choose_pool(request), self._deadline_of(request))
         except OpError as error:
             step.finish(None, error)
         return step.future
+
+    def _run_inline(
+        self, request: RunRequest, compiled: CompiledStep | None
+    ) -> concurrent.futures.Future[list[Tensor]]:
+        """Run a short step here and now: it is over before anybody could cancel it."""
+        future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+        cancellation = request.cancellation or self._cancellation
+        try:
+            cancellation.check()
+            self._choose_pool(request)  # raises for an index that no pool has
+            prepared = self._prepare(request, cancellation, None, compiled)
+            started = time.monotonic()
+            future.set_result(prepared.run())
+            prepared.compiled.executor.last_seconds = time.monotonic() - started
+        except OpError as error:
+            future.set_exception(error)
+        return future
 
     def _run_and_wait(self, request: RunRequest, compiled: CompiledStep | None) -> list[Tensor]:
         """Run in this thread without a future where the options say so, else on a pool."""
