@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
+import grpc
 import httpx
 import numpy as np
 
@@ -35,6 +36,25 @@ WARM_UP = 20
 X = np.float32(1)
 Measured = dict[str, list[float]]  # row → seconds of each step
 
+# What gRPC alone costs: a server that answers what it was sent.
+ECHO = """
+import asyncio
+import grpc.aio
+
+async def echo(data, context):
+    return data
+
+async def main():
+    server = grpc.aio.server()
+    handlers = {"Echo": grpc.unary_unary_rpc_method_handler(echo)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("echo", handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(f"127.0.0.1:{port}", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
 # Runs in the interpreter with TensorFlow: a server, or a client that prints the times of a round
 # for every line that it reads.
 SERVER = """
@@ -76,19 +96,22 @@ def main() -> None:
     parser.add_argument("--tensorflow", help="an interpreter that has TensorFlow")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
-        http, grpc = stack.enter_context(our_server())
+        http, master = stack.enter_context(our_server())
         calls: dict[str, Callable[[int], list[float]]] = {
             "direct, caller's thread": steps_of(session_step("", pool=-1)),
             "direct, on a pool": steps_of(session_step("")),
             "http, protobuf": steps_of(session_step(http)),
             "REST, JSON (httpx)": steps_of(rest_step(http)),
-            "grpc": steps_of(session_step(grpc)),
+            "grpc": steps_of(session_step(master)),
+            "grpc alone: 100 bytes to a bare grpc.aio server and back": steps_of(
+                echo_step(stack.enter_context(printed_address(sys.executable, ECHO)))
+            ),
         }
         if options.tensorflow:
             python = options.tensorflow
-            theirs = stack.enter_context(tensorflow_server(python))
+            theirs = stack.enter_context(printed_address(python, SERVER))
             calls["grpc, TensorFlow's client on our server"] = tensorflow_client(
-                stack, python, grpc
+                stack, python, master
             )
             calls["grpc, our client on TensorFlow's server"] = steps_of(session_step(theirs))
             calls["grpc, TensorFlow's client on TensorFlow's server"] = tensorflow_client(
@@ -155,8 +178,8 @@ def our_server() -> Iterator[tuple[str, str]]:
         ) as process:
             try:
                 http = address_in(process, r"Serving on http://[^ ]*:(\d+)")
-                grpc = address_in(process, r"gRPC listens on port (\d+)")
-                yield f"http://127.0.0.1:{http}", f"grpc://127.0.0.1:{grpc}"
+                master = address_in(process, r"gRPC listens on port (\d+)")
+                yield f"http://127.0.0.1:{http}", f"grpc://127.0.0.1:{master}"
             finally:
                 process.kill()
 
@@ -179,10 +202,16 @@ def started(python: str, program: str, *arguments: str) -> subprocess.Popen[str]
     )
 
 
+def echo_step(address: str) -> Callable[[], object]:
+    call = grpc.insecure_channel(address).unary_unary("/echo/Echo")
+    assert call(bytes(100)) == bytes(100)
+    return lambda: call(bytes(100))
+
+
 @contextlib.contextmanager
-def tensorflow_server(python: str) -> Iterator[str]:
-    """A `tf.distribute.Server` of one task; its target."""
-    with started(python, SERVER) as process:
+def printed_address(python: str, program: str) -> Iterator[str]:
+    """The address that a server program prints first."""
+    with started(python, program) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.kill()

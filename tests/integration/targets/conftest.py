@@ -22,7 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
-        names = ("tensorflow",) if metafunc.config.getoption("--master", None) else OURS
+        ours = getattr(metafunc.module, "TARGETS", OURS)
+        names = ("tensorflow",) if metafunc.config.getoption("--master", None) else ours
         metafunc.parametrize("target", names, indirect=True)
 
 
