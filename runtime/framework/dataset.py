@@ -1,100 +1,240 @@
-"""Datasets and iterators over them.
+"""Datasets: values that say how elements are made, and the iterators that make them.
 
-A dataset is a value that can be opened any number of times; opening gives a function that returns
-the next element. Functions of the graph run in the step that asks for the element, so what is
-open keeps a `Caller` that is told the step before every element.
+A dataset is the value of a variant tensor and never changes. An element is a tuple of tensors, one
+a component. Each iteration has an iterator of its own, with iterators of the inputs inside it; an
+iterator belongs to whoever holds the lock of its IteratorResource.
 
-Guarantees: a dataset never changes; an iterator is thread-safe (one lock, held while an element
-is made); an element that fails is skipped, the next call goes on behind it.
+Everything runs in the thread that asks for an element: there are no threads behind a dataset, so
+the parallel and prefetching kinds give what their sequential namesakes give.
 
-TF: tensorflow/core/framework/dataset.h (DatasetBase, IteratorBase)
+TF: tensorflow/core/framework/dataset.h (DatasetBase, DatasetBaseIterator)
 """
 
 from __future__ import annotations
 
-import dataclasses
-import threading
-from collections.abc import Callable
-from typing import Any
+import abc
+from typing import Any, ClassVar
 
-from runtime.foundation.errors import FailedPreconditionError, InternalError
-from runtime.framework.attr_value import NameAttrList
+import numpy as np
+
+from runtime.foundation.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    UnimplementedError,
+)
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import OpKernelContext
-from runtime.framework.resource_manager import Resource
+from runtime.framework.partial_shapes import PartialShape
 
-Element = tuple[Any, ...]  # one tensor a component
-Next = Callable[[], Element]  # raises EndOfSequence when there is no more
-INFINITE, UNKNOWN = -1, -2  # cardinalities (TF: kInfiniteCardinality, kUnknownCardinality)
+Element = tuple[Any, ...]
+# What a saved iterator consists of: dicts, lists, tuples, numbers, tensors, None.
+State = Any
 
-
-class EndOfSequence(Exception):  # noqa: N818 # TensorFlow's word, and no error
-    """There is no next element."""
-
-
-class Caller:
-    """Runs functions of the graph for what is open, in the step at hand."""
-
-    __slots__ = ("context",)
-
-    def __init__(self, context: OpKernelContext | None = None) -> None:
-        self.context = context
-
-    def call(self, function: NameAttrList, *arguments: Any) -> Element:
-        """The outputs of a function."""
-        if self.context is None:
-            raise InternalError("A dataset calls a function outside of any step")
-        self.context.cancellation.check()
-        return tuple(self.context.call_function(function, *arguments))
+# Cardinalities that are no number of elements.
+INFINITE = -1
+UNKNOWN = -2
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Dataset:
-    """How to open it, how many elements it has, and the types of their components."""
+class DatasetIterator(abc.ABC):
+    """One pass over a dataset; for one thread at a time.
 
-    open: Callable[[Caller], Next]
-    cardinality: int
-    output_types: tuple[DataType, ...]
+    `state` names the attributes that a checkpoint holds: numbers, elements, lists of them, and
+    iterators of inputs (None for one that has ended).
+    """
+
+    state: ClassVar[tuple[str, ...]] = ()
+
+    @abc.abstractmethod
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        """The next element; None at the end, and again at every later call."""
+
+    def save(self) -> State:
+        """What `restore` needs to go on from here, in a new iterator of the same dataset."""
+        return {name: _saved(getattr(self, name)) for name in self.state}
+
+    def restore(self, context: OpKernelContext, saved: State) -> None:
+        """Go on from where `save` was called; called on a new iterator only."""
+        for name in self.state:
+            setattr(self, name, _restored(context, getattr(self, name), saved[name]))
+
+
+def _saved(value: Any) -> State:
+    if isinstance(value, DatasetIterator):
+        return value.save()
+    return [_saved(each) for each in value] if isinstance(value, list) else value
+
+
+def _restored(context: OpKernelContext, current: Any, saved: State) -> Any:
+    if isinstance(current, DatasetIterator):
+        if saved is None:
+            return None
+        current.restore(context, saved)
+        return current
+    if isinstance(current, list) and any(isinstance(each, DatasetIterator) for each in current):
+        return [_restored(context, *pair) for pair in zip(current, saved, strict=True)]
+    return saved
+
+
+class Dataset(abc.ABC):
+    """How to make elements of some types and (partial) shapes, one of each for a component.
+
+    `kind` is what TensorFlow's messages call it.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(
+        self, output_types: tuple[DataType, ...], output_shapes: tuple[PartialShape, ...]
+    ) -> None:
+        self.output_types = output_types
+        self.output_shapes = output_shapes
 
     @property
     def shape(self) -> tuple[int, ...]:
         """A dataset is a scalar tensor."""
         return ()
 
+    @property
+    def cardinality(self) -> int:
+        """How many elements there are, INFINITE or UNKNOWN; found without making any."""
+        return UNKNOWN
 
-class DatasetIterator(Resource):
-    """A place in a dataset, which the session keeps from step to step."""
+    @abc.abstractmethod
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """A new iterator; `prefix` is its place among iterators, as messages show it."""
 
-    type_name = "N10tensorflow4data16IteratorResourceE"
+    def iterate(self, context: OpKernelContext, prefix: str = "Iterator::Root") -> DatasetIterator:
+        """A new iterator inside the iterator called `prefix`."""
+        return self.iterator(context, f"{prefix}::{self.kind}")
 
-    def __init__(self, name: str, output_types: tuple[DataType, ...]) -> None:
-        self.name = name
-        self.output_types = output_types
-        self._lock = threading.RLock()  # guards _next and what it has open
-        self._caller = Caller()
-        self._next: Next | None = None
+    @property
+    def has_random_access(self) -> bool:
+        """Whether `element_at` works."""
+        return False
 
-    def start(self, dataset: Dataset) -> None:
-        """Go to the beginning of `dataset`."""
-        with self._lock:
-            self._caller = Caller()
-            self._next = dataset.open(self._caller)
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The element at an index that is in range."""
+        raise UnimplementedError(
+            f"Random access is not implemented for dataset {self.kind}DatasetOp::Dataset"
+        )
 
-    def get_next(self, context: OpKernelContext) -> Element:
-        """The next element; EndOfSequence when there is none."""
-        with self._lock:
-            if self._next is None:
-                raise FailedPreconditionError(
-                    "GetNext() failed because the iterator has not been initialized. Ensure that "
-                    "you have run the initializer operation for this iterator before getting the "
-                    "next element."
-                )
-            self._caller.context = context
-            try:
-                return self._next()
-            finally:
-                self._caller.context = None
+    def checked_element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The element at any index; OutOfRangeError or FailedPreconditionError if none is there."""
+        count = self.cardinality
+        if count < 0 and self.has_random_access:
+            known = "infinite" if count == INFINITE else "unknown"
+            raise FailedPreconditionError(
+                f"Dataset of type {self.kind}DatasetOp::Dataset has {known} cardinality, "
+                "which does not support random access."
+            )
+        if count >= 0 and not 0 <= index < count:
+            raise OutOfRangeError(f"Index out of range [0, {count}):{index}")
+        return self.element_at(context, index)
 
-    def fork(self) -> None:
-        """Places in a dataset cannot be copied."""
-        return
+
+class UnaryDataset(Dataset):
+    """A dataset made of one other."""
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        output_types: tuple[DataType, ...] = (),
+        output_shapes: tuple[PartialShape, ...] = (),
+    ) -> None:
+        self.input = as_dataset(input_dataset)
+        super().__init__(
+            output_types or self.input.output_types, output_shapes or self.input.output_shapes
+        )
+
+    @property
+    def cardinality(self) -> int:
+        """That of the input, unless said otherwise."""
+        return self.input.cardinality
+
+
+class UnaryIterator(DatasetIterator):
+    """An iterator over one input, which it drops at the end."""
+
+    state: ClassVar[tuple[str, ...]] = ("input",)
+
+    def __init__(self, dataset: UnaryDataset, context: OpKernelContext, prefix: str) -> None:
+        self.input: DatasetIterator | None = dataset.input.iterate(context, prefix)
+
+    def next_input(self, context: OpKernelContext) -> Element | None:
+        """The next element of the input, or None at its end."""
+        if self.input is None:
+            return None
+        context.cancellation.check()
+        element = self.input.get_next(context)
+        if element is None:
+            self.input = None
+        return element
+
+
+class WindowElements(Dataset):
+    """A dataset of elements that are there: a window, a group."""
+
+    kind = "Window"
+
+    def __init__(
+        self,
+        elements: list[Element],
+        output_types: tuple[DataType, ...],
+        output_shapes: tuple[PartialShape, ...],
+    ) -> None:
+        super().__init__(output_types, output_shapes)
+        self.elements = elements
+
+    @property
+    def cardinality(self) -> int:
+        """The number of elements."""
+        return len(self.elements)
+
+    @property
+    def has_random_access(self) -> bool:
+        """All elements are at hand."""
+        return True
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The element itself."""
+        return self.elements[index]
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The elements in order."""
+        return IndexIterator(self)
+
+
+class IndexIterator(DatasetIterator):
+    """The elements of a dataset with random access, in order."""
+
+    state = ("position",)
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._count = dataset.cardinality
+        self.position = 0
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        """The element at the position."""
+        if self.position >= self._count:
+            return None
+        self.position += 1
+        return self._dataset.element_at(context, self.position - 1)
+
+
+def as_dataset(value: Any) -> Dataset:
+    """The dataset in a variant tensor; InvalidArgumentError when there is something else."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, Dataset):
+        raise InvalidArgumentError("Tensor must be a Dataset object.")
+    return value
+
+
+def scalar_argument(value: Any, name: str) -> Any:
+    """The Python value of a scalar input; InvalidArgumentError when it has another rank."""
+    array = np.asarray(value)
+    if array.ndim:
+        raise InvalidArgumentError(f"{name} must be a scalar")
+    return array.item()

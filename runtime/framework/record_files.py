@@ -57,9 +57,9 @@ def _inflated(data: bytes) -> IO[bytes]:
         raise DataLossError(f"inflate() failed: {error}") from None
 
 
-def text_lines(path: str, skip_header_lines: int) -> Records:
+def text_lines(path: str, skip_header_lines: int, compression_type: str = "") -> Records:
     """Lines without their ends, numbered from 1."""
-    return _text_lines(open_records(path), skip_header_lines)
+    return _text_lines(open_records(path, compression_type), skip_header_lines)
 
 
 def _text_lines(file: IO[bytes], skip_header_lines: int) -> Records:

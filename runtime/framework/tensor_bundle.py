@@ -1,4 +1,5 @@
-"""What the reader and the writer of tensor bundles share: file names and strings on disk.
+"""What the reader and the writer of tensor bundles share: file names, strings and variants
+on disk.
 
 A bundle `<prefix>` is a checkpoint in the V2 format: `<prefix>.index`, a sorted string table of
 BundleEntryProtos by tensor name, and `<prefix>.data-?????-of-?????`, the bytes of the tensors.
@@ -72,6 +73,44 @@ def decode_strings(data: bytes, count: int) -> tuple[list[bytes], int]:
         start += length
     body = data[position + _CHECKSUM_BYTES :]
     return strings, crc32c(body, crc32c(stored, crc))
+
+
+def encode_variants(messages: Sequence[bytes]) -> tuple[bytes, int]:
+    """(bytes on disk, checksum of the entry) of a variant tensor's elements, as messages.
+
+    On disk, for each: its varint length, the message, the masked checksum of all so far. The
+    checksums go over the lengths as 64-bit numbers instead of varints.
+    """
+    data = bytearray()
+    crc = 0
+    for message in messages:
+        crc = _extended(crc, message)
+        stored = mask(crc).to_bytes(_CHECKSUM_BYTES, "little")
+        crc = crc32c(stored, crc)
+        data += encode_varint(len(message)) + message + stored
+    return bytes(data), crc
+
+
+def _extended(crc: int, message: bytes) -> int:
+    return crc32c(message, crc32c(len(message).to_bytes(8, "little"), crc))
+
+
+def decode_variants(data: bytes, count: int) -> tuple[list[bytes], int]:
+    """(messages, checksum of the entry) of a variant tensor; DataLossError when cut off."""
+    messages = []
+    position = 0
+    crc = 0
+    for _ in range(count):
+        length, start = decode_varint(data, position)
+        stop = start + length
+        position = stop + _CHECKSUM_BYTES
+        messages.append(data[start:stop])
+        crc = crc32c(data[stop:position], _extended(crc, messages[-1]))
+    if position != len(data):
+        raise DataLossError(
+            f"A variant tensor has {len(data)} bytes, but its lengths add up to {position}"
+        )
+    return messages, crc
 
 
 def _lengths_checksum(lengths: Sequence[int]) -> int:

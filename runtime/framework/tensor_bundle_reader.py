@@ -40,13 +40,14 @@ from runtime.framework.tensor_bundle import (
     HEADER_KEY,
     VERSION,
     decode_strings,
+    decode_variants,
     index_path,
     shard_path,
 )
 from runtime.framework.tensor_codec import shape_from_proto
 from runtime.framework.tensor_slice import TensorSlice
 
-_WITHOUT_VALUE_ON_DISK = (DataType.RESOURCE, DataType.VARIANT, DataType.INVALID)
+_WITHOUT_VALUE_ON_DISK = (DataType.RESOURCE, DataType.INVALID)
 M = TypeVar("M", bound=Message)
 _COMPARED_BYTES = 1 << 20  # read at a time when a stored value is compared with an array
 
@@ -241,6 +242,8 @@ class TensorBundleReader:
         check_allocation(entry.shape, entry.dtype.numpy)
         if entry.dtype is DataType.STRING:
             return self._strings(entry)
+        if entry.dtype is DataType.VARIANT:
+            return self._variants(entry)
         return self._numbers(entry)
 
     def _numbers(self, entry: BundleEntry) -> np.ndarray:
@@ -269,6 +272,22 @@ class TensorBundleReader:
             self._check(entry, checksum)
         value = np.empty(count, object)
         value[:] = strings if count else []
+        return value.reshape(entry.shape)
+
+    def _variants(self, entry: BundleEntry) -> np.ndarray:
+        """An array of VariantTensorDataProtos, for the kernels that know what they hold."""
+        count = math.prod(entry.shape)
+        if count > entry.size:  # each element takes a byte for its length at least
+            raise DataLossError(
+                f"Invalid size in bundle entry: {entry.size} bytes for {count} variants"
+            )
+        raw = np.empty(entry.size, np.uint8)
+        if entry.size:
+            self._read_into(entry, raw)
+        messages, checksum = decode_variants(raw.tobytes(), count)
+        self._check(entry, checksum)
+        value = np.empty(count, object)
+        value[:] = [self._parse(pb.VariantTensorDataProto(), message) for message in messages]
         return value.reshape(entry.shape)
 
     def _check(self, entry: BundleEntry, calculated: int) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from google.protobuf.message import Message
@@ -34,6 +34,7 @@ from runtime.framework.tensor_bundle import (
     HEADER_KEY,
     VERSION,
     encode_strings,
+    encode_variants,
     index_path,
     shard_path,
 )
@@ -163,9 +164,24 @@ def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int
     """(bytes on disk, checksum); numbers without a copy where they are contiguous."""
     if dtype is DataType.STRING:
         return encode_strings([as_bytes(item) for item in np.ravel(value).tolist()])
-    if dtype in (DataType.RESOURCE, DataType.VARIANT):
+    if dtype is DataType.VARIANT:
+        return encode_variants([_message(item) for item in _items(value)])
+    if dtype is DataType.RESOURCE:
         raise UnimplementedError(
             f"A tensor of type {dtype.tf_name} can't be written to a checkpoint"
         )
     raw = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
     return raw.data, crc32c(raw)
+
+
+def _items(value: Any) -> list[Any]:
+    """The elements of a variant tensor, which is a bare object at rank 0."""
+    return np.ravel(value).tolist() if isinstance(value, np.ndarray) else [value]
+
+
+def _message(item: Any) -> bytes:
+    if not isinstance(item, pb.VariantTensorDataProto):
+        raise UnimplementedError(
+            f"A variant that holds a {type(item).__name__} can't be written to a checkpoint"
+        )
+    return item.SerializeToString(deterministic=True)

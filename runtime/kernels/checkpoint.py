@@ -98,7 +98,7 @@ class _Restored:
 
     def whole(self, name: str) -> np.ndarray:
         entry = self._reader.entry(name)
-        if entry.slices or entry.dtype is DataType.STRING:
+        if entry.slices or entry.dtype.numpy.hasobject:
             return self._reader.read(name)
         same = self._seen[entry.dtype, entry.shape, entry.checksum]
         for value in same:

@@ -1,186 +1,282 @@
-"""Datasets that call functions of the graph: map, flat map, filter, scan, reduce.
+"""Datasets of functions of elements: map, scan, and what is like them.
 
-TF: tensorflow/core/kernels/data/{map,flat_map,filter,scan,take_while,reduce}_dataset_op.cc
+The parallel kinds run one call after another, in the order of their sequential namesakes.
+
+TF: tensorflow/core/kernels/data/{map,parallel_map,reduce}_dataset_op.cc,
+tensorflow/core/kernels/data/experimental/{scan,map_and_batch}_dataset_op.cc
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.dataset import UNKNOWN, Caller, Dataset, Element, EndOfSequence, Next
+from runtime.framework.captured_function import CapturedFunction, check_output_count
+from runtime.framework.dataset import (
+    UNKNOWN,
+    DatasetIterator,
+    Element,
+    UnaryDataset,
+    UnaryIterator,
+    as_dataset,
+    scalar_argument,
+)
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.kernels.datasets import as_dataset
+from runtime.framework.partial_shapes import PartialShape
+from runtime.kernels.element_components import stack
 
 Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
 
 
-def map_dataset(
-    input_dataset: Any,
-    *captured: Any,
-    f: NameAttrList,
-    output_types: Types,
-    preserve_cardinality: bool,
-) -> Dataset:
-    """MapDataset: a function of every element."""
-    source = as_dataset(input_dataset)
+class MapDataset(UnaryDataset):
+    """MapDataset: a function of each element."""
 
-    def open_(caller: Caller) -> Next:
-        upstream = source.open(caller)
-        return lambda: caller.call(f, *upstream(), *captured)
+    kind = "Map"
 
-    cardinality = source.cardinality if preserve_cardinality else UNKNOWN
-    return Dataset(open_, cardinality, output_types)
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures: Any,
+        f: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+        preserve_cardinality: bool,
+        metadata: str,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.function = CapturedFunction(f, captures, metadata)
+        self.preserve_cardinality = preserve_cardinality
 
+    @property
+    def cardinality(self) -> int:
+        """The input's, if the function never ends the sequence."""
+        return self.input.cardinality if self.preserve_cardinality else UNKNOWN
 
-def parallel_map_dataset(
-    input_dataset: Any,
-    *inputs: Any,
-    f: NameAttrList,
-    output_types: Types,
-    preserve_cardinality: bool,
-) -> Dataset:
-    """ParallelMapDataset and V2: MapDataset; the last input says how many calls at once."""
-    return map_dataset(
-        input_dataset,
-        *inputs[:-1],
-        f=f,
-        output_types=output_types,
-        preserve_cardinality=preserve_cardinality,
-    )
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
 
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The function of the input's element."""
+        return tuple(self.function(context, *self.input.element_at(context, index)))
 
-def flat_map_dataset(
-    input_dataset: Any, *captured: Any, f: NameAttrList, output_types: Types
-) -> Dataset:
-    """FlatMapDataset: the elements of the datasets that a function makes."""
-    source = as_dataset(input_dataset)
-
-    def open_(caller: Caller) -> Next:
-        upstream = source.open(caller)
-        current: Next | None = None
-
-        def next_element() -> Element:
-            nonlocal current
-            while True:
-                if current is None:
-                    made = caller.call(f, *upstream(), *captured)
-                    current = as_dataset(made[0]).open(caller)
-                try:
-                    return current()
-                except EndOfSequence:
-                    current = None
-
-        return next_element
-
-    return Dataset(open_, UNKNOWN, output_types)
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The function of one element after another."""
+        return _MapIterator(self, context, prefix)
 
 
-def _is_true(outcome: Element, function: NameAttrList) -> bool:
-    if len(outcome) != 1 or np.ndim(outcome[0]) or np.asarray(outcome[0]).dtype != np.bool_:
-        raise InvalidArgumentError(f"The predicate {function.name} must return a scalar bool")
-    return bool(outcome[0])
+class ParallelMapDataset(MapDataset):
+    """ParallelMapDataset of both versions: MapDataset."""
+
+    kind = "ParallelMapV2"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures_and_calls: Any,
+        f: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+        preserve_cardinality: bool,
+        metadata: str,
+    ) -> None:
+        *captures, num_parallel_calls = captures_and_calls
+        check_parallelism(num_parallel_calls)
+        super().__init__(
+            input_dataset,
+            *captures,
+            f=f,
+            output_types=output_types,
+            output_shapes=output_shapes,
+            preserve_cardinality=preserve_cardinality,
+            metadata=metadata,
+        )
 
 
-def filter_dataset(
-    input_dataset: Any, *captured: Any, predicate: NameAttrList, output_types: Types
-) -> Dataset:
-    """FilterDataset: the elements for which a function is true."""
-    source = as_dataset(input_dataset)
-
-    def open_(caller: Caller) -> Next:
-        upstream = source.open(caller)
-
-        def next_element() -> Element:
-            while True:
-                element = upstream()
-                if _is_true(caller.call(predicate, *element, *captured), predicate):
-                    return element
-
-        return next_element
-
-    return Dataset(open_, UNKNOWN, output_types)
+def check_parallelism(num_parallel_calls: Any) -> None:
+    """InvalidArgumentError unless it is positive or −1, which leaves it to us."""
+    count = scalar_argument(num_parallel_calls, "num_parallel_calls")
+    if count < 1 and count != -1:
+        raise InvalidArgumentError("num_parallel_calls must be greater than zero.")
 
 
-def take_while_dataset(
-    input_dataset: Any, *captured: Any, predicate: NameAttrList, output_types: Types
-) -> Dataset:
-    """TakeWhileDataset: the elements before the first for which a function is false."""
-    source = as_dataset(input_dataset)
+class _MapIterator(UnaryIterator):
+    def __init__(self, dataset: MapDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._dataset = dataset
+        self._prefix = prefix
 
-    def open_(caller: Caller) -> Next:
-        upstream, is_over = source.open(caller), False
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        element = self.next_input(context)
+        if element is None:
+            return None
+        function = self._dataset.function
+        try:
+            return tuple(function.with_error_context(context, self._prefix, *element))
+        except OutOfRangeError as error:
+            if not self._dataset.preserve_cardinality:
+                return None
+            # A caller would take it for the end of the sequence.
+            raise InvalidArgumentError(
+                f"Function invocation produced OutOfRangeError: {error._text}", error.node
+            ) from None
 
-        def next_element() -> Element:
-            nonlocal is_over
-            element = upstream() if not is_over else ()
-            if is_over or not _is_true(caller.call(predicate, *element, *captured), predicate):
-                is_over = True
-                raise EndOfSequence
-            return element
 
-        return next_element
+class MapAndBatchDataset(MapDataset):
+    """MapAndBatchDataset: batches of a function of each element."""
 
-    return Dataset(open_, UNKNOWN, output_types)
+    kind = "MapAndBatch"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures_and_sizes: Any,
+        f: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+        preserve_cardinality: bool,
+    ) -> None:
+        *captures, batch_size, num_parallel_calls, drop_remainder = captures_and_sizes
+        check_parallelism(num_parallel_calls)
+        super().__init__(
+            input_dataset,
+            *captures,
+            f=f,
+            output_types=output_types,
+            output_shapes=output_shapes,
+            preserve_cardinality=preserve_cardinality,
+            metadata="",
+        )
+        self.batch_size = scalar_argument(batch_size, "batch_size")
+        self.drop_remainder = scalar_argument(drop_remainder, "drop_remainder")
+        if self.batch_size <= 0:
+            raise InvalidArgumentError("batch_size must be greater than zero.")
+
+    @property
+    def cardinality(self) -> int:
+        """The number of batches."""
+        available = super().cardinality
+        if available < 0:
+            return available
+        whole, rest = divmod(available, self.batch_size)
+        return whole + bool(rest and not self.drop_remainder)
+
+    @property
+    def has_random_access(self) -> bool:
+        """Not for batches made this way."""
+        return False
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """One batch after another."""
+        return _MapAndBatchIterator(self, context, prefix)
 
 
-def scan_dataset(
-    input_dataset: Any,
-    *inputs: Any,
-    f: NameAttrList,
-    Tstate: Types,  # noqa: N803 # the attribute's name
-    output_types: Types,
-    preserve_cardinality: bool,
-) -> Dataset:
-    """ScanDataset: a function of a state and every element gives the next state and an element."""
-    source, size = as_dataset(input_dataset), len(Tstate)
-    initial, captured = inputs[:size], inputs[size:]
+class _MapAndBatchIterator(_MapIterator):
+    def __init__(self, dataset: MapAndBatchDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._batch_size = dataset.batch_size
+        self._drops_remainder = dataset.drop_remainder
 
-    def open_(caller: Caller) -> Next:
-        upstream, state = source.open(caller), initial
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        elements: list[Element] = []
+        while len(elements) < self._batch_size:
+            element = super().get_next(context)
+            if element is None:
+                break
+            elements.append(element)
+        if not elements or (self._drops_remainder and len(elements) < self._batch_size):
+            return None
+        return tuple(stack(values) for values in zip(*elements, strict=True))
 
-        def next_element() -> Element:
-            nonlocal state
-            results = caller.call(f, *state, *upstream(), *captured)
-            state = results[:size]
-            return results[size:]
 
-        return next_element
+class ScanDataset(UnaryDataset):
+    """ScanDataset: a function of a state and each element gives the next state and an output."""
 
-    cardinality = source.cardinality if preserve_cardinality else UNKNOWN
-    return Dataset(open_, cardinality, output_types)
+    kind = "Scan"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *state_and_captures: Any,
+        f: NameAttrList,
+        Tstate: Types,  # noqa: N803 # the attribute's name
+        output_types: Types,
+        output_shapes: Shapes,
+        preserve_cardinality: bool,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.initial_state = state_and_captures[: len(Tstate)]
+        self.function = CapturedFunction(f, state_and_captures[len(Tstate) :])
+        self.preserve_cardinality = preserve_cardinality
+
+    @property
+    def cardinality(self) -> int:
+        """The input's, if the function never ends the sequence."""
+        return self.input.cardinality if self.preserve_cardinality else UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The outputs in order."""
+        return _ScanIterator(self, context, prefix)
+
+
+class _ScanIterator(UnaryIterator):
+    state = ("input", "values")
+
+    def __init__(self, dataset: ScanDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._dataset = dataset
+        self.values: Element = dataset.initial_state
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        element = self.next_input(context)
+        if element is None:
+            return None
+        try:
+            outputs = self._dataset.function(context, *self.values, *element)
+        except OutOfRangeError as error:
+            if not self._dataset.preserve_cardinality:
+                return None
+            raise InvalidArgumentError(
+                f"Function invocation produced OutOfRangeError: {error._text}", error.node
+            ) from None
+        count = len(self.values)
+        check_output_count(outputs, count)
+        self.values = tuple(outputs[:count])
+        return tuple(outputs[count:])
 
 
 def reduce_dataset(
     context: OpKernelContext,
     input_dataset: Any,
-    *inputs: Any,
+    *state_and_captures: Any,
     f: NameAttrList,
     Tstate: Types,  # noqa: N803 # the attribute's name
-) -> Element:
-    """ReduceDataset: the state after a function of it and every element."""
-    caller, size = Caller(context), len(Tstate)
-    upstream = as_dataset(input_dataset).open(caller)
-    state, captured = inputs[:size], inputs[size:]
+) -> tuple[Any, ...]:
+    """ReduceDataset: the state after a function of it and each element."""
+    state = state_and_captures[: len(Tstate)]
+    function = CapturedFunction(f, state_and_captures[len(Tstate) :])
+    iterator = as_dataset(input_dataset).iterate(context, "Iterator::ReduceIterator")
     while True:
-        try:
-            element = upstream()
-        except EndOfSequence:
+        context.cancellation.check()
+        element = iterator.get_next(context)
+        if element is None:
             return state
-        state = caller.call(f, *state, *element, *captured)
+        outputs = function(context, *state, *element)
+        check_output_count(outputs, len(Tstate))
+        state = tuple(outputs)
 
 
 KERNELS = (
-    KernelDef("FilterDataset", filter_dataset),
-    KernelDef("FlatMapDataset", flat_map_dataset),
-    KernelDef("MapDataset", map_dataset),
-    KernelDef("ParallelMapDataset", parallel_map_dataset),
-    KernelDef("ParallelMapDatasetV2", parallel_map_dataset),
+    KernelDef("ExperimentalMapAndBatchDataset", MapAndBatchDataset),
+    KernelDef("ExperimentalScanDataset", ScanDataset),
+    KernelDef("MapAndBatchDataset", MapAndBatchDataset),
+    KernelDef("MapDataset", MapDataset),
+    KernelDef("ParallelMapDataset", ParallelMapDataset),
+    KernelDef("ParallelMapDatasetV2", ParallelMapDataset),
     KernelDef("ReduceDataset", reduce_dataset),
-    KernelDef("ScanDataset", scan_dataset),
-    KernelDef("TakeWhileDataset", take_while_dataset),
+    KernelDef("ScanDataset", ScanDataset),
 )

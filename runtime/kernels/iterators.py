@@ -1,136 +1,261 @@
-"""Iterators over datasets.
+"""Iterators over datasets, and what takes elements of a dataset without one.
 
-TF: tensorflow/core/kernels/data/iterator_ops.cc
+TF: tensorflow/core/kernels/data/{iterator_ops,dataset_ops}.cc
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
-from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
+import protos as pb
+from runtime.foundation.errors import (
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    UnimplementedError,
+)
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.dataset import Caller, DatasetIterator, Element, EndOfSequence
+from runtime.framework.dataset import Dataset, Element, as_dataset, scalar_argument
 from runtime.framework.dtypes import DataType
+from runtime.framework.iterator_resource import IteratorResource, check_shapes, check_types
+from runtime.framework.iterator_state import decode_state, encode_state
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.optional import Optional
+from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
-from runtime.kernels.datasets import as_dataset
-from runtime.kernels.resource_variables import as_handle
+from runtime.framework.string_tensor import scalar_string, string_tensor
 
 Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
+_numbers = itertools.count()  # next() is atomic
+
+
+def _handle(
+    context: OpKernelContext,
+    container: str,
+    shared_name: str,
+    output_types: Types,
+    output_shapes: Shapes,
+) -> ResourceHandle:
+    """The handle of the node's iterator, which is made at first use."""
+
+    def make() -> ResourceHandle:
+        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        resource = context.resources.look_up_or_create(
+            container, IteratorResource, name, lambda: IteratorResource(output_types, output_shapes)
+        )
+        check_types(resource.output_types, output_types)
+        check_shapes(resource.output_shapes, output_shapes)
+        return ResourceHandle(container or DEFAULT_CONTAINER, name, IteratorResource.type_name)
+
+    handle: ResourceHandle = context.kernel_state(make)
+    return handle
 
 
 def iterator(
-    context: OpKernelContext, *, shared_name: str, container: str, output_types: Types
+    context: OpKernelContext,
+    *,
+    shared_name: str,
+    container: str,
+    output_types: Types,
+    output_shapes: Shapes,
 ) -> ResourceHandle:
-    """IteratorV2: the handle of the node's iterator, which MakeIterator starts."""
-    name = shared_name or context.node.name
-    context.resources.look_up_or_create(
-        container, DatasetIterator, name, lambda: DatasetIterator(name, output_types)
-    )
-    return ResourceHandle(container or DEFAULT_CONTAINER, name, DatasetIterator.type_name)
-
-
-def anonymous_iterator(*, output_types: Types) -> ResourceHandle:
-    """AnonymousIteratorV3: an iterator that only its handle knows."""
-    made = DatasetIterator("", output_types)
-    return ResourceHandle("Anonymous", "", DatasetIterator.type_name, resource=made)
+    """A handle of an iterator that MakeIterator begins."""
+    return _handle(context, container, shared_name, output_types, output_shapes)
 
 
 def one_shot_iterator(
     context: OpKernelContext,
     *,
-    dataset_factory: NameAttrList,
     shared_name: str,
     container: str,
+    dataset_factory: NameAttrList,
     output_types: Types,
+    output_shapes: Shapes,
 ) -> ResourceHandle:
-    """OneShotIterator: an iterator that starts at first use, on what a function makes."""
-    name = shared_name or context.node.name
+    """A handle of an iterator over the dataset that a function makes, begun at first use."""
+    handle = _handle(context, container, shared_name, output_types, output_shapes)
 
-    def make() -> DatasetIterator:
-        made = DatasetIterator(name, output_types)
-        made.start(as_dataset(context.call_function(dataset_factory)[0]))
-        return made
+    def create() -> Dataset:
+        outputs = context.call_function(dataset_factory)
+        if len(outputs) != 1:
+            raise InvalidArgumentError(
+                "The `dataset_factory` function must return a single scalar of dtype DT_VARIANT."
+            )
+        return as_dataset(outputs[0])
 
-    context.resources.look_up_or_create(container, DatasetIterator, name, make)
-    return ResourceHandle(container or DEFAULT_CONTAINER, name, DatasetIterator.type_name)
+    _resource(context, handle).make_once(context, create)
+    return handle
 
 
-def iterator_of(context: OpKernelContext, handle: Any) -> DatasetIterator:
-    """The iterator of a handle; NotFoundError when there is none."""
-    handle = as_handle(handle)
-    if isinstance(handle.resource, DatasetIterator):
+def _anonymous(output_types: Types, output_shapes: Shapes) -> ResourceHandle:
+    resource = IteratorResource(output_types, output_shapes)
+    name = f"AnonymousIterator{next(_numbers)}"
+    return ResourceHandle("", name, IteratorResource.type_name, resource=resource)
+
+
+def anonymous_iterator(*, output_types: Types, output_shapes: Shapes) -> ResourceHandle:
+    """AnonymousIterator, AnonymousIteratorV3: a new iterator that only its handle knows."""
+    return _anonymous(output_types, output_shapes)
+
+
+def anonymous_iterator_v2(
+    *, output_types: Types, output_shapes: Shapes
+) -> tuple[ResourceHandle, None]:
+    """AnonymousIteratorV2: (the handle, its deleter)."""
+    return _anonymous(output_types, output_shapes), None
+
+
+def delete_iterator(handle: Any, deleter: Any) -> None:
+    """DeleteIterator: nothing; an anonymous iterator lives as long as its handles."""
+
+
+def _resource(context: OpKernelContext, handle: Any) -> IteratorResource:
+    if isinstance(handle, np.ndarray) and handle.ndim == 0:
+        handle = handle.item()
+    if not isinstance(handle, ResourceHandle):
+        raise InvalidArgumentError("Expected the handle of an iterator")
+    if isinstance(handle.resource, IteratorResource):
         return handle.resource
-    return context.resources.look_up(handle.container, DatasetIterator, handle.name)
+    return context.resources.look_up(handle.container, IteratorResource, handle.name)
 
 
 def make_iterator(context: OpKernelContext, dataset: Any, handle: Any) -> None:
-    """MakeIterator: go to the beginning of a dataset."""
-    source, found = as_dataset(dataset), iterator_of(context, handle)
-    if source.output_types != found.output_types:
+    """MakeIterator: begin a pass over a dataset."""
+    _resource(context, handle).make(context, as_dataset(dataset))
+
+
+def iterator_get_next(
+    context: OpKernelContext, handle: Any, *, output_types: Types, output_shapes: Shapes
+) -> Element:
+    """The next element; OutOfRangeError at the end."""
+    element = _resource(context, handle).get_next(context)
+    if element is None:
+        raise OutOfRangeError("End of sequence")
+    _check_count(element, output_types)
+    return element
+
+
+def _check_count(element: Element, output_types: Types) -> None:
+    if len(element) != len(output_types):
         raise InvalidArgumentError(
-            f"Number of components does not match: expected {len(found.output_types)} types but "
-            f"got {len(source.output_types)}."
-            if len(source.output_types) != len(found.output_types)
-            else "Data type mismatch between the iterator and the dataset"
+            f"Number of components does not match: expected {len(output_types)} types but got "
+            f"{len(element)}."
         )
-    found.start(source)
-
-
-def iterator_get_next(context: OpKernelContext, handle: Any) -> Element:
-    """IteratorGetNext: the next element; OutOfRangeError at the end."""
-    try:
-        return iterator_of(context, handle).get_next(context)
-    except EndOfSequence:
-        raise OutOfRangeError("End of sequence") from None
 
 
 def iterator_get_next_as_optional(context: OpKernelContext, handle: Any) -> Optional:
-    """IteratorGetNextAsOptional: the next element, or nothing at the end."""
+    """The next element in an optional, which is empty at the end."""
+    return Optional(_resource(context, handle).get_next(context))
+
+
+def iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarray:
+    """The handle as a string that other graphs may feed."""
+    _resource(context, handle)
+    proto = pb.ResourceHandleProto(
+        device=handle.device,
+        container=handle.container,
+        name=handle.name,
+        maybe_type_name=handle.type_name,
+    )
+    if handle.resource is not None:
+        # Nobody else could find it under its name.
+        name = f"_{handle.name}"
+        context.resources.put(handle.container, name, handle.resource)
+        proto.name = name
+    return string_tensor([proto.SerializeToString(deterministic=True)], ())
+
+
+def iterator_from_string_handle(
+    context: OpKernelContext, string_handle: Any, *, output_types: Types, output_shapes: Shapes
+) -> ResourceHandle:
+    """The handle in a string; the iterator has to be there, with the types and shapes asked for."""
     try:
-        return Optional(iterator_of(context, handle).get_next(context))
-    except EndOfSequence:
-        return Optional()
+        proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))
+    except DecodeError:
+        raise InvalidArgumentError(
+            "Could not parse string_handle as a valid ResourceHandle"
+        ) from None
+    handle = ResourceHandle(proto.container, proto.name, proto.maybe_type_name, proto.device)
+    if handle.type_name != IteratorResource.type_name:
+        raise InvalidArgumentError("Could not parse string_handle as a valid ResourceHandle")
+    resource = context.resources.find(handle.container, IteratorResource, handle.name)
+    if resource is None:
+        raise NotFoundError(
+            context.resources.missing_message(handle.container, handle.type_name, handle.name)
+        )
+    check_types(output_types, resource.output_types)
+    check_shapes(output_shapes, resource.output_shapes)
+    return handle
+
+
+def iterator_get_device(context: OpKernelContext, handle: Any) -> np.ndarray:
+    """The device of the iterator."""
+    _resource(context, handle)
+    return string_tensor([handle.device.encode()], ())
+
+
+def serialize_iterator(context: OpKernelContext, handle: Any) -> pb.VariantTensorDataProto:
+    """The state of an iterator as a variant, for a checkpoint."""
+    return encode_state(_resource(context, handle).save())
+
+
+def deserialize_iterator(context: OpKernelContext, handle: Any, serialized: Any) -> None:
+    """Put an iterator where it was when it was saved; it has to be initialised."""
+    if isinstance(serialized, np.ndarray) and serialized.ndim == 0:
+        serialized = serialized.item()
+    _resource(context, handle).restore(context, decode_state(serialized))
+
+
+def dataset_cardinality(dataset: Any) -> np.int64:
+    """The number of elements, −1 for infinite, −2 for unknown."""
+    return np.int64(as_dataset(dataset).cardinality)
 
 
 def dataset_to_single_element(context: OpKernelContext, dataset: Any) -> Element:
-    """DatasetToSingleElement: the only element of a dataset."""
-    upstream = as_dataset(dataset).open(Caller(context))
-    try:
-        element = upstream()
-    except EndOfSequence:
-        raise InvalidArgumentError("Dataset was empty.") from None
-    try:
-        upstream()
-    except EndOfSequence:
-        return element
-    raise InvalidArgumentError("Dataset had more than one element.")
+    """The only element; InvalidArgumentError when there is none, or another."""
+    source = as_dataset(dataset).iterate(context, "SingleElementIterator")
+    element = source.get_next(context)
+    if element is None:
+        raise InvalidArgumentError("Dataset was empty.")
+    if source.get_next(context) is not None:
+        raise InvalidArgumentError("Dataset had more than one element.")
+    return element
 
 
-def iterator_to_string_handle(handle: Any) -> np.ndarray:
-    """IteratorToStringHandle: a string that names the iterator in this session."""
-    found = as_handle(handle)
-    return np.array(f"{found.container}\n{found.name}".encode(), object)
+def get_element_at_index(context: OpKernelContext, dataset: Any, index: Any) -> Element:
+    """The element at an index of a dataset with random access."""
+    return as_dataset(dataset).checked_element_at(context, scalar_argument(index, "index"))
 
 
-def iterator_from_string_handle(string_handle: Any) -> ResourceHandle:
-    """IteratorFromStringHandleV2: the handle that a string names."""
-    text = bytes(np.asarray(string_handle, object).item()).decode("utf-8", "replace")
-    container, separator, name = text.partition("\n")
-    if not separator:
-        raise InvalidArgumentError("string_handle is not the handle of an iterator")
-    return ResourceHandle(container, name, DatasetIterator.type_name)
+def dataset_to_graph(dataset: Any) -> np.ndarray:
+    """DatasetToGraph: datasets do not know the graph they come from."""
+    raise UnimplementedError(
+        f"A {as_dataset(dataset).kind}Dataset can't be turned back into a graph"
+    )
 
 
 KERNELS = (
+    KernelDef("AnonymousIterator", anonymous_iterator),
+    KernelDef("AnonymousIteratorV2", anonymous_iterator_v2),
     KernelDef("AnonymousIteratorV3", anonymous_iterator),
+    KernelDef("DatasetCardinality", dataset_cardinality),
+    KernelDef("DatasetToGraph", dataset_to_graph),
+    KernelDef("DatasetToGraphV2", dataset_to_graph),
     KernelDef("DatasetToSingleElement", dataset_to_single_element),
+    KernelDef("DeleteIterator", delete_iterator),
+    KernelDef("DeserializeIterator", deserialize_iterator),
+    KernelDef("ExperimentalDatasetCardinality", dataset_cardinality),
+    KernelDef("ExperimentalIteratorGetDevice", iterator_get_device),
+    KernelDef("GetElementAtIndex", get_element_at_index),
     KernelDef("Iterator", iterator),
     KernelDef("IteratorFromStringHandle", iterator_from_string_handle),
     KernelDef("IteratorFromStringHandleV2", iterator_from_string_handle),
+    KernelDef("IteratorGetDevice", iterator_get_device),
     KernelDef("IteratorGetNext", iterator_get_next),
     KernelDef("IteratorGetNextAsOptional", iterator_get_next_as_optional),
     KernelDef("IteratorGetNextSync", iterator_get_next),
@@ -138,4 +263,5 @@ KERNELS = (
     KernelDef("IteratorV2", iterator),
     KernelDef("MakeIterator", make_iterator),
     KernelDef("OneShotIterator", one_shot_iterator),
+    KernelDef("SerializeIterator", serialize_iterator),
 )

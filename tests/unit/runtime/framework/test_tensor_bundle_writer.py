@@ -121,7 +121,7 @@ def test_a_name_twice(tmp_path: pathlib.Path) -> None:
         for name in ("", "\0a"):
             with pytest.raises(InvalidArgumentError, match="needs a name"):
                 writer.add(name, np.zeros(2), DataType.DOUBLE)
-        with pytest.raises(UnimplementedError, match="type variant can't be written"):
+        with pytest.raises(UnimplementedError, match="holds a NoneType can't be written"):
             writer.add("v", np.array(None, object), DataType.VARIANT)
 
 

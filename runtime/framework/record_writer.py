@@ -1,0 +1,33 @@
+"""Files of TFRecords, written.
+
+TF: tsl/lib/io/record_writer.cc
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Callable, Iterable
+
+from runtime.framework.masked_crc32c import crc32c, mask
+
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "ZLIB": zlib.compress,
+    "GZIP": lambda data: gzip.compress(data, mtime=0),
+}
+
+
+def tf_record_bytes(records: Iterable[bytes], compression_type: str = "") -> bytes:
+    """The contents of a file with these records."""
+    parts = []
+    for record in records:
+        length = struct.pack("<Q", len(record))
+        parts += [
+            length,
+            struct.pack("<I", mask(crc32c(length))),
+            record,
+            struct.pack("<I", mask(crc32c(record))),
+        ]
+    return _COMPRESS[compression_type](b"".join(parts))

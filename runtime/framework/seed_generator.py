@@ -1,0 +1,52 @@
+"""Seeds for each pass over a dataset that draws random numbers.
+
+Guarantees: thread-safe; the seeds of a generator follow from its own seeds alone.
+
+TF: tensorflow/core/kernels/data/random_seed_ops.cc (SeedGenerator), tensorflow/core/data/utils
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+from runtime.framework.philox import Philox, WordSequence
+from runtime.framework.resource_manager import Resource
+
+
+class SeedGenerator(Resource):
+    """Gives the two seeds of each pass: always the same, or new ones every time."""
+
+    type_name = "N10tensorflow4data20SeedGeneratorManagerE"
+
+    def __init__(self, seed: int, seed2: int, reshuffle_each_iteration: bool) -> None:
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = secrets.randbits(63), secrets.randbits(63)
+        self.seeds = (seed, seed2)
+        self.reshuffle_each_iteration = reshuffle_each_iteration
+        self._lock = threading.Lock()  # guards _words
+        self._words = WordSequence(Philox.from_seeds(seed, seed2))
+
+    def next_seeds(self) -> tuple[int, int]:
+        """The seeds of the next pass."""
+        if not self.reshuffle_each_iteration:
+            return self.seeds
+        with self._lock:
+            return self._words.take(), self._words.take()
+
+
+class RandomWords:
+    """The random numbers of one pass, which can be begun again at any place."""
+
+    def __init__(self, seeds: tuple[int, int], taken: int = 0) -> None:
+        self.seeds = seeds
+        self.taken = taken  # words
+        start = Philox.from_seeds(*seeds)
+        self._words = WordSequence(start.skipped(taken // 4))
+        for _ in range(taken % 4):
+            self._words.take()
+
+    def take(self) -> int:
+        """The next 32-bit word."""
+        self.taken += 1
+        return self._words.take()

@@ -1,0 +1,124 @@
+"""Datasets that watch over their input: its errors, and how many elements it has.
+
+TF: tensorflow/core/kernels/data/experimental/{ignore_errors,assert_cardinality}_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.foundation.errors import (
+    FailedPreconditionError,
+    OpError,
+)
+from runtime.framework.dataset import (
+    INFINITE,
+    UNKNOWN,
+    DatasetIterator,
+    Element,
+    UnaryDataset,
+    UnaryIterator,
+    scalar_argument,
+)
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+
+Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
+
+
+class IgnoreErrorsDataset(UnaryDataset):
+    """IgnoreErrorsDataset: the elements that can be made."""
+
+    kind = "IgnoreErrors"
+
+    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+
+    @property
+    def cardinality(self) -> int:
+        """Nobody knows how many fail."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """Elements without those that fail."""
+        return _IgnoreErrorsIterator(self, context, prefix)
+
+
+class _IgnoreErrorsIterator(UnaryIterator):
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while True:
+            try:
+                return self.next_input(context)
+            except OpError:
+                context.cancellation.check()
+
+
+class AssertCardinalityDataset(UnaryDataset):
+    """AssertCardinalityDataset: the input, which has to have so many elements."""
+
+    kind = "AssertCardinality"
+
+    def __init__(
+        self, input_dataset: Any, cardinality: Any, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self._cardinality: int = scalar_argument(cardinality, "cardinality")
+
+    @property
+    def cardinality(self) -> int:
+        """As promised."""
+        return self._cardinality
+
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The input's element."""
+        return self.input.element_at(context, index)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The input, counted."""
+        return _AssertCardinalityIterator(self, context, prefix)
+
+
+class _AssertCardinalityIterator(UnaryIterator):
+    state = ("input", "seen")
+
+    def __init__(
+        self, dataset: AssertCardinalityDataset, context: OpKernelContext, prefix: str
+    ) -> None:
+        super().__init__(dataset, context, prefix)
+        self._expected = dataset.cardinality
+        self.seen = 0
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        element = self.next_input(context)
+        self.seen += element is not None
+        if element is None and self._expected != UNKNOWN and self.seen != self._expected:
+            raise self._failure("only ")
+        if element is not None and 0 <= self._expected < self.seen:
+            raise self._failure("at least ")
+        return element
+
+    def _failure(self, how: str) -> OpError:
+        return FailedPreconditionError(
+            f"Input dataset was expected to contain {_elements(self._expected)} "
+            f"but contained {how}{_elements(self.seen)}."
+        )
+
+
+def _elements(count: int) -> str:
+    if count == INFINITE:
+        return "an infinite number of elements"
+    return f"{count} element{'' if count == 1 else 's'}"
+
+
+KERNELS = (
+    KernelDef("AssertCardinalityDataset", AssertCardinalityDataset),
+    KernelDef("ExperimentalIgnoreErrorsDataset", IgnoreErrorsDataset),
+    KernelDef("IgnoreErrorsDataset", IgnoreErrorsDataset),
+)

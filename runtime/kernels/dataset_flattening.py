@@ -1,0 +1,266 @@
+"""Datasets of datasets: a function makes one of each element, and their elements are joined.
+
+TF: tensorflow/core/kernels/data/{flat_map,interleave,parallel_interleave}_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.captured_function import CapturedFunction
+from runtime.framework.dataset import (
+    INFINITE,
+    UNKNOWN,
+    DatasetIterator,
+    Element,
+    State,
+    UnaryDataset,
+    UnaryIterator,
+    scalar_argument,
+)
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+from runtime.kernels.dataset_functions import check_parallelism
+
+Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
+
+
+class FlatMapDataset(UnaryDataset):
+    """FlatMapDataset: the elements of the datasets that a function makes, one after another."""
+
+    kind = "FlatMap"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures: Any,
+        f: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+        metadata: str,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.function = CapturedFunction(f, captures, metadata)
+
+    @property
+    def cardinality(self) -> int:
+        """Not known before the functions ran."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """One dataset after another."""
+        return _FlatMapIterator(self, context, prefix)
+
+
+class _FlatMapIterator(UnaryIterator):
+    state = ("input", "element", "index")
+
+    def __init__(self, dataset: FlatMapDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._function = dataset.function
+        self._prefix = prefix
+        self.element: Element | None = None  # of the input, that the current dataset is made of
+        self.index = 0  # of the next dataset
+        self._current: DatasetIterator | None = None
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while True:
+            if self._current is not None:
+                context.cancellation.check()
+                result = self._current.get_next(context)
+                if result is not None:
+                    return result
+                self._current = None
+            self.element = self.next_input(context)
+            if self.element is None:
+                return None
+            self.index += 1
+            self._begin(context)
+
+    def _begin(self, context: OpKernelContext) -> None:
+        assert self.element is not None
+        self._current = self._function.iterate(context, self._prefix, self.index - 1, *self.element)
+
+    def save(self) -> State:
+        current = None if self._current is None else self._current.save()
+        return {**super().save(), "current": current}
+
+    def restore(self, context: OpKernelContext, saved: State) -> None:
+        super().restore(context, saved)
+        if saved["current"] is not None:
+            self._begin(context)
+            assert self._current is not None
+            self._current.restore(context, saved["current"])
+
+
+class InterleaveDataset(UnaryDataset):
+    """InterleaveDataset: blocks of the elements of `cycle_length` datasets in turn."""
+
+    kind = "Interleave"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures_and_sizes: Any,
+        f: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+        metadata: str,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        *captures, cycle_length, block_length = captures_and_sizes
+        self.function = CapturedFunction(f, tuple(captures), metadata)
+        self.cycle_length = scalar_argument(cycle_length, "cycle_length")
+        self.block_length = scalar_argument(block_length, "block_length")
+        if self.cycle_length == -1:
+            self.cycle_length = os.cpu_count() or 1
+        if self.cycle_length <= 0:
+            raise InvalidArgumentError("cycle_length must be greater than zero.")
+        if self.block_length <= 0:
+            raise InvalidArgumentError("block_length must be greater than zero.")
+
+    @property
+    def cardinality(self) -> int:
+        """Not known before the functions ran."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """Several datasets in turn."""
+        return _InterleaveIterator(self, context, prefix)
+
+
+# How many inputs follow (cycle_length, block_length) in the parallel ops.
+_TUNING_INPUTS = {
+    "LegacyParallelInterleaveDatasetV2": 2,
+    "ParallelInterleaveDataset": 3,
+    "ParallelInterleaveDatasetV2": 1,
+    "ParallelInterleaveDatasetV3": 1,
+    "ParallelInterleaveDatasetV4": 3,
+}
+
+
+class ParallelInterleaveDataset(InterleaveDataset):
+    """The parallel kinds: InterleaveDataset, whatever number of threads and buffers they want."""
+
+    kind = "ParallelInterleaveV4"
+
+    def __init__(
+        self,
+        context: OpKernelContext,
+        input_dataset: Any,
+        *captures_and_sizes: Any,
+        f: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+        metadata: str,
+    ) -> None:
+        op = context.node.op
+        count = _TUNING_INPUTS[op]
+        if op.startswith("ParallelInterleaveDatasetV"):
+            check_parallelism(captures_and_sizes[-1])
+        super().__init__(
+            input_dataset,
+            *captures_and_sizes[:-count],
+            f=f,
+            output_types=output_types,
+            output_shapes=output_shapes,
+            metadata=metadata,
+        )
+
+    @property
+    def cardinality(self) -> int:
+        """An endless input has no end."""
+        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
+
+
+class _InterleaveIterator(UnaryIterator):
+    state = ("input", "elements", "indices", "cycle_index", "block_index", "index")
+
+    def __init__(self, dataset: InterleaveDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._dataset = dataset
+        self._prefix = prefix
+        self._current: list[DatasetIterator | None] = []  # grows up to the cycle's length
+        self.elements: list[Element | None] = []  # that the current datasets are made of
+        self.indices: list[int] = []  # and their numbers
+        self.cycle_index = 0
+        self.block_index = 0
+        self.index = 0  # of the next dataset
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while self.input is not None or any(self._current):
+            self._fill_slot(context)
+            current = self._current[self.cycle_index] if self._is_filled() else None
+            if current is None:
+                self._next_in_cycle()
+                continue
+            context.cancellation.check()
+            result = current.get_next(context)
+            if result is None:
+                self._current[self.cycle_index] = self.elements[self.cycle_index] = None
+                self._next_in_cycle()
+                continue
+            self.block_index += 1
+            if self.block_index == self._dataset.block_length:
+                self._next_in_cycle()
+            return result
+        return None
+
+    def _is_filled(self) -> bool:
+        return self.cycle_index < len(self._current)
+
+    def _fill_slot(self, context: OpKernelContext) -> None:
+        """Begin the next dataset if the place at hand is free and there is one."""
+        if self._is_filled() and self._current[self.cycle_index] is not None:
+            return
+        element = self.next_input(context)
+        if element is None:
+            return
+        if not self._is_filled():
+            self._current.append(None)
+            self.elements.append(None)
+            self.indices.append(0)
+        self.index += 1
+        self.elements[self.cycle_index] = element
+        self.indices[self.cycle_index] = self.index - 1
+        self._current[self.cycle_index] = self._begin(context, self.cycle_index)
+
+    def _begin(self, context: OpKernelContext, slot: int) -> DatasetIterator:
+        element = self.elements[slot]
+        assert element is not None
+        return self._dataset.function.iterate(context, self._prefix, self.indices[slot], *element)
+
+    def _next_in_cycle(self) -> None:
+        self.block_index = 0
+        self.cycle_index = (self.cycle_index + 1) % self._dataset.cycle_length
+        if self.input is None and not self._is_filled():
+            self.cycle_index = 0  # the rest of the cycle will never be used
+
+    def save(self) -> State:
+        current = [None if each is None else each.save() for each in self._current]
+        return {**super().save(), "current": current}
+
+    def restore(self, context: OpKernelContext, saved: State) -> None:
+        super().restore(context, saved)
+        self._current = []
+        for slot, each in enumerate(saved["current"]):
+            current = None if each is None else self._begin(context, slot)
+            if current is not None:
+                current.restore(context, each)
+            self._current.append(current)
+
+
+KERNELS = (
+    KernelDef("FlatMapDataset", FlatMapDataset),
+    KernelDef("InterleaveDataset", InterleaveDataset),
+    KernelDef("LegacyParallelInterleaveDatasetV2", ParallelInterleaveDataset),
+    KernelDef("ParallelInterleaveDataset", ParallelInterleaveDataset),
+    KernelDef("ParallelInterleaveDatasetV2", ParallelInterleaveDataset),
+    KernelDef("ParallelInterleaveDatasetV3", ParallelInterleaveDataset),
+    KernelDef("ParallelInterleaveDatasetV4", ParallelInterleaveDataset),
+)

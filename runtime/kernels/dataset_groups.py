@@ -1,0 +1,210 @@
+"""Datasets of groups: elements with one key, reduced together.
+
+TF: tensorflow/core/kernels/data/experimental/{group_by_window,group_by_reducer}_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.captured_function import CapturedFunction
+from runtime.framework.dataset import (
+    INFINITE,
+    UNKNOWN,
+    DatasetIterator,
+    Element,
+    State,
+    UnaryDataset,
+    UnaryIterator,
+    WindowElements,
+    as_dataset,
+)
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+
+Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
+
+
+class GroupByWindowDataset(UnaryDataset):
+    """GroupByWindowDataset: windows of elements with one key, each reduced to a dataset."""
+
+    kind = "GroupByWindow"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures: Any,
+        key_func: NameAttrList,
+        reduce_func: NameAttrList,
+        window_size_func: NameAttrList,
+        Tkey_func_other_arguments: Types,  # noqa: N803 # the attribute's name
+        Treduce_func_other_arguments: Types,  # noqa: N803 # the attribute's name
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        first = len(Tkey_func_other_arguments)
+        second = first + len(Treduce_func_other_arguments)
+        self.key = CapturedFunction(key_func, captures[:first])
+        self.reduce = CapturedFunction(reduce_func, captures[first:second])
+        self.window_size = CapturedFunction(window_size_func, captures[second:])
+
+    @property
+    def cardinality(self) -> int:
+        """An endless input has no end."""
+        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The reduced windows as they fill up."""
+        return _GroupByWindowIterator(self, context, prefix)
+
+
+class _GroupByWindowIterator(UnaryIterator):
+    state = ("input", "keys", "groups", "sizes", "flushed")
+
+    def __init__(
+        self, dataset: GroupByWindowDataset, context: OpKernelContext, prefix: str
+    ) -> None:
+        super().__init__(dataset, context, prefix)
+        self._dataset = dataset
+        self._prefix = prefix
+        # Side by side: each key, its elements so far, and how many make a window.
+        self.keys: list[int] = []
+        self.groups: list[list[Element]] = []
+        self.sizes: list[int] = []
+        self.flushed: tuple[int, list[Element]] | None = None  # key and window of _current
+        self._current: DatasetIterator | None = None
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while True:
+            if self._current is not None:
+                context.cancellation.check()
+                result = self._current.get_next(context)
+                if result is not None:
+                    return result
+                self._current = self.flushed = None
+            slot = self._next_window(context)
+            if slot is None:
+                return None
+            self.flushed = (self.keys[slot], self.groups[slot])
+            self.groups[slot] = []
+            self._begin(context)
+
+    def _next_window(self, context: OpKernelContext) -> int | None:
+        """The place of the next full group; at the end, of the non-empty one of least key."""
+        while (element := self.next_input(context)) is not None:
+            key = self._dataset.key.scalar_int64(context, "key_func", *element)
+            if key not in self.keys:
+                self._add_group(context, key)
+            slot = self.keys.index(key)
+            self.groups[slot].append(element)
+            if len(self.groups[slot]) == self.sizes[slot]:
+                return slot
+        left = [key for key, group in zip(self.keys, self.groups, strict=True) if group]
+        return self.keys.index(min(left)) if left else None
+
+    def _add_group(self, context: OpKernelContext, key: int) -> None:
+        size = self._dataset.window_size.scalar_int64(context, "window_size_func", np.int64(key))
+        if size <= 0:
+            raise InvalidArgumentError(f"Window size must be greater than zero, but got {size}.")
+        self.keys.append(key)
+        self.groups.append([])
+        self.sizes.append(size)
+
+    def _begin(self, context: OpKernelContext) -> None:
+        assert self.flushed is not None
+        key, window = self.flushed
+        source = self._dataset.input
+        elements = WindowElements(window, source.output_types, source.output_shapes)
+        outputs = self._dataset.reduce(context, np.int64(key), elements)
+        self._current = as_dataset(outputs[0]).iterate(context, self._prefix)
+
+    def save(self) -> State:
+        current = None if self._current is None else self._current.save()
+        return {**super().save(), "current": current}
+
+    def restore(self, context: OpKernelContext, saved: State) -> None:
+        super().restore(context, saved)
+        if saved["current"] is not None:
+            self._begin(context)
+            assert self._current is not None
+            self._current.restore(context, saved["current"])
+
+
+class GroupByReducerDataset(UnaryDataset):
+    """GroupByReducerDataset: for each key, what a reducer makes of the elements that have it."""
+
+    kind = "GroupByReducer"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures: Any,
+        key_func: NameAttrList,
+        init_func: NameAttrList,
+        reduce_func: NameAttrList,
+        finalize_func: NameAttrList,
+        Tkey_func_other_arguments: Types,  # noqa: N803 # the attribute's name
+        Tinit_func_other_arguments: Types,  # noqa: N803 # the attribute's name
+        Treduce_func_other_arguments: Types,  # noqa: N803 # the attribute's name
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        first = len(Tkey_func_other_arguments)
+        second = first + len(Tinit_func_other_arguments)
+        third = second + len(Treduce_func_other_arguments)
+        self.key = CapturedFunction(key_func, captures[:first])
+        self.init = CapturedFunction(init_func, captures[first:second])
+        self.reduce = CapturedFunction(reduce_func, captures[second:third])
+        self.finalize = CapturedFunction(finalize_func, captures[third:])
+
+    @property
+    def cardinality(self) -> int:
+        """Not known before."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The outcomes in the order of the keys."""
+        return _GroupByReducerIterator(self, context, prefix)
+
+
+class _GroupByReducerIterator(UnaryIterator):
+    state = ("input", "keys", "states", "position")
+
+    def __init__(
+        self, dataset: GroupByReducerDataset, context: OpKernelContext, prefix: str
+    ) -> None:
+        super().__init__(dataset, context, prefix)
+        self._dataset = dataset
+        self.keys: list[int] = []
+        self.states: list[Element] = []
+        self.position = 0  # in the keys in order, once the input has ended
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while (element := self.next_input(context)) is not None:
+            key = self._dataset.key.scalar_int64(context, "key_func", *element)
+            if key not in self.keys:
+                self.keys.append(key)
+                self.states.append(tuple(self._dataset.init(context, np.int64(key))))
+            slot = self.keys.index(key)
+            self.states[slot] = tuple(self._dataset.reduce(context, *self.states[slot], *element))
+        if self.position == len(self.keys):
+            return None
+        slot = self.keys.index(sorted(self.keys)[self.position])
+        self.position += 1
+        return tuple(self._dataset.finalize(context, *self.states[slot]))
+
+
+KERNELS = (
+    KernelDef("ExperimentalGroupByReducerDataset", GroupByReducerDataset),
+    KernelDef("ExperimentalGroupByWindowDataset", GroupByWindowDataset),
+    KernelDef("GroupByReducerDataset", GroupByReducerDataset),
+    KernelDef("GroupByWindowDataset", GroupByWindowDataset),
+)

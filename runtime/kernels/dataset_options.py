@@ -1,0 +1,204 @@
+"""Datasets that hand on their input's elements: prefetching, options, statistics, thread pools.
+
+Nothing runs ahead of the caller here, so what tunes threads and buffers changes no element.
+
+TF: tensorflow/core/kernels/data/{prefetch,options,model,optimize,finalize}_dataset_op.cc,
+tensorflow/core/kernels/data/experimental/{threadpool,stats_aggregator,sleep}_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, ClassVar
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dataset import (
+    Dataset,
+    DatasetIterator,
+    Element,
+    UnaryDataset,
+    UnaryIterator,
+    as_dataset,
+    scalar_argument,
+)
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+
+Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
+
+
+class PassThroughDataset(UnaryDataset):
+    """Its input under another name; further inputs tune what we do not have."""
+
+    def __init__(
+        self, input_dataset: Any, *tuning: Any, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The input's element."""
+        return self.input.element_at(context, index)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The input's elements."""
+        return _PassThroughIterator(self, context, prefix)
+
+
+class _PassThroughIterator(UnaryIterator):
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        return self.next_input(context)
+
+
+def _named(name: str) -> type[PassThroughDataset]:
+    """A pass-through dataset that messages call `name`."""
+    return type(f"{name}Dataset", (PassThroughDataset,), {"kind": name})
+
+
+class PrefetchDataset(PassThroughDataset):
+    """PrefetchDataset: the input; its elements are made when they are asked for."""
+
+    kind = "Prefetch"
+
+    def __init__(
+        self, input_dataset: Any, buffer_size: Any, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        if scalar_argument(buffer_size, "buffer_size") < -1:
+            raise InvalidArgumentError(
+                "buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning"
+            )
+
+
+class ThreadsDataset(PassThroughDataset):
+    """Datasets with a number of threads of their own, which has to make sense."""
+
+    kind = "PrivateThreadPool"
+    argument: ClassVar[str] = "num_threads"
+
+    def __init__(
+        self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        if scalar_argument(count, self.argument) < 0:
+            raise InvalidArgumentError(f"`{self.argument}` must be >= 0")
+
+
+class MaxIntraOpParallelismDataset(ThreadsDataset):
+    """MaxIntraOpParallelismDataset: the input."""
+
+    kind = "MaxIntraOpParallelism"
+    argument = "max_intra_op_parallelism"
+
+
+class SleepDataset(PassThroughDataset):
+    """SleepDataset: the input, a pause before each element."""
+
+    kind = "Sleep"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        sleep_microseconds: Any,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        self.pause = scalar_argument(sleep_microseconds, "sleep_microseconds") / 1e6  # seconds
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The input's elements, slowly."""
+        return _SleepIterator(self, context, prefix)
+
+
+class _SleepIterator(UnaryIterator):
+    def __init__(self, dataset: SleepDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._pause = dataset.pause
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        cancelled = threading.Event()
+        token = context.cancellation.add_callback(cancelled.set)
+        cancelled.wait(self._pause)
+        context.cancellation.remove_callback(token)
+        return self.next_input(context)
+
+
+class AssertNextDataset(PassThroughDataset):
+    """AssertNextDataset: the input, if the transformations that lead to it are those expected.
+
+    TensorFlow checks what its optimizer made of a pipeline; nothing rewrites pipelines here.
+    """
+
+    kind = "AssertNext"
+
+
+class ChooseFastestDataset(Dataset):
+    """ChooseFastestDataset: the first of several datasets with the same elements."""
+
+    kind = "ChooseFastest"
+
+    def __init__(self, *inputs: Any, output_types: Types, output_shapes: Shapes) -> None:
+        super().__init__(output_types, output_shapes)
+        self._inputs = [as_dataset(each) for each in inputs]
+        if len({each.cardinality for each in self._inputs}) > 1:
+            raise InvalidArgumentError(
+                "ChooseFastestDataset needs inputs of one cardinality, got "
+                f"{[each.cardinality for each in self._inputs]}"
+            )
+
+    @property
+    def cardinality(self) -> int:
+        """That of all inputs."""
+        return self._inputs[0].cardinality
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The first input's elements."""
+        return self._inputs[0].iterate(context, prefix)
+
+
+def dataset_variant(input_handle: Any) -> Dataset:
+    """WrapDatasetVariant and UnwrapDatasetVariant: the dataset itself."""
+    return as_dataset(input_handle)
+
+
+_PASS_THROUGH = {
+    "AutoShardDataset": "AutoShard",
+    "BytesProducedStatsDataset": "BytesProducedStats",
+    "ExperimentalAutoShardDataset": "AutoShard",
+    "ExperimentalBytesProducedStatsDataset": "BytesProducedStats",
+    "ExperimentalLatencyStatsDataset": "LatencyStats",
+    "ExperimentalNonSerializableDataset": "NonSerializable",
+    "FinalizeDataset": "Finalize",
+    "LatencyStatsDataset": "LatencyStats",
+    "ModelDataset": "Model",
+    "NonSerializableDataset": "NonSerializable",
+    "OptimizeDataset": "Optimize",
+    "OptimizeDatasetV2": "Optimize",
+    "OptionsDataset": "Options",
+    "RewriteDataset": "Rewrite",
+}
+KERNELS = (
+    *(KernelDef(op, _named(name)) for op, name in _PASS_THROUGH.items()),
+    KernelDef("AssertNextDataset", AssertNextDataset),
+    KernelDef("AssertPrevDataset", AssertNextDataset),
+    KernelDef("ChooseFastestDataset", ChooseFastestDataset),
+    KernelDef("ExperimentalAssertNextDataset", AssertNextDataset),
+    KernelDef("ExperimentalChooseFastestDataset", ChooseFastestDataset),
+    KernelDef("ExperimentalMaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
+    KernelDef("ExperimentalPrivateThreadPoolDataset", ThreadsDataset),
+    KernelDef("ExperimentalSleepDataset", SleepDataset),
+    KernelDef("MaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
+    KernelDef("PrefetchDataset", PrefetchDataset),
+    KernelDef("PrivateThreadPoolDataset", ThreadsDataset),
+    KernelDef("SleepDataset", SleepDataset),
+    KernelDef("UnwrapDatasetVariant", dataset_variant),
+    KernelDef("WrapDatasetVariant", dataset_variant),
+)

@@ -1,0 +1,180 @@
+"""Datasets whose elements are chosen by a predicate.
+
+TF: tensorflow/core/kernels/data/filter_dataset_op.cc,
+tensorflow/core/kernels/data/experimental/take_while_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.captured_function import CapturedFunction
+from runtime.framework.dataset import (
+    UNKNOWN,
+    DatasetIterator,
+    Element,
+    UnaryDataset,
+    UnaryIterator,
+)
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+from runtime.kernels.dataset_functions import check_parallelism
+
+Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
+
+
+class PredicateDataset(UnaryDataset):
+    """A dataset whose elements are chosen by a predicate."""
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures: Any,
+        predicate: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+        metadata: str,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.predicate = CapturedFunction(predicate, captures, metadata)
+
+
+class FilterDataset(PredicateDataset):
+    """FilterDataset: the elements for which the predicate holds."""
+
+    kind = "Filter"
+
+    @property
+    def cardinality(self) -> int:
+        """Not known before."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """What the predicate lets through."""
+        return _FilterIterator(self, context, prefix)
+
+
+class ParallelFilterDataset(FilterDataset):
+    """ParallelFilterDataset: FilterDataset."""
+
+    kind = "ParallelFilter"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures_and_calls: Any,
+        predicate: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+        metadata: str,
+    ) -> None:
+        *captures, num_parallel_calls = captures_and_calls
+        check_parallelism(num_parallel_calls)
+        super().__init__(
+            input_dataset,
+            *captures,
+            predicate=predicate,
+            output_types=output_types,
+            output_shapes=output_shapes,
+            metadata=metadata,
+        )
+
+
+class _PredicateIterator(UnaryIterator):
+    def __init__(self, dataset: PredicateDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._predicate = dataset.predicate
+        self._prefix = prefix
+
+    def holds(self, context: OpKernelContext, element: Element) -> bool:
+        """The predicate of an element."""
+        return self._predicate.truth(context, self._prefix, *element)
+
+
+class _FilterIterator(_PredicateIterator):
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while (element := self.next_input(context)) is not None:
+            if self.holds(context, element):
+                return element
+        return None
+
+
+class TakeWhileDataset(PredicateDataset):
+    """TakeWhileDataset: elements up to the first for which the predicate does not hold."""
+
+    kind = "TakeWhile"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *captures: Any,
+        predicate: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(
+            input_dataset,
+            *captures,
+            predicate=predicate,
+            output_types=output_types,
+            output_shapes=output_shapes,
+            metadata="",
+        )
+
+    @property
+    def cardinality(self) -> int:
+        """Not known before."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The input while the predicate holds."""
+        return _TakeWhileIterator(self, context, prefix)
+
+
+class _TakeWhileIterator(_PredicateIterator):
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        element = self.next_input(context)
+        if element is not None and not self.holds(context, element):
+            self.input = None
+            return None
+        return element
+
+
+class FilterByLastComponentDataset(UnaryDataset):
+    """FilterByLastComponentDataset: elements whose last component, a bool, is true."""
+
+    kind = "FilterByLastComponent"
+
+    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+
+    @property
+    def cardinality(self) -> int:
+        """Not known before."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """What the last component lets through, without it."""
+        return _FilterByLastComponentIterator(self, context, prefix)
+
+
+class _FilterByLastComponentIterator(UnaryIterator):
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while (element := self.next_input(context)) is not None:
+            if bool(np.asarray(element[-1])):
+                return element[:-1]
+        return None
+
+
+KERNELS = (
+    KernelDef("ExperimentalTakeWhileDataset", TakeWhileDataset),
+    KernelDef("FilterByLastComponentDataset", FilterByLastComponentDataset),
+    KernelDef("FilterDataset", FilterDataset),
+    KernelDef("ParallelFilterDataset", ParallelFilterDataset),
+    KernelDef("TakeWhileDataset", TakeWhileDataset),
+)

@@ -1,0 +1,181 @@
+"""Datasets that take batches apart, and make others of their rows.
+
+TF: tensorflow/core/kernels/data/experimental/{unbatch,rebatch}_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dataset import (
+    INFINITE,
+    UNKNOWN,
+    DatasetIterator,
+    Element,
+    State,
+    UnaryDataset,
+    UnaryIterator,
+    scalar_argument,
+)
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+from runtime.kernels.boxing import box
+from runtime.kernels.element_components import row
+
+Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
+
+
+class UnbatchDataset(UnaryDataset):
+    """UnbatchDataset: the slices of each element."""
+
+    kind = "Unbatch"
+
+    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+
+    @property
+    def cardinality(self) -> int:
+        """Known where all batches have a known size."""
+        available = self.input.cardinality
+        if available in (INFINITE, UNKNOWN, 0):
+            return available
+        sizes = {shape[0] for shape in self.input.output_shapes if shape} or {-1}
+        return UNKNOWN if max(sizes) < 0 else available * max(sizes)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """One slice after another."""
+        return _UnbatchIterator(self, context, prefix)
+
+
+class _UnbatchIterator(UnaryIterator):
+    state = ("input", "batch", "position")
+
+    def __init__(self, dataset: UnbatchDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self.batch: Element | None = None
+        self.position = 0  # in the batch
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while self.batch is None or self.position >= len(self.batch[0]):
+            element = self.next_input(context)
+            if element is None:
+                self.batch = None
+                return None
+            self.batch = tuple(box(component) for component in element)
+            self.position = 0
+            _check_batch(self.batch)
+        self.position += 1
+        return tuple(row(component, self.position - 1) for component in self.batch)
+
+
+def _check_batch(components: Element) -> None:
+    for index, component in enumerate(components):
+        if not component.ndim:
+            raise InvalidArgumentError(
+                "Input element must have a non-scalar value in each component."
+            )
+        if len(component) != len(components[0]):
+            raise InvalidArgumentError(
+                "Input element must have the same batch size in each component. Component 0 had "
+                f"size {len(components[0])} but component {index} had size, {len(component)}."
+            )
+
+
+class RebatchDataset(UnaryDataset):
+    """RebatchDatasetV2: the rows of the input's batches in batches of other sizes, in turn."""
+
+    kind = "RebatchV2"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        batch_sizes: Any,
+        drop_remainder: Any,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        if np.ndim(batch_sizes) > 1:
+            raise InvalidArgumentError("`batch_sizes` must be a scalar or a vector.")
+        self.batch_sizes = np.ravel(batch_sizes).tolist()
+        self.drop_remainder = bool(scalar_argument(drop_remainder, "drop_remainder"))
+        if any(size < 0 for size in self.batch_sizes) or not any(self.batch_sizes):
+            raise InvalidArgumentError(
+                "The batch sizes of a RebatchDataset must be non-negative and one at least "
+                f"positive, got {self.batch_sizes}"
+            )
+
+    @property
+    def cardinality(self) -> int:
+        """Not known, as the batches may have any sizes."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """Batches of the wanted sizes."""
+        return _RebatchIterator(self, context, prefix)
+
+
+class _RebatchIterator(UnaryIterator):
+    state = ("input", "batch", "offset", "turn")
+
+    def __init__(self, dataset: RebatchDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._dataset = dataset
+        self.batch: Element | None = None  # of the input, that still has rows
+        self.offset = 0  # of its first row that was not given out
+        self.turn = 0  # in the batch sizes
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        wanted = self._dataset.batch_sizes[self.turn]
+        parts: list[Element] = []
+        count = 0
+        while count < wanted and self._has_rows(context):
+            assert self.batch is not None
+            stop = min(self.offset + wanted - count, len(self.batch[0]))
+            parts.append(tuple(component[self.offset : stop] for component in self.batch))
+            count += stop - self.offset
+            self.offset = stop
+        self.turn = (self.turn + 1) % len(self._dataset.batch_sizes)
+        if count < wanted and (not count or self._dataset.drop_remainder):
+            self.input = self.batch = None
+            return None
+        if not wanted:
+            return self._empty()
+        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+
+    def _has_rows(self, context: OpKernelContext) -> bool:
+        while self.batch is None or self.offset >= len(self.batch[0]):
+            element = self.next_input(context)
+            if element is None:
+                self.batch = None
+                return False
+            self.batch = tuple(box(component) for component in element)
+            self.offset = 0
+            _check_batch(self.batch)
+        return True
+
+    def _empty(self) -> Element:
+        return tuple(
+            np.zeros((0, *(max(size, 0) for size in (shape or ())[1:])), data_type.numpy)
+            for data_type, shape in zip(
+                self._dataset.output_types, self._dataset.output_shapes, strict=True
+            )
+        )
+
+    def restore(self, context: OpKernelContext, saved: State) -> None:
+        super().restore(context, saved)
+        if self.batch is not None:
+            self.batch = tuple(box(component) for component in self.batch)
+
+
+KERNELS = (
+    KernelDef("ExperimentalUnbatchDataset", UnbatchDataset),
+    KernelDef("RebatchDatasetV2", RebatchDataset),
+    KernelDef("UnbatchDataset", UnbatchDataset),
+)

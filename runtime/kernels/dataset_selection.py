@@ -1,0 +1,340 @@
+"""Datasets that choose among the elements of another, or repeat them.
+
+TF: tensorflow/core/kernels/data/{take,skip,repeat,shard}_dataset_op.cc,
+tensorflow/core/kernels/data/experimental/unique_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.foundation.errors import (
+    InvalidArgumentError,
+    OpError,
+)
+from runtime.framework.dataset import (
+    INFINITE,
+    UNKNOWN,
+    DatasetIterator,
+    Element,
+    UnaryDataset,
+    UnaryIterator,
+    scalar_argument,
+)
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+from runtime.kernels.element_components import nested_text
+
+Types = tuple[DataType, ...]
+Shapes = tuple[PartialShape, ...]
+
+
+class TakeDataset(UnaryDataset):
+    """TakeDataset: the first `count` elements; all of them when it is negative."""
+
+    kind = "Take"
+
+    def __init__(
+        self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.count = scalar_argument(count, "count")
+
+    @property
+    def cardinality(self) -> int:
+        """At most `count`."""
+        available = self.input.cardinality
+        if available == UNKNOWN or self.count < 0:
+            return available
+        return self.count if available == INFINITE else min(available, self.count)
+
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The input's element."""
+        return self.input.element_at(context, index)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The beginning of the input."""
+        return _TakeIterator(self, context, prefix)
+
+
+class _TakeIterator(UnaryIterator):
+    state = ("input", "taken")
+
+    def __init__(self, dataset: TakeDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._count = dataset.count
+        self.taken = 0
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        if 0 <= self._count <= self.taken:
+            self.input = None
+            return None
+        element = self.next_input(context)
+        self.taken += element is not None
+        return element
+
+
+class SkipDataset(UnaryDataset):
+    """SkipDataset: what follows the first `count` elements; nothing when it is negative."""
+
+    kind = "Skip"
+
+    def __init__(
+        self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.count = scalar_argument(count, "count")
+
+    @property
+    def cardinality(self) -> int:
+        """What is left."""
+        available = self.input.cardinality
+        if available < 0:
+            return available
+        return 0 if self.count < 0 else max(0, available - self.count)
+
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The input's element, further on."""
+        return self.input.element_at(context, index + self.count)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The rest of the input."""
+        return _SkipIterator(self, context, prefix)
+
+
+class _SkipIterator(UnaryIterator):
+    state = ("input", "skipped")
+
+    def __init__(self, dataset: SkipDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._count = dataset.count
+        self.skipped = 0
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        if self._count < 0:
+            self.input = None
+        while self.skipped < self._count:
+            if self.next_input(context) is None:
+                return None
+            self.skipped += 1
+        return self.next_input(context)
+
+
+class RepeatDataset(UnaryDataset):
+    """RepeatDataset: the input `count` times; without end when it is negative."""
+
+    kind = "Repeat"
+
+    def __init__(
+        self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.count = scalar_argument(count, "count")
+
+    @property
+    def cardinality(self) -> int:
+        """As often as the input has elements."""
+        available = self.input.cardinality
+        if self.count < 0:
+            return 0 if available == 0 else INFINITE
+        if self.count == 0:
+            return 0
+        return available if available < 0 else available * self.count
+
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The input's element, counted anew in each round."""
+        return self.input.element_at(context, index % self.input.cardinality)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The input again and again."""
+        return _RepeatIterator(self, context, prefix)
+
+
+class _RepeatIterator(DatasetIterator):
+    state = ("rounds", "is_round_empty", "input")
+
+    def __init__(self, dataset: RepeatDataset, context: OpKernelContext, prefix: str) -> None:
+        self._dataset = dataset
+        self._prefix = prefix
+        self.rounds = 0  # that have ended
+        self.is_round_empty = True  # so far
+        self.input: DatasetIterator | None = None if dataset.count == 0 else self._begin(context)
+
+    def _begin(self, context: OpKernelContext) -> DatasetIterator:
+        return self._dataset.input.iterate(context, self._prefix)
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while self.input is not None:
+            context.cancellation.check()
+            element = self.input.get_next(context)
+            if element is not None:
+                self.is_round_empty = False
+                return element
+            self.rounds += 1
+            count = self._dataset.count
+            # An endless repetition of nothing ends.
+            is_last = self.is_round_empty if count < 0 else self.rounds >= count
+            self.input = None if is_last else self._begin(context)
+            self.is_round_empty = True
+        return None
+
+
+class ShardDataset(UnaryDataset):
+    """ShardDataset: one element of every `num_shards`."""
+
+    kind = "Shard"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        num_shards: Any,
+        index: Any,
+        *,
+        require_non_empty: bool,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.num_shards = scalar_argument(num_shards, "num_shards")
+        self.index = scalar_argument(index, "index")
+        self.require_non_empty = require_non_empty
+        if self.num_shards <= 0:
+            raise InvalidArgumentError(
+                "Number of shards must be greater than zero "
+                f"(currently num_shards = {self.num_shards})."
+            )
+        if not 0 <= self.index < self.num_shards:
+            raise InvalidArgumentError(
+                f"Index must be between 0 and {self.num_shards - 1} "
+                f"(currently index = {self.index})."
+            )
+
+    @property
+    def cardinality(self) -> int:
+        """This shard's part."""
+        available = self.input.cardinality
+        if available < 0:
+            return available
+        return available // self.num_shards + (self.index < available % self.num_shards)
+
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The input's element."""
+        return self.input.element_at(context, self.index + self.num_shards * index)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The elements of the shard."""
+        return _ShardIterator(self, context, prefix)
+
+
+class _ShardIterator(UnaryIterator):
+    state = ("input", "seen")
+
+    def __init__(self, dataset: ShardDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._dataset = dataset
+        self.seen = 0
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        num_shards, index = self._dataset.num_shards, self._dataset.index
+        while (element := self.next_input(context)) is not None:
+            self.seen += 1
+            if (self.seen - 1) % num_shards == index:
+                if self._dataset.require_non_empty and self.seen <= num_shards:
+                    self._check_others_have_one(context)
+                return element
+        if self._dataset.require_non_empty and self.seen < num_shards:
+            raise self._too_few()
+        return None
+
+    def _check_others_have_one(self, context: OpKernelContext) -> None:
+        """Whether the shards behind this one get an element each."""
+        while self.seen < self._dataset.num_shards:
+            if self.next_input(context) is None:
+                raise self._too_few()
+            self.seen += 1
+
+    def _too_few(self) -> OpError:
+        return InvalidArgumentError(
+            "Could not apply FINITE ShardDataset: there aren't enough elements in this dataset "
+            f"for each shard to have at least one element (# elems = {self.seen}, # shards = "
+            f"{self._dataset.num_shards}). If you are using datasets with distribution strategy, "
+            "consider setting the auto sharding policy to either DATA or OFF using the "
+            "`experimental_distribute.auto_shard_policy` option of `tf.data.Options()`. Or, "
+            "split your input files into a larger number of small files such that number of "
+            "files is greater than number of shards/workers."
+        )
+
+
+class UniqueDataset(UnaryDataset):
+    """UniqueDataset: each different element once, where it comes first."""
+
+    kind = "Unique"
+
+    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        if len(self.input.output_types) != 1:
+            raise InvalidArgumentError(
+                "UniqueDataset only supports inputs with a single component."
+            )
+
+    @property
+    def cardinality(self) -> int:
+        """Known when all elements are there only."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """What was not seen before."""
+        return _UniqueIterator(self, context, prefix)
+
+
+class _UniqueIterator(UnaryIterator):
+    state = ("input", "seen")
+
+    def __init__(self, dataset: UniqueDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self.seen: list[Element] = []
+        self._known: set[bytes] = set()
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        while (element := self.next_input(context)) is not None:
+            key = nested_text(element[0])
+            if key not in self._known:
+                self._known.add(key)
+                self.seen.append(element)
+                return element
+        return None
+
+    def restore(self, context: OpKernelContext, saved: Any) -> None:
+        super().restore(context, saved)
+        self._known = {nested_text(element[0]) for element in self.seen}
+
+
+KERNELS = (
+    KernelDef("ExperimentalUniqueDataset", UniqueDataset),
+    KernelDef("RepeatDataset", RepeatDataset),
+    KernelDef("ShardDataset", ShardDataset),
+    KernelDef("SkipDataset", SkipDataset),
+    KernelDef("TakeDataset", TakeDataset),
+    KernelDef("UniqueDataset", UniqueDataset),
+)

@@ -1,0 +1,229 @@
+"""Datasets that are made of tensors, numbers or functions.
+
+TF: tensorflow/core/kernels/data/{tensor,tensor_slice,sparse_tensor_slice}_dataset_op.cc,
+{range,generator}_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.captured_function import CapturedFunction
+from runtime.framework.dataset import (
+    Dataset,
+    DatasetIterator,
+    Element,
+    IndexIterator,
+    scalar_argument,
+)
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+from runtime.kernels.boxing import box
+from runtime.kernels.element_components import row
+from runtime.kernels.sparse_structure import check_sparse
+
+
+class IndexedDataset(Dataset):
+    """A source whose elements can be had in any order."""
+
+    @property
+    def has_random_access(self) -> bool:
+        """Always."""
+        return True
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The elements by their indices."""
+        return IndexIterator(self)
+
+
+class TensorDataset(IndexedDataset):
+    """TensorDataset: one element."""
+
+    kind = "Tensor"
+
+    def __init__(
+        self,
+        *components: Any,
+        Toutput_types: tuple[DataType, ...],  # noqa: N803 # the attribute's name
+        output_shapes: tuple[PartialShape, ...],
+    ) -> None:
+        super().__init__(Toutput_types, output_shapes)
+        self._components = components
+
+    @property
+    def cardinality(self) -> int:
+        """One."""
+        return 1
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The tensors."""
+        return self._components
+
+
+class TensorSliceDataset(IndexedDataset):
+    """TensorSliceDataset: the slices of tensors along their first dimensions."""
+
+    kind = "TensorSlice"
+
+    def __init__(
+        self,
+        *components: Any,
+        Toutput_types: tuple[DataType, ...],  # noqa: N803 # the attribute's name
+        output_shapes: tuple[PartialShape, ...],
+    ) -> None:
+        super().__init__(Toutput_types, output_shapes)
+        self._components = [box(component) for component in components]
+        if any(not component.ndim for component in self._components):
+            raise InvalidArgumentError("All components must be at least 1-dimensional")
+        if len({len(component) for component in self._components}) > 1:
+            raise InvalidArgumentError(
+                "All components must have the same size in the 0th dimension"
+            )
+
+    @property
+    def cardinality(self) -> int:
+        """The size of the first dimension."""
+        return len(self._components[0])
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The slices at an index."""
+        return tuple(row(component, index) for component in self._components)
+
+
+class SparseTensorSliceDataset(IndexedDataset):
+    """SparseTensorSliceDataset: the slices of a sparse tensor, as (indices, values, shape)."""
+
+    kind = "SparseTensorSlice"
+
+    def __init__(
+        self,
+        indices: np.ndarray,
+        values: np.ndarray,
+        dense_shape: np.ndarray,
+        *,
+        Tvalues: DataType,  # noqa: N803 # the attribute's name
+    ) -> None:
+        check_sparse(indices, values, dense_shape)
+        rank = int(dense_shape.size)
+        super().__init__(
+            (DataType.INT64, Tvalues, DataType.INT64), ((-1, rank - 1), (-1,), (rank - 1,))
+        )
+        groups = indices[:, 0]
+        if (np.diff(groups) < 0).any():
+            raise UnimplementedError(
+                "The SparseTensor must be ordered in the batch dimension; handling arbitrarily "
+                "ordered input is not currently supported."
+            )
+        self._indices, self._values, self._dense_shape = indices, values, dense_shape
+        self._count = int(dense_shape[0])
+
+    @property
+    def cardinality(self) -> int:
+        """The size of the first dimension."""
+        return self._count
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The part of one index of the first dimension."""
+        start, limit = np.searchsorted(self._indices[:, 0], (index, index + 1)).tolist()
+        return self._indices[start:limit, 1:], self._values[start:limit], self._dense_shape[1:]
+
+
+class RangeDataset(IndexedDataset):
+    """RangeDataset: numbers from `start` to before `stop`."""
+
+    kind = "Range"
+
+    def __init__(
+        self,
+        start: Any,
+        stop: Any,
+        step: Any,
+        *,
+        output_types: tuple[DataType, ...],
+        output_shapes: tuple[PartialShape, ...],
+    ) -> None:
+        super().__init__(output_types, output_shapes)
+        by = scalar_argument(step, "step")
+        if not by:
+            raise InvalidArgumentError("step must be a non-zero integer.")
+        self._range = range(scalar_argument(start, "start"), scalar_argument(stop, "stop"), by)
+
+    @property
+    def cardinality(self) -> int:
+        """How many numbers there are."""
+        first, stop, step = self._range.start, self._range.stop, self._range.step
+        return max(0, -((first - stop) // step))
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The number at an index."""
+        number = np.int64(self._range.start + index * self._range.step)
+        return (np.asarray(number).astype(self.output_types[0].numpy),)
+
+
+class GeneratorDataset(Dataset):
+    """GeneratorDataset: what `next_func` gives until it raises OutOfRangeError."""
+
+    kind = "Generator"
+
+    def __init__(
+        self,
+        *arguments: Any,
+        init_func: NameAttrList,
+        next_func: NameAttrList,
+        finalize_func: NameAttrList,
+        Tinit_func_args: tuple[DataType, ...],  # noqa: N803 # the attribute's name
+        Tnext_func_args: tuple[DataType, ...],  # noqa: N803 # the attribute's name
+        output_types: tuple[DataType, ...],
+        output_shapes: tuple[PartialShape, ...],
+        metadata: str,
+    ) -> None:
+        super().__init__(output_types, output_shapes)
+        first = len(Tinit_func_args)
+        second = first + len(Tnext_func_args)
+        self.init = CapturedFunction(init_func, arguments[:first], metadata)
+        self.next = CapturedFunction(next_func, arguments[first:second], metadata)
+        self.finalize = CapturedFunction(finalize_func, arguments[second:], metadata)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """A run of the generator."""
+        return _GeneratorIterator(self, prefix)
+
+
+class _GeneratorIterator(DatasetIterator):
+    """A generator that begins at the first element asked for, and is finalised at the end."""
+
+    def __init__(self, dataset: GeneratorDataset, prefix: str) -> None:
+        self._dataset = dataset
+        self._prefix = prefix
+        self._generator: list[Any] | None = None  # what `init` gave
+        self._is_finished = False
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        if self._is_finished:
+            return None
+        dataset = self._dataset
+        if self._generator is None:
+            self._generator = dataset.init.with_error_context(context, self._prefix)
+        try:
+            return tuple(dataset.next.with_error_context(context, self._prefix, *self._generator))
+        except OutOfRangeError:
+            self._is_finished = True
+            dataset.finalize.with_error_context(context, self._prefix, *self._generator)
+            return None
+
+    def save(self) -> Any:
+        raise UnimplementedError("GeneratorDataset does not support checkpointing.")
+
+
+KERNELS = (
+    KernelDef("GeneratorDataset", GeneratorDataset),
+    KernelDef("RangeDataset", RangeDataset),
+    KernelDef("SparseTensorSliceDataset", SparseTensorSliceDataset),
+    KernelDef("TensorDataset", TensorDataset),
+    KernelDef("TensorSliceDataset", TensorSliceDataset),
+)
