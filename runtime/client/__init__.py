@@ -41,14 +41,17 @@ _MODULES = {name: module for module, names in _HOME.items() for name in names}
 # float32, int64, string, …
 _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if data_type}
 
-__all__ = ["ops", *_MODULES, *_ELEMENT_TYPES]
+# modules that are used as such
+_NAMESPACES = ("ops", "saved_model")
+
+__all__ = [*_NAMESPACES, *_MODULES, *_ELEMENT_TYPES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _ELEMENT_TYPES:
         return _ELEMENT_TYPES[name]
-    if name == "ops":
-        return importlib.import_module("runtime.client.ops")
+    if name in _NAMESPACES:
+        return importlib.import_module(f"runtime.client.{name}")
     if name not in _MODULES:
         raise AttributeError(f"runtime.client has no {name!r}; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(f"runtime.client.{_MODULES[name]}"), name)

@@ -151,7 +151,7 @@ def while_loop(
         loop = _Loop(scope, list(loop_vars), shape_invariants, maximum_iterations)
         operation = loop.build(cond, body, parallel_iterations)
     results = operation.outputs[loop.hidden : loop.hidden + len(loop.initial)]
-    packed = pack_as(list(loop_vars), list(results))
+    packed = pack_as(loop_vars, list(results))
     return packed[0] if len(packed) == 1 else packed
 
 

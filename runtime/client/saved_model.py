@@ -1,0 +1,163 @@
+"""SavedModels of graphs built here: `Builder`, `simple_save`, and signatures.
+
+TF: tensorflow/python/saved_model/builder_impl.py, simple_save.py, signature_def_utils_impl.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import protos as pb
+from runtime.client.graph import Graph
+from runtime.client.graph_elements import GraphKeys
+from runtime.client.graph_import import import_graph_def
+from runtime.client.meta_graph import export_meta_graph
+from runtime.client.operation import Operation, Tensor
+from runtime.client.session import BaseSession
+from runtime.client.sparse_values import SparseTensor
+from runtime.client.variables import Variable
+from runtime.framework.tensor_codec import tensor_from_proto
+from runtime.saved_model.exporter import (
+    VariableValues,
+    describe_export,
+    prepare_folder,
+    read_variables,
+    write_saved_model,
+)
+from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, MAIN_OP_COLLECTION
+from runtime.saved_model.saver_nodes import SaverNodes, free_prefix, saver_nodes
+
+SERVING = "serve"  # the tag of graphs for serving
+DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
+PREDICT_METHOD_NAME = "tensorflow/serving/predict"
+
+
+def build_tensor_info(tensor: Any) -> pb.TensorInfo:
+    """The TensorInfo of a tensor or a sparse tensor; TypeError for anything else."""
+    if isinstance(tensor, SparseTensor):
+        info = pb.TensorInfo(dtype=int(tensor.dtype))  # type: ignore[arg-type] # same numbers
+        info.coo_sparse.values_tensor_name = tensor.values.name
+        info.coo_sparse.indices_tensor_name = tensor.indices.name
+        info.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
+        return info
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"A signature is made of tensors, got {tensor!r}")
+    return pb.TensorInfo(
+        name=tensor.name,
+        dtype=int(tensor.dtype),  # type: ignore[arg-type] # same numbers
+        tensor_shape=tensor.shape.as_proto(),
+    )
+
+
+def predict_signature_def(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> pb.SignatureDef:
+    """The signature of a predict call, from tensors by name."""
+    return pb.SignatureDef(
+        inputs={name: build_tensor_info(tensor) for name, tensor in inputs.items()},
+        outputs={name: build_tensor_info(tensor) for name, tensor in outputs.items()},
+        method_name=PREDICT_METHOD_NAME,
+    )
+
+
+def simple_save(
+    session: BaseSession,
+    export_dir: str | os.PathLike[str],
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    main_op: Operation | None = None,
+) -> None:
+    """Write a SavedModel with one signature, `serving_default`, ready to be served.
+
+    Raises as `Builder`.
+    """
+    builder = Builder(export_dir)
+    signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: predict_signature_def(inputs, outputs)}
+    builder.add_meta_graph_and_variables(session, [SERVING], signatures, main_op=main_op)
+    builder.save()
+
+
+class Builder:
+    """Collects what a SavedModel has, then writes it."""
+
+    def __init__(self, export_dir: str | os.PathLike[str]) -> None:
+        """For a folder that is new or empty; else AlreadyExistsError."""
+        self._export_dir = os.fspath(export_dir)
+        self._meta_graphs: list[pb.MetaGraphDef] = []
+        self._variables: VariableValues = {}
+        self._assets: dict[str, str] = {}
+        prepare_folder(self._export_dir)
+
+    def add_meta_graph_and_variables(
+        self,
+        session: BaseSession,
+        tags: Sequence[str],
+        signature_def_map: Mapping[str, pb.SignatureDef],
+        assets_list: Sequence[Tensor] | None = None,
+        main_op: Operation | None = None,
+    ) -> None:
+        """Take a session's graph, and the values of its variables as they are now.
+
+        Operations that save and restore are added to the graph. `assets_list` are constants that
+        hold paths of files to copy (None: the collection `asset_filepaths`); `main_op` is what
+        runs after restoring, to fill tables for instance. Raises FailedPreconditionError for a
+        variable that has no value, RuntimeError for a finalized graph.
+        """
+        graph = session.graph
+        nodes = _add_saver(graph)
+        if nodes is not None:
+            session.extend()
+            self._variables = read_variables(session.runtime_session, nodes)
+        saver_def = nodes.saver_def if nodes is not None else None
+        meta_graph_def = export_meta_graph(graph=graph, saver_def=saver_def)
+        for key, signature in signature_def_map.items():
+            meta_graph_def.signature_def[key].CopyFrom(signature)
+        assets = assets_list
+        if assets is None:
+            assets = graph.get_collection(GraphKeys.ASSET_FILEPATHS)
+        self._add_assets(meta_graph_def, assets)
+        if main_op is not None:
+            _add_main_op(meta_graph_def, main_op)
+        describe_export(meta_graph_def, tags)
+        self._meta_graphs.append(meta_graph_def)
+
+    def _add_assets(self, meta_graph_def: pb.MetaGraphDef, assets: Sequence[Tensor]) -> None:
+        for tensor in assets:
+            value = tensor_from_proto(tensor.op.node_def.attr["value"].tensor)
+            source = value.item().decode()
+            filename = os.path.basename(source)
+            asset = meta_graph_def.asset_file_def.add(filename=filename)
+            asset.tensor_info.name = tensor.name
+            self._assets[filename] = source
+
+    def save(self) -> str:
+        """Write everything; the path of the model's file. Raises the OpError of a file."""
+        write_saved_model(self._export_dir, self._meta_graphs, self._variables, self._assets)
+        return os.path.join(self._export_dir, "saved_model.pb")
+
+
+def _add_saver(graph: Graph) -> SaverNodes | None:
+    """Add the operations that save and restore the graph's variables; None without any."""
+    keys = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES)
+    variables = dict.fromkeys(
+        variable.op
+        for key in keys
+        for variable in graph.get_collection(key)
+        if isinstance(variable, Variable)
+    )
+    if not variables:
+        return None
+    nodes = saver_nodes(
+        [operation.node_def for operation in variables], free_prefix(graph.as_graph_def())
+    )
+    there = {operation.name: operation.outputs[0] for operation in variables}
+    with graph.as_default(), graph.control_dependencies(None):
+        import_graph_def(pb.GraphDef(node=nodes.nodes), input_map=there, name="")
+    return nodes
+
+
+def _add_main_op(meta_graph_def: pb.MetaGraphDef, main_op: Operation) -> None:
+    """In both forms: the signature is read first, the collection by older loaders."""
+    signature = meta_graph_def.signature_def[INIT_OP_SIGNATURE_KEY]
+    signature.outputs[INIT_OP_SIGNATURE_KEY].name = main_op.name
+    meta_graph_def.collection_def[MAIN_OP_COLLECTION].node_list.value.append(main_op.name)
