@@ -90,16 +90,17 @@ class ThreadPool:
 
         Raises ResourceExhaustedError when `queue_size` tasks wait already, and after `shutdown`.
         """
-        if self._is_shut_down:
-            raise ResourceExhaustedError(f"Thread pool {self.name} has been shut down")
         if self._tasks.qsize() >= self.queue_size:
             raise ResourceExhaustedError(
                 f"The queue of thread pool {self.name} is full: "
                 f"{self.queue_size} steps are waiting for {self.num_threads} threads"
             )
-        if not self.low_priority:
-            gate.enter()
-        self._tasks.put((time.monotonic(), task))
+        with self._lock:  # a task behind the end of the threads would never run
+            if self._is_shut_down:
+                raise ResourceExhaustedError(f"Thread pool {self.name} has been shut down")
+            if not self.low_priority:
+                gate.enter()
+            self._tasks.put((time.monotonic(), task))
 
     def stats(self) -> ThreadPoolStats:
         """The pool's figures now."""
@@ -121,8 +122,8 @@ class ThreadPool:
             if self._is_shut_down:
                 return
             self._is_shut_down = True
-        for _ in self._threads:
-            self._tasks.put(None)
+            for _ in self._threads:
+                self._tasks.put(None)
 
     @property
     def is_current(self) -> bool:

@@ -61,7 +61,8 @@ class AsynchronousStep:
         if pool is None:
             self._execute()
             return
-        self._cancellation.add_callback(self._answer_cancelled)
+        if self._cancellation.add_callback(self._answer_cancelled) is None:
+            self._cancellation.check()
         pool.schedule(self._execute)
 
     def _expire(self) -> None:

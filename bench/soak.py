@@ -1,0 +1,219 @@
+"""Sessions under everything at once: run, extend, close, deadlines and cancellation, many threads.
+
+    python -m bench.soak [--seconds 60] [--threads 8]
+
+Threads take sessions that others may close under them. Prints how each kind of work ended, resident
+memory after warm-up and at the end, and threads that were left. Anything but a documented error
+fails the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import gc
+import itertools
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import protos as pb
+from bench.measure import resident_bytes, table
+from runtime.api import (
+    CancellationManager,
+    CancelledError,
+    DeadlineExceededError,
+    DirectSession,
+    OpError,
+    RunRequest,
+    SessionOptions,
+    new_session,
+)
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Graph
+
+SLOTS = 4  # sessions that all threads share
+WARM_UP = 0.2  # of the time: pools, caches and the allocator's arenas grow to their size
+JOIN_SECONDS = 10  # for a thread that ends
+ONE = np.float32(1)
+
+
+@dataclasses.dataclass
+class Report:
+    """What a soak saw. `outcomes` counts (work, how it ended); `unexpected` must be empty."""
+
+    outcomes: collections.Counter[tuple[str, str]]
+    unexpected: list[str]
+    bytes_after_warm_up: int
+    bytes_at_end: int
+    leaked_threads: list[str]
+
+    @property
+    def growth(self) -> int:
+        """Bytes of resident memory that came after the warm-up."""
+        return self.bytes_at_end - self.bytes_after_warm_up
+
+
+def soak_graph() -> pb.GraphDef:
+    """A few operations, a variable and a queue."""
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    y = graph.add("AddV2", graph.add("Mul", x, np.float32(2))[0], ONE, name="y")[0]
+    variable = graph.add("VarHandleOp", name="v", dtype=DataType.FLOAT, shape=(), shared_name="v")[
+        0
+    ]
+    graph.add("AssignVariableOp", variable, y, name="assign", dtype=DataType.FLOAT)
+    queue = graph.add("FIFOQueueV2", name="q", component_types=[DataType.FLOAT])[0]
+    graph.add("QueueDequeueV2", queue, name="take", component_types=[DataType.FLOAT])
+    return graph.graph_def
+
+
+class Soak:
+    """The shared sessions, and the kinds of work on them. Threads call `work` at the same time."""
+
+    def __init__(self) -> None:
+        self._graph = soak_graph()
+        self._numbers = itertools.count()
+        self._slots = [self._open() for _ in range(SLOTS)]
+        self._lock = threading.Lock()  # guards changes of what is in here
+        self.outcomes: collections.Counter[tuple[str, str]] = collections.Counter()
+        self.unexpected: list[str] = []
+
+    def _open(self) -> DirectSession:
+        """A session; every third has threads of its own."""
+        own = next(self._numbers) % 3 == 0
+        config = pb.ConfigProto(use_per_session_threads=own, inter_op_parallelism_threads=2)
+        session = new_session(SessionOptions(config=config))
+        assert isinstance(session, DirectSession)
+        session.create(self._graph)
+        return session
+
+    def run(self, session: DirectSession) -> None:
+        assert session.run({"x": ONE}, ["y"], ["assign"]) == [3]
+
+    def extend(self, session: DirectSession) -> None:
+        name = f"n{next(self._numbers)}"
+        node = pb.NodeDef(name=name, op="Neg", input=["y"])
+        node.attr["T"].type = pb.DT_FLOAT
+        session.extend(pb.GraphDef(node=[node]))
+        assert session.run({"x": ONE}, [name]) == [-3]
+
+    def miss_a_deadline(self, session: DirectSession) -> None:
+        session.run({}, ["take"], (), pb.RunOptions(timeout_in_ms=2))
+
+    def cancel(self, session: DirectSession) -> None:
+        cancellation = CancellationManager()
+        waiting = session.run_async(RunRequest({}, ["take"], cancellation=cancellation))
+        cancellation.cancel(CancelledError("No longer wanted"))
+        waiting.result(JOIN_SECONDS)
+
+    def close(self, session: DirectSession) -> None:
+        """Put a fresh session in the place of one, under the hands of the other threads."""
+        waiting = session.run_async(RunRequest({}, ["take"]))
+        with self._lock:
+            if session in self._slots:  # another thread may have been faster
+                self._slots[self._slots.index(session)] = self._open()
+        session.destroy()
+        waiting.result(JOIN_SECONDS)
+
+    def work(self, seed: int, until: float) -> None:
+        """Random work until an instant of `time.monotonic()`."""
+        choose = random.Random(seed)
+        kinds: list[tuple[Callable[[DirectSession], None], tuple[type[OpError], ...]]] = [
+            (self.run, ()),
+            (self.extend, ()),
+            (self.miss_a_deadline, (DeadlineExceededError,)),
+            (self.cancel, (CancelledError,)),
+            (self.close, (CancelledError,)),
+        ]
+        while time.monotonic() < until:
+            ((kind, documented),) = choose.choices(kinds, weights=(60, 15, 10, 10, 5))
+            self._try(kind, documented, choose.choice(self._slots))
+
+    def _try(
+        self,
+        kind: Callable[[DirectSession], None],
+        documented: tuple[type[OpError], ...],
+        session: DirectSession,
+    ) -> None:
+        name, ended = kind.__name__, "done"
+        try:
+            kind(session)
+        except documented as error:
+            ended = error.code.name
+        except CancelledError as error:  # of any kind of work, once its session has been closed
+            ended = error.code.name
+            if not session.is_closed:
+                self._note(f"{name}: {error}")
+        except BaseException as error:
+            self._note(f"{name}: {type(error).__name__}: {error}")
+        with self._lock:
+            self.outcomes[name, ended] += 1
+
+    def _note(self, text: str) -> None:
+        with self._lock:
+            self.unexpected.append(text)
+
+    def end(self) -> None:
+        """Destroy what is left."""
+        for session in self._slots:
+            session.destroy()
+
+
+def soak(seconds: float, threads: int, seed: int) -> Report:
+    """Work for that long with that many threads."""
+    process = new_session(SessionOptions())  # its pool and the timer are the process's, and stay
+    process.create(soak_graph())
+    process.run({"x": ONE}, ["y"], (), pb.RunOptions(timeout_in_ms=60_000))
+    before = set(threading.enumerate())
+    state = Soak()
+    until = time.monotonic() + seconds
+    workers = [
+        threading.Thread(target=state.work, args=(seed + index, until)) for index in range(threads)
+    ]
+    for worker in workers:
+        worker.start()
+    time.sleep(seconds * WARM_UP)
+    gc.collect()
+    warm = resident_bytes()
+    for worker in workers:
+        worker.join()
+    state.end()
+    process.close()
+    left = set(threading.enumerate()) - before
+    deadline = time.monotonic() + JOIN_SECONDS
+    for thread in left:
+        thread.join(max(0, deadline - time.monotonic()))
+    gc.collect()
+    leaked = [thread.name for thread in left if thread.is_alive()]
+    return Report(state.outcomes, state.unexpected, warm, resident_bytes(), leaked)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    report = soak(options.seconds, options.threads, options.seed)
+    rows = [[*key, count] for key, count in sorted(report.outcomes.items())]
+    print(table(["work", "ended", "times"], rows))
+    print(
+        f"\nresident: {report.bytes_after_warm_up / 1e6:.1f} MB after warm-up, "
+        f"{report.bytes_at_end / 1e6:.1f} MB at the end; "
+        f"threads left: {report.leaked_threads or 'none'}; "
+        f"undocumented errors: {report.unexpected or 'none'}"
+    )
+    return 1 if report.unexpected or report.leaked_threads else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
