@@ -1,8 +1,8 @@
 """Compute once, when a step is compiled, what depends on constants alone.
 
 A node is folded when its kernel is a pure function (no context, no state), all its inputs are
-constants, and its result is not larger than the limit. Its control inputs stay, so it still runs
-(and is dead) when it would have.
+constants, and its result is not larger than the limit. Its control inputs and those of the
+constants stay, so it still runs (and is dead) when, and in the frame where, it would have.
 
 TF: tensorflow/core/common_runtime/constant_folding.cc, grappler/optimizers/constant_folding.cc
 """
@@ -87,6 +87,7 @@ def _constant(node: Node, index: int, value: np.ndarray) -> Node:
     name = node.name if index == 0 else f"{node.name}__{index}"
     constant = Node(name, info, pb.NodeDef(op="Const"), {"dtype": data_type, "value": value})
     constant.output_types, constant.output_is_ref = (data_type,), (False,)
-    constant.control_inputs = list(node.control_inputs)
+    waits = [control for source, _ in node.inputs for control in source.control_inputs]
+    constant.control_inputs = list(dict.fromkeys([*node.control_inputs, *waits]))
     constant.device = node.device
     return constant

@@ -7,6 +7,7 @@ import pytest
 
 import protos as pb
 from runtime.framework.dtypes import DataType
+from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.graph.graph import Graph as RuntimeGraph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.optimizer import Optimizer
@@ -65,6 +66,17 @@ def test_control_inputs_survive_folding() -> None:
     graph.add("Neg", np.float32(1), name="n", control=["first"])
     node, _ = optimised(graph.graph_def, "n").fetches[0]
     assert [control.name for control in node.control_inputs] == ["first"]
+
+
+def test_control_inputs_of_constants_survive_folding() -> None:
+    graph = Graph()
+    graph.add("NoOp", name="in_the_loop")
+    one = tensor_to_proto(np.float32(1))
+    gated = graph.add("Const", dtype=DataType.FLOAT, value=one, control=["in_the_loop"])[0]
+    graph.add("Neg", gated, name="n")
+    node, _ = optimised(graph.graph_def, "n").fetches[0]
+    assert node.op == "Const"
+    assert [control.name for control in node.control_inputs] == ["in_the_loop"]
 
 
 def test_equal_nodes_are_shared() -> None:
