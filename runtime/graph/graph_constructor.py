@@ -211,11 +211,17 @@ def _check_allowed(node: Node, attr: pb.OpDef.AttrDef) -> None:
             )
 
 
+# A gradient that the front end built after the first run needs outputs that were not there then.
+_WITH_INTERMEDIATES = frozenset(("If", "StatelessIf", "While", "StatelessWhile"))
+_INTERMEDIATES_HINT = " Try using tf.compat.v1.experimental.output_all_intermediates(True)."
+
+
 def _check_edge(node: Node, source: Node, index: int, expected: Sequence[DataType]) -> None:
     if index >= len(source.output_types):
         raise InvalidArgumentError(
             f"Node '{node.name}': Connecting to invalid output {index} of source node "
             f"{source.name} which has {len(source.output_types)} outputs."
+            + (_INTERMEDIATES_HINT if source.op in _WITH_INTERMEDIATES else "")
         )
     slot = len(node.inputs)
     if slot >= len(expected):

@@ -33,6 +33,23 @@ def test_attributes_that_the_op_does_not_have_are_kept_and_ignored() -> None:
     assert session.graph_def().node[-1].attr["unheard_of"].i == 3
 
 
+def test_a_missing_output_of_a_branch_hints_at_intermediates() -> None:
+    graph = g1()
+    branch = graph.node.add(name="branch", op="StatelessIf", input=["m"])
+    branch.attr["Tcond"].type = pb.DT_FLOAT
+    branch.attr["Tout"].list.type.append(pb.DT_FLOAT)
+    branch.attr["Tin"].list.SetInParent()
+    for name in ("then_branch", "else_branch"):
+        branch.attr[name].func.name = "f"
+    graph.node.append(neg("z", "branch:1"))
+    with pytest.raises(InvalidArgumentError) as caught:
+        direct_session(graph)
+    assert caught.value.message == (
+        "Node 'z': Connecting to invalid output 1 of source node branch which has 1 outputs. "
+        "Try using tf.compat.v1.experimental.output_all_intermediates(True)."
+    )
+
+
 def test_nodes_may_come_before_their_inputs() -> None:
     session = direct_session(g1())
     session.extend(graph_of(neg("late", "early"), neg("early", "n")))
