@@ -177,11 +177,11 @@ def _fill(
     dtype: np.dtype,
     shape: tuple[int, ...],
 ) -> np.ndarray:
-    """`values` in order; the last one repeats up to `count` elements."""
-    if len(values) > count:
-        raise InvalidArgumentError(
-            f"A tensor of shape {list(shape)} has {count} elements, got {len(values)} values"
-        )
+    """`values` in order; the last one repeats up to `count` elements, what is more is ignored.
+
+    TF: tensorflow/core/framework/tensor.cc (FromProtoField)
+    """
+    values = values[:count]
     array = np.empty(count, dtype)
     array[: len(values)] = values
     array[len(values) :] = values[-1] if len(values) else empty

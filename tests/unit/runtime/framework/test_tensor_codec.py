@@ -1,0 +1,35 @@
+"""TensorProtos that TensorFlow's front end writes, and what they mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import protos as pb
+from runtime.framework.tensor_codec import tensor_from_proto
+
+
+@pytest.mark.parametrize(
+    ("shape", "values", "expected"),
+    [
+        ((3,), (1.0, 2.0), [1, 2, 2]),  # the last one repeats
+        ((2,), (), [0, 0]),
+        ((1,), (1.0, 2.0), [1]),  # what is more is ignored
+        ((0,), (1.0,), []),
+    ],
+)
+def test_values_fill_the_shape(
+    shape: tuple[int], values: tuple[float], expected: list[float]
+) -> None:
+    dims = [pb.TensorShapeProto.Dim(size=size) for size in shape]
+    proto = pb.TensorProto(
+        dtype=pb.DT_FLOAT, tensor_shape=pb.TensorShapeProto(dim=dims), float_val=values
+    )
+    assert tensor_from_proto(proto).tolist() == expected
+
+
+def test_an_empty_vector_of_strings_may_come_with_a_string() -> None:
+    shape = pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=0)])
+    proto = pb.TensorProto(dtype=pb.DT_STRING, tensor_shape=shape, string_val=[b""])
+    array = tensor_from_proto(proto)
+    assert (array.shape, array.dtype) == ((0,), np.dtype(object))
