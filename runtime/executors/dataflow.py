@@ -283,16 +283,19 @@ class DataflowRun:
                 self._done(None, InvalidArgumentError(f"Retval[{position}] does not have value"))
                 return
         try:
-            values = [plain_value(value) for value in self._fetched]
+            values = [
+                plain_value(value, is_ref)
+                for value, is_ref in zip(self._fetched, self._graph.fetch_is_ref, strict=True)
+            ]
         except OpError as error:
             self._done(None, error)
             return
         self._done(values, None)
 
 
-def plain_value(value: Any) -> Any:
-    """A fetched reference is the variable's value."""
-    return value.read() if hasattr(value, "generation") else value
+def plain_value(value: Any, is_ref: bool) -> Any:
+    """A fetched reference is the value that it refers to."""
+    return value.read() if is_ref else value
 
 
 def _merge(values: Sequence[Any]) -> tuple[Any, Any]:

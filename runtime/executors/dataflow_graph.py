@@ -74,6 +74,7 @@ class DataflowGraph:
         for position, (node, output) in enumerate(graph.fetches):
             by_node[node].fetches.append((output, position))
         self.fetch_count = len(graph.fetches)
+        self.fetch_is_ref = [node.output_is_ref[output] for node, output in graph.fetches]
         self.roots = [item for item in self.items if not item.input_count + item.control_count]
         _check_frames(self.items)
         # Enter nodes of a frame: how many inputs its first iteration gets from outside.

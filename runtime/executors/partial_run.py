@@ -139,7 +139,7 @@ class PartialRun(DataflowRun):
         value = self._fetched[position]
         if value is MISSING:
             raise InvalidArgumentError(f"The tensor returned for {name} was not valid.")
-        return plain_value(value)
+        return plain_value(value, self._graph.fetch_is_ref[position])
 
     def _complete(self, *arguments: Any) -> list[Any]:
         ready = super()._complete(*arguments)

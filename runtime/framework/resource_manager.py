@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import numpy as np
+
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.dtypes import DataType
 
@@ -60,6 +62,10 @@ class ResourceHandle:
     def shape(self) -> tuple[int, ...]:
         """A handle is a scalar tensor."""
         return ()
+
+    def read(self) -> np.ndarray:
+        """What a handle of version 1 refers to: a vector of two strings."""
+        return np.array([self.container.encode(), self.name.encode()], object)
 
 
 R = TypeVar("R", bound=Resource)

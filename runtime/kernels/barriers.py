@@ -45,6 +45,7 @@ def barrier(
             "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a queue "
             "to enforce a limited capacity."
         )
+    shapes = tuple(() if shape is None else shape for shape in shapes)  # as TensorFlow reads them
     if len(shapes) != len(component_types) or not all(map(is_fully_defined, shapes)):
         raise InvalidArgumentError("All of the component shapes must be specified")
 

@@ -57,7 +57,8 @@ def stacked(items: list[Any], shape: tuple[int, ...], dtype: DataType) -> np.nda
     result = np.empty((len(items), *shape), dtype.numpy)
     blank = b"" if dtype == DataType.STRING else 0
     for index, item in enumerate(items):
-        result[index] = blank if item is None else item
+        # With an ellipsis numpy takes the string out of an array of rank 0.
+        result[index, ...] = blank if item is None else box(item)
     return result
 
 

@@ -235,6 +235,9 @@ def assert_matches(case: Case, got: Sequence[np.ndarray], want: Answer) -> None:
         where = f"{case.name} output {index}"
         assert ours.dtype == theirs.dtype, f"{where}: dtype {ours.dtype}, expected {theirs.dtype}"
         assert ours.shape == theirs.shape, f"{where}: shape {ours.shape}, expected {theirs.shape}"
+        if ours.dtype.hasobject:
+            # numpy calls an array of rank 0 equal to the string in it.
+            assert all(isinstance(item, bytes) for item in ours.ravel().tolist()), where
         if case.shape_only:
             continue
         if theirs.dtype.kind in "biuO" or case.exact or "int" in theirs.dtype.name:

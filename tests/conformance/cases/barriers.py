@@ -114,6 +114,8 @@ CASES = (
     on("close_then_cancel", HALF, CLOSE, CANCEL, take(1), STATE),
     on("capacity", STATE, graph=BarrierGraph(capacity=3)),
     on("no_shapes", STATE, graph=BarrierGraph(shapes=())),
+    on("unknown_shapes", put(0, "a", 1), STATE, graph=BarrierGraph(shapes=(None, None))),
+    on("handle", Step({}, ("b:0",))),
     on("empty_rows", put(0, "a", []), graph=BarrierGraph(shapes=((0,), ()))),
     shaped(),
     typed("insert_other_type", "insert", (other(keys=KEYS, ints=np.int32([1])),)),
