@@ -5,7 +5,8 @@ TF: tensorflow/python/framework/tensor_conversion_registry.py, constant_op.py
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+import abc
+from typing import Any
 
 import protos as pb
 from runtime.client.element_types import as_array
@@ -15,10 +16,13 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
 
 
-@runtime_checkable
-class TensorConvertible(Protocol):
+class TensorConvertible(abc.ABC):
     """What can stand for a tensor, as a variable does."""
 
+    graph: Any
+    dtype: DataType
+
+    @abc.abstractmethod
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
         """The tensor to read; its handle for RESOURCE, its reference for `as_ref`."""
 
@@ -74,7 +78,7 @@ def _pack(graph: Any, values: Any, dtype: DataType | None) -> Tensor:
     """Nested lists with tensors in them: a Pack of Packs."""
     if dtype is None:
         found = first_tensor(values)
-        dtype = found.dtype if found is not None else None  # type: ignore[union-attr]
+        dtype = found.dtype if found is not None else None
     with graph.name_scope("packed") as scope:
         parts = [
             convert_to_tensor(graph, each, dtype, str(index)) for index, each in enumerate(values)

@@ -13,8 +13,8 @@ import numpy as np
 from runtime.client.graph import Graph
 from runtime.client.operation import Tensor
 from runtime.client.sparse_values import SparseTensor
-from runtime.client.tensor_shape import TensorShape
 from runtime.framework.dtypes import DataType
+from runtime.framework.partial_shapes import is_compatible
 
 
 def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
@@ -57,8 +57,7 @@ def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
             f"{tensor}."
         )
     converted = convert_feed(tensor, value)
-    shape = TensorShape(np.shape(converted))
-    if not tensor.shape.is_compatible_with(shape):
+    if not is_compatible(tensor.shape.sizes, np.shape(converted)):
         raise ValueError(
             f"Cannot feed value of shape {np.shape(converted)} for Tensor {tensor.name}, which "
             f"has shape {tensor.shape}"

@@ -264,6 +264,11 @@ class Graph(GraphElements):
                 node.attr["_output_shapes"].list.shape.extend(shapes)
         return graph_def
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many operations and functions there are; neither ever gets fewer."""
+        return len(self._order), len(self._function_order)
+
     def additions(self, from_version: int, from_function: int) -> tuple[pb.GraphDef, int, int]:
         """What came after so many operations and functions, and how many there are now."""
         with self._lock:

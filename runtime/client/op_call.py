@@ -71,12 +71,12 @@ def graph_of(arguments: Any, default: Any) -> Any:
             continue
         if found is None:
             found = tensor
-        elif tensor.graph is not found.graph:  # type: ignore[union-attr]
+        elif tensor.graph is not found.graph:
             raise ValueError(
                 f"{tensor} must be from the same graph as {found} (graphs are "
-                f"{tensor.graph} and {found.graph})."  # type: ignore[union-attr]
+                f"{tensor.graph} and {found.graph})."
             )
-    return default() if found is None else found.graph  # type: ignore[union-attr]
+    return default() if found is None else found.graph
 
 
 def snake_case(op: str) -> str:
@@ -156,7 +156,7 @@ class _Call:
         wanted = self._wanted(argument)
         if wanted is None:  # the type of a tensor in the list is meant for all of it
             found = first_tensor(values)
-            wanted = None if found is None else found.dtype  # type: ignore[union-attr]
+            wanted = None if found is None else found.dtype
         tensors = [
             self._convert(argument, value, wanted, f"{argument.name}_{index}")
             for index, value in enumerate(values)

@@ -157,6 +157,8 @@ class BaseSession:
 
     def extend(self) -> None:
         """Send the operations and functions that the session does not have yet."""
+        if self._graph.size == (self._operations_sent, self._functions_sent):
+            return
         with self._extend_lock:
             graph_def, operations, functions = self._graph.additions(
                 self._operations_sent, self._functions_sent

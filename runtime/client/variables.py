@@ -10,6 +10,7 @@ from typing import Any
 
 import protos as pb
 from runtime.client.construction import convert_to_tensor, group
+from runtime.client.conversion import TensorConvertible
 from runtime.client.element_types import as_dtype
 from runtime.client.graph import Graph, get_default_graph
 from runtime.client.graph_elements import GraphKeys
@@ -20,7 +21,7 @@ from runtime.client.tensor_shape import TensorShape
 from runtime.framework.dtypes import DataType
 
 
-class Variable(TensorOperators):
+class Variable(TensorOperators, TensorConvertible):
     """A value that steps of a session share. Uninitialised until `initializer` has run.
 
     It stands for its value wherever a tensor may: in ops, operators, and fetches.
@@ -66,6 +67,7 @@ class Variable(TensorOperators):
         self.initializer: Operation = parts["initializer"]
         self.initial_value: Tensor | None = parts["initial_value"]
         self._snapshot: Tensor = parts["snapshot"]
+        self.dtype = self._snapshot.dtype
 
     @property
     def name(self) -> str:
@@ -76,11 +78,6 @@ class Variable(TensorOperators):
     def op(self) -> Operation:
         """The operation that holds it."""
         return self.handle.op
-
-    @property
-    def dtype(self) -> DataType:
-        """The element type."""
-        return self._snapshot.dtype
 
     @property
     def shape(self) -> TensorShape:
