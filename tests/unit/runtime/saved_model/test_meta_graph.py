@@ -36,6 +36,20 @@ def test_a_target_that_no_factory_accepts() -> None:
         load_meta_graph_into_session(SessionOptions(target="local"), two())
 
 
+def test_a_pool_of_another_size() -> None:
+    def pool(num_threads: int) -> SessionOptions:
+        entry = pb.ThreadPoolOptionProto(num_threads=num_threads, global_name="meta_graph")
+        return SessionOptions(config=pb.ConfigProto(session_inter_op_thread_pool=[entry]))
+
+    load_meta_graph_into_session(pool(2), two()).close()
+    with pytest.raises(InvalidArgumentError) as caught:
+        load_meta_graph_into_session(pool(3), two())
+    assert caught.value.message == (
+        "Pool meta_graph configured previously with num_threads=2; "
+        "cannot re-configure with num_threads=3"
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
