@@ -72,6 +72,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "files",
     "fill_and_range",
     "fourier",
+    "fractional_pooling",
     "gamma_functions",
     "gather",
     "glimpses",

@@ -47,9 +47,8 @@ def data_format_vec_permute(x: Any, *, src_format: str, dst_format: str) -> np.n
         src_format = "".join(letter for letter in src_format if letter in SPATIAL)
         dst_format = "".join(letter for letter in dst_format if letter in SPATIAL)
         if len(src_format) != len(x):
-            raise InvalidArgumentError(
-                f"Format specifier must contain {SPATIAL[-len(x) :]} for input of size {len(x)}"
-            )
+            letters = "H and W" if len(x) == 2 else "D, H and W"
+            raise InvalidArgumentError(f"Format specifier must contain {letters} for 2D case")
     return np.asarray(x[[src_format.index(letter) for letter in dst_format]])
 
 

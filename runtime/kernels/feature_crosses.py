@@ -249,10 +249,13 @@ def sparse_crosshashed(
 ) -> Sparse:
     """SparseCrossHashed: hashed with a salt."""
     *tensors, num_buckets, strong_hash, salt = inputs
-    if np.ndim(num_buckets) or np.ndim(strong_hash) or np.shape(salt) != (2,):
+    if np.ndim(num_buckets) or np.ndim(strong_hash):
+        raise InvalidArgumentError("num_buckets and strong_hash should be scalars")
+    if np.size(salt) != 2:
         raise InvalidArgumentError(
-            "num_buckets and strong_hash should be scalars, and salt a vector of 2 elements"
+            f'Input "salt" must have length 2 but has length {np.size(salt)}'
         )
+    salt = np.ravel(salt)
     sparse, dense = split_inputs(tensors, N, len(dense_types))
     columns, totals, places = _columns(sparse, dense)
     key = int(salt[0]), int(salt[1])

@@ -9,6 +9,7 @@ from tests.conformance.case import case
 FORMATS = (
     ("NHWC", "NCHW"), ("HWNC", "NHWC"), ("NCHW", "NHWC"), ("NDHWC", "NCDHW"), ("DHWNC", "NDHWC"),
     ("NHW", "NWH"), ("NHWC", "NHW"), ("NHWC", "NHHC"), ("NHWC", "ABCD"),
+    ("NCDE", "ENCD"), ("NCDEH", "ENCDH"),
 )  # fmt: skip
 ROWS = (
     [7, 4, 9, 3], [7, 4, 9, 3, 5], [[7, 4], [9, 3], [4, 5], [5, 1]], [1, 2], [[1, 2], [3, 4]],

@@ -57,6 +57,10 @@ CASES = (
     *(crossed("SparseCrossV2", DASH, message=True, **each) for each in BAD),
     crossed("SparseCrossV2", words(b"-")),
     *(
+        crossed("SparseCrossHashed", int64(0), np.bool_(False), int64(salt), message=True)
+        for salt in ([1], 1, [])
+    ),
+    *(
         crossed("SparseCrossHashed", int64(buckets), np.bool_(strong), SALT, **each)
         for each in GOOD
         # TensorFlow crashes where strong hashes meet dense columns.
