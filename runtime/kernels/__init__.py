@@ -159,6 +159,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "training",
     "transfer",
     "transpose",
+    "tridiagonal",
     "unicode_text",
     "unique",
     "variable_updates",
