@@ -22,7 +22,7 @@ def tridiagonal_mat_mul(
     """
     for place, each in enumerate((superdiag, maindiag, subdiag, rhs)):
         check_matrix(each, square=False, name=f"Input tensor {place}")
-    for name, each in (("super", superdiag), ("main", maindiag), ("sub", subdiag)):
+    for name, each in (("super", superdiag), ("main ", maindiag), ("sub", subdiag)):
         if each.shape != (*rhs.shape[:-2], 1, rhs.shape[-2]):
             raise InvalidArgumentError(f"Invalid {name}diagonal shape.")
     upper, main, lower = (each.swapaxes(-1, -2) for each in (superdiag, maindiag, subdiag))
