@@ -44,7 +44,7 @@ _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if
 # modules that are used as such
 _NAMESPACES = ("ops", "saved_model")
 
-__all__ = [*_NAMESPACES, *_MODULES, *_ELEMENT_TYPES]
+__all__ = [*_NAMESPACES, *_MODULES]  # not the types: `bool` is Python's for `import *`
 
 
 def __getattr__(name: str) -> Any:
@@ -58,4 +58,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_ELEMENT_TYPES])

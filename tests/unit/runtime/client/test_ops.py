@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import runtime.api
+import runtime.client
 from runtime.client import (
     Graph,
     Session,
@@ -272,3 +274,14 @@ def test_static_shapes_where_they_are_cheap(graph):
     assert (x @ np.ones((3, 2), np.float32)).shape == [None, 2]
     assert ops.Relu(x).shape == [None, 3]
     assert ops.Sum(x, 0).shape.rank is None
+
+
+def test_the_door_of_the_front_end():
+    assert {"Graph", "Session", "ops", "saved_model", "float32"} <= set(dir(runtime.client))
+    assert "bool" not in runtime.client.__all__
+    assert all(getattr(runtime.client, name) is not None for name in dir(runtime.client))
+    assert runtime.api.Session is Session
+    with pytest.raises(AttributeError, match=r"runtime\.client has no 'Sesion'; it has"):
+        runtime.client.Sesion  # noqa: B018 - looking it up is what fails
+    with pytest.raises(AttributeError, match="has no attribute 'Sesion'"):
+        runtime.api.Sesion  # noqa: B018
