@@ -7,12 +7,13 @@ Kernels whose output can be far larger than their inputs (Fill, BroadcastTo, Til
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 
+MAX_RANK = 64  # numpy's; TensorFlow's is 254
 _limit = [1 << 34]  # bytes; one process-wide number, written once at start
 
 
@@ -39,14 +40,26 @@ def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
             raise InvalidArgumentError(f"Dimension {size} must be >= 0")
     _check_element_count(sizes)
     needed = math.prod(sizes) * np.dtype(dtype).itemsize
-    if not needed and math.prod(filter(None, sizes)) >= 1 << 59:
-        raise InvalidArgumentError(f"Shape {sizes} has too many elements")
+    check_representable(sizes)
     if needed > _limit[0]:
         shown = ",".join(map(str, sizes))
         raise ResourceExhaustedError(
             f"OOM when allocating tensor with shape[{shown}] and type {np.dtype(dtype).name}: "
             f"{needed} bytes needed, the limit is {_limit[0]}"
         )
+
+
+def check_representable(shape: Sequence[int]) -> None:
+    """Raise InvalidArgumentError for a shape that no array can have, whatever its size in bytes.
+
+    numpy multiplies the dimensions of empty arrays too, those of size 0 left out.
+    """
+    if len(shape) > MAX_RANK:
+        raise InvalidArgumentError(
+            f"A tensor has {len(shape)} dimensions; at most {MAX_RANK} are supported"
+        )
+    if 0 in shape and math.prod(filter(None, shape)) >= 1 << 59:
+        raise InvalidArgumentError(f"Shape {list(shape)} has too many elements")
 
 
 def _check_element_count(sizes: list[int]) -> None:

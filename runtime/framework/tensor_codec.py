@@ -22,10 +22,10 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
+from runtime.framework.allocation import check_representable, tensor_limit
 from runtime.framework.dtypes import DataType, from_number, from_numpy
 
 _MAX_VARINT_SHIFT = 28  # a length is 32 bits
-MAX_TENSOR_BYTES = 1 << 34  # 16 GiB: no single tensor of a proto may claim more
 
 # The *_val field that holds each element type when tensor_content is empty.
 _VALUE_FIELD: dict[DataType, str] = {
@@ -77,11 +77,12 @@ def shape_to_proto(shape: Sequence[int] | None) -> pb.TensorShapeProto:
     return pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=size) for size in shape])
 
 
-def tensor_from_proto(proto: pb.TensorProto, max_bytes: int = MAX_TENSOR_BYTES) -> np.ndarray:
+def tensor_from_proto(proto: pb.TensorProto, max_bytes: int | None = None) -> np.ndarray:
     """Decode a TensorProto to an array of its shape.
 
     Raises InvalidArgumentError when the dtype is unknown, the shape is not fully known, or the
-    content does not fit the shape; ResourceExhaustedError when the shape claims over `max_bytes`;
+    content does not fit the shape; ResourceExhaustedError when the shape claims over `max_bytes`
+    (by default what any tensor may take);
     UnimplementedError for resources and variants, which live in one process only.
     """
     data_type, _ = from_number(proto.dtype)
@@ -90,11 +91,13 @@ def tensor_from_proto(proto: pb.TensorProto, max_bytes: int = MAX_TENSOR_BYTES) 
         raise InvalidArgumentError(f"A tensor value needs a fully defined shape, got {shape}")
     count = math.prod(shape)
     dtype = data_type.numpy
-    if count * dtype.itemsize > max_bytes:
+    limit = tensor_limit() if max_bytes is None else max_bytes
+    if count * dtype.itemsize > limit:
         raise ResourceExhaustedError(
             f"Tensor of shape {list(shape)} and type {data_type.tf_name} needs "
-            f"{count * dtype.itemsize} bytes; the limit is {max_bytes}"
+            f"{count * dtype.itemsize} bytes; the limit is {limit}"
         )
+    check_representable(shape)
     field = _VALUE_FIELD.get(data_type)
     if field is None:
         raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")

@@ -8,16 +8,23 @@ TF: tensorflow/core/graph/graph.h (Node), framework/node_def_util.cc
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import protos as pb
-from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.foundation.errors import (
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+)
 from runtime.framework import attr_value
 from runtime.framework.attr_value import AttrPlaceholder, NameAttrList
 from runtime.framework.dtypes import DataType, from_number
 
 Endpoint = tuple["Node", int]  # an output of a node
+# A count is a few bytes of a graph from the wire, and stands for that many inputs or outputs.
+_MAX_COUNT = 1 << 16
 
 
 class OpInfo:
@@ -130,11 +137,11 @@ class Node:
     def _types(
         self, arguments: tuple[pb.OpDef.ArgDef, ...]
     ) -> tuple[tuple[DataType, ...], tuple[bool, ...]]:
-        types: list[DataType] = []
-        refs: list[bool] = []
+        types: tuple[DataType, ...] = ()
+        refs: tuple[bool, ...] = ()
         for argument in arguments:
             if argument.type_list_attr:
-                one = list(self.attr(argument.type_list_attr))
+                one = tuple(self.attr(argument.type_list_attr))
             else:
                 if argument.type_attr:
                     data_type = self.attr(argument.type_attr)
@@ -146,10 +153,16 @@ class Node:
                         f"Attr '{argument.number_attr}' of node {self.name} is {count}: "
                         "a count must not be negative"
                     )
-                one = [data_type] * count
+                if count > _MAX_COUNT:
+                    raise ResourceExhaustedError(
+                        f"Attr '{argument.number_attr}' of node {self.name} is {count}: "
+                        f"the limit is {_MAX_COUNT}"
+                    )
+                one = _repeated(data_type, count)
+            # Where it is the only one, adding keeps the tuple that other nodes share.
             types += one
-            refs += [argument.is_ref] * len(one)
-        return tuple(types), tuple(refs)
+            refs += _repeated(argument.is_ref, len(one))
+        return types, refs
 
     def clone(self, name: str | None = None) -> Node:
         """A copy for a pass to change; attributes are shared, edges are not."""
@@ -187,6 +200,12 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<Node {self.name} {self.op}>"
+
+
+@functools.lru_cache(maxsize=256)
+def _repeated(value: Any, count: int) -> tuple[Any, ...]:
+    """One tuple for all nodes: a graph of many nodes with many outputs stays small."""
+    return (value,) * count
 
 
 def substitute(value: Any, attrs: Mapping[str, Any]) -> Any:

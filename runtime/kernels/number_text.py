@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import COMPLEX, DataType
 from runtime.framework.number_parsing import parse_number
 from runtime.framework.op_kernel import KernelDef
@@ -36,6 +37,7 @@ def as_string(
     _check_format(T, precision, scientific, shortest, fill)
     padding = fill + (str(width) if width > -1 else "")
     items = np.asarray(input, object if T is DataType.STRING else None).ravel().tolist()
+    check_allocation((len(items), max(width, precision, 0)), np.uint8)
     if T is DataType.BOOL:
         written = [b"true" if item else b"false" for item in items]
     elif T is DataType.STRING:

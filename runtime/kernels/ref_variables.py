@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER
@@ -53,6 +54,7 @@ def temporary_variable(
     """TemporaryVariable: a variable of the step, with zeros in it."""
     made = TemporaryVariable(dtype, var_name or context.node.name)
     if shape is not None and all(size >= 0 for size in shape):
+        check_allocation(shape, dtype.numpy)
         made.assign(np.zeros(shape, dtype.numpy))
     context.step.resources.put(_step_container(context), made.name, made)
     return made

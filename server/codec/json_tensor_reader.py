@@ -23,11 +23,10 @@ import ml_dtypes
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
-from runtime.framework.allocation import tensor_limit
+from runtime.framework.allocation import MAX_RANK, check_representable, tensor_limit
 from runtime.framework.dtypes import COMPLEX, INTEGER, QUANTIZED, DataType, from_name
 from server.codec.json_body import type_name
 
-MAX_RANK = 254  # TF: tensor_shape.h (TensorShape::MaxDimensions)
 _TYPED_KEYS = frozenset({"dtype", "shape", "data", "b64"})
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _NUMBERS = frozenset({int, float})
@@ -96,10 +95,7 @@ def _read_shape(sizes: Any, data_type: DataType) -> tuple[int, ...]:
         raise InvalidArgumentError(
             f"shape must be a list of non-negative integers, got {sizes!r:.80}"
         )
-    if len(sizes) > MAX_RANK:
-        raise InvalidArgumentError(
-            f"shape has {len(sizes)} dimensions, at most {MAX_RANK} are allowed"
-        )
+    check_representable(sizes)
     needed = math.prod(sizes) * data_type.numpy.itemsize
     if needed > tensor_limit():
         raise ResourceExhaustedError(
@@ -281,6 +277,8 @@ def _read_bytes(content: bytes, data_type: DataType, shape: Sequence[int]) -> np
 
 def _read_length_prefixed(content: bytes, count: int) -> np.ndarray:
     """Strings, each after its length as u32 little-endian."""
+    if 4 * count > len(content):  # before memory is taken for what is not there
+        raise InvalidArgumentError(f"{len(content)} bytes cannot hold {count} strings")
     array = np.empty(count, object)
     position = 0
     for index in range(count):
