@@ -31,6 +31,7 @@ from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
 from server.priorities import Priorities
+from server.rest.docs_page import docs_route
 from server.rest.model_docs import model_paths
 from server.rest.models import MalformedRoute, ModelsApi, ModelsFront, ModelsOptions
 from server.rest.openapi import document_plain_routes
@@ -95,6 +96,8 @@ def create_app(services: Services) -> ASGIApp:
         version=package_version(),
         summary="TensorFlow graphs over HTTP, without TensorFlow",
         lifespan=lambda _: lifespan(services),
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere; ours is below
+        redoc_url=None,
         # Routes are tried in this order: those of the hot paths come first.
         routes=[*step_routes(SessionSteps(services.sessions, settings))],
     )
@@ -113,6 +116,7 @@ def create_app(services: Services) -> ASGIApp:
     for kind in (OpError, HTTPException, Exception):
         app.add_exception_handler(kind, handle_error)
     document_plain_routes(app, STEP_DOCS, model_paths())
+    app.router.routes.append(docs_route(app.openapi))
     return RequestMiddleware(
         ModelsFront(app, models_api),
         lifecycle=services.lifecycle,

@@ -62,6 +62,8 @@ _CORS = [
 ]
 _V1 = re.compile(r"/v1/", re.IGNORECASE)
 _V1_MODELS = re.compile(r"/v1/models(?:[/:]|$)", re.IGNORECASE)
+# What TensorFlow Serving does not have; the router answers for it by 404 and 405.
+_V1_OF_OURS = re.compile(r"/v1/(?:sessions|threadpools)(?:[/:]|$)")
 _HTTP_ORIGIN = re.compile(rb"https?://")
 
 
@@ -112,7 +114,8 @@ class MalformedRoute(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Full for `/v1/…`: such a request is malformed, not a path that does not exist."""
-        if scope["type"] == "http" and _V1.match(scope["path"]):
+        path = scope["path"]
+        if scope["type"] == "http" and _V1.match(path) and not _V1_OF_OURS.match(path):
             return Match.FULL, {"endpoint": self._api}
         return Match.NONE, {}
 

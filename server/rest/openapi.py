@@ -29,7 +29,7 @@ def document_plain_routes(
                 if isinstance(route, Route) and route.name in operations:
                     methods = (route.methods or set()) - {"HEAD"}
                     item = {method.lower(): operations[route.name] for method in methods}
-                    schema["paths"].setdefault(route.path, {}).update(item)
+                    schema["paths"].setdefault(route.path_format, {}).update(item)
             schema["paths"].update(paths)
             app.openapi_schema = schema
         return app.openapi_schema

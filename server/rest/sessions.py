@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -34,18 +35,27 @@ from server.sessions.requests import CreateRequest
 from server.sessions.service import SessionService
 
 PREFIX = "/v1/sessions"
+
+
+class _SessionIdConvertor(StringConvertor):
+    """Ids end before the verb: `GET …/id:run` is the wrong method, not a session's odd name."""
+
+    regex = "[^/:]+"
+
+
+register_url_convertor("session", _SessionIdConvertor())
 # (method, path below the prefix, name of the method below)
 _ROUTES: tuple[tuple[str, str, str], ...] = (
     ("POST", "", "create_session"),
     ("GET", "", "list_sessions"),
-    ("POST", "/{session_id}:extend", "extend_session"),
-    ("POST", "/{session_id}:close", "close_session"),
-    ("POST", "/{session_id}:keepAlive", "keep_session_alive"),
-    ("POST", "/{session_id}:cancel", "cancel_step"),
-    ("GET", "/{session_id}/graph", "get_session_graph"),
-    ("GET", "/{session_id}/devices", "get_session_devices"),
-    ("GET", "/{session_id}", "get_session"),
-    ("DELETE", "/{session_id}", "delete_session"),
+    ("POST", "/{session_id:session}:extend", "extend_session"),
+    ("POST", "/{session_id:session}:close", "close_session"),
+    ("POST", "/{session_id:session}:keepAlive", "keep_session_alive"),
+    ("POST", "/{session_id:session}:cancel", "cancel_step"),
+    ("GET", "/{session_id:session}/graph", "get_session_graph"),
+    ("GET", "/{session_id:session}/devices", "get_session_devices"),
+    ("GET", "/{session_id:session}", "get_session"),
+    ("DELETE", "/{session_id:session}", "delete_session"),
 )
 # Steps answer on plain routes: nothing stands between the router and the handler.
 _STEP_ROUTES: tuple[tuple[str, str], ...] = (
@@ -61,7 +71,7 @@ _STEP_ROUTES: tuple[tuple[str, str], ...] = (
 def step_routes(steps: SessionSteps) -> list[Route]:
     """The plain routes of steps, `:run` first."""
     return [
-        Route(f"{PREFIX}/{{session_id}}:{verb}", getattr(steps, name), methods=["POST"])
+        Route(f"{PREFIX}/{{session_id:session}}:{verb}", getattr(steps, name), methods=["POST"])
         for verb, name in _STEP_ROUTES
     ]
 

@@ -101,6 +101,39 @@ def test_the_examples_of_the_docs_work():
     with_server(scenario)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "text"),
+    [
+        ("GET", ":run", 405, "Method not allowed here; the path takes POST"),
+        ("PUT", ":extend", 405, "Method not allowed here; the path takes POST"),
+        ("PATCH", "", 405, "Method not allowed here"),
+        ("POST", "/graph", 405, "Method not allowed here; the path takes GET"),
+        ("POST", ":walk", 404, "No such path"),
+        ("GET", ":graph", 404, "No such path"),
+        ("GET", "/nodes", 404, "No such path"),
+    ],
+)
+def test_wrong_methods_and_unknown_verbs(method: str, path: str, status: int, text: str):
+    async def scenario(server: RestServer) -> None:
+        session = await server.create(HALF_PLUS_TWO)
+        answer = await server.client.request(method, session + path)
+        check_error(answer, status, "UNIMPLEMENTED" if status == 405 else "NOT_FOUND", text)
+
+    with_server(scenario)
+
+
+def test_the_page_of_docs_has_every_call_and_loads_nothing():
+    async def scenario(server: RestServer) -> None:
+        answer = await server.client.get("/docs")
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        schema = (await server.client.get("/openapi.json")).json()
+        for path in schema["paths"]:
+            assert f"<code>{path}</code>" in answer.text
+        assert not re.search(r"<script|<link|https?://", answer.text)
+
+    with_server(scenario)
+
+
 def test_an_empty_session_is_created_by_its_first_extend():
     async def scenario(server: RestServer) -> None:
         session = await server.create({})
