@@ -188,6 +188,8 @@ def as_op_error(error: BaseException, node: str) -> OpError:
         return error.with_node(node)
     if isinstance(error, MemoryError):
         return ResourceExhaustedError(f"OOM when allocating tensor: {error}", node)
+    if isinstance(error, RecursionError):
+        return ResourceExhaustedError("Functions call each other too deep", node)
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, ValueError | TypeError | IndexError | OverflowError):
         return InvalidArgumentError(text, node)
