@@ -121,14 +121,16 @@ class Dataset(abc.ABC):
 
     def checked_element_at(self, context: OpKernelContext, index: int) -> Element:
         """The element at any index; OutOfRangeError or FailedPreconditionError if none is there."""
+        if not self.has_random_access:
+            return self.element_at(context, index)  # says so
         count = self.cardinality
-        if count < 0 and self.has_random_access:
+        if count < 0:
             known = "infinite" if count == INFINITE else "unknown"
             raise FailedPreconditionError(
                 f"Dataset of type {self.kind}DatasetOp::Dataset has {known} cardinality, "
                 "which does not support random access."
             )
-        if count >= 0 and not 0 <= index < count:
+        if not 0 <= index < count:
             raise OutOfRangeError(f"Index out of range [0, {count}):{index}")
         return self.element_at(context, index)
 

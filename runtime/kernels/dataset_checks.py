@@ -98,9 +98,9 @@ class _AssertCardinalityIterator(UnaryIterator):
     def get_next(self, context: OpKernelContext) -> Element | None:
         element = self.next_input(context)
         self.seen += element is not None
-        if element is None and self._expected != UNKNOWN and self.seen != self._expected:
+        if element is None and self.seen != self._expected:
             raise self._failure("only ")
-        if element is not None and 0 <= self._expected < self.seen:
+        if element is not None and self._expected != INFINITE and self.seen > self._expected:
             raise self._failure("at least ")
         return element
 

@@ -123,20 +123,20 @@ class TFRecordDataset(FilesDataset):
     kind = "TFRecord"
 
     def __init__(
-        self, filenames: Any, compression_type: Any, buffer_size: Any, byte_offsets: Any = ()
+        self, filenames: Any, compression_type: Any, buffer_size: Any, byte_offsets: Any = None
     ) -> None:
         super().__init__(filenames)
         # TensorFlow takes an unknown compression for none.
         name = text(scalar_string(compression_type))
         self._compression = name if name in _COMPRESSIONS else ""
-        self._offsets = np.ravel(byte_offsets).tolist()
-        if self._offsets and len(self._offsets) != len(self.filenames):
+        self._offsets = None if byte_offsets is None else np.ravel(byte_offsets).tolist()
+        if self._offsets is not None and len(self._offsets) != len(self.filenames):
             raise InvalidArgumentError("`byte_offsets` must be of same size as `filenames`")
 
     def records(self, number: int) -> Records:
         """The records of a file."""
         records = tf_records(self.filenames[number], self._compression)
-        if not self._offsets:
+        if self._offsets is None:
             return records
         return _from_offset(records, self._offsets[number])
 

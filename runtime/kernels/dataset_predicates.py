@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.captured_function import CapturedFunction
 from runtime.framework.dataset import (
@@ -145,35 +143,8 @@ class _TakeWhileIterator(_PredicateIterator):
         return element
 
 
-class FilterByLastComponentDataset(UnaryDataset):
-    """FilterByLastComponentDataset: elements whose last component, a bool, is true."""
-
-    kind = "FilterByLastComponent"
-
-    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
-
-    @property
-    def cardinality(self) -> int:
-        """Not known before."""
-        return UNKNOWN
-
-    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """What the last component lets through, without it."""
-        return _FilterByLastComponentIterator(self, context, prefix)
-
-
-class _FilterByLastComponentIterator(UnaryIterator):
-    def get_next(self, context: OpKernelContext) -> Element | None:
-        while (element := self.next_input(context)) is not None:
-            if bool(np.asarray(element[-1])):
-                return element[:-1]
-        return None
-
-
 KERNELS = (
     KernelDef("ExperimentalTakeWhileDataset", TakeWhileDataset),
-    KernelDef("FilterByLastComponentDataset", FilterByLastComponentDataset),
     KernelDef("FilterDataset", FilterDataset),
     KernelDef("ParallelFilterDataset", ParallelFilterDataset),
     KernelDef("TakeWhileDataset", TakeWhileDataset),

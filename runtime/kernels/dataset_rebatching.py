@@ -132,6 +132,8 @@ class _RebatchIterator(UnaryIterator):
         self.turn = 0  # in the batch sizes
 
     def get_next(self, context: OpKernelContext) -> Element | None:
+        if self.input is None and self.batch is None:
+            return None
         wanted = self._dataset.batch_sizes[self.turn]
         parts: list[Element] = []
         count = 0

@@ -51,10 +51,10 @@ class DatasetGraph(Graph):
 
 
 def _output_of(op: str) -> str:
-    return {"RangeDataset": "handle"}.get(op, "z")
+    return {"RangeDataset": "handle", "BatchDataset": "handle"}.get(op, "z")
 
 
-def _iterated(name: str, build: Build, count: int) -> Case:
+def iterated(name: str, build: Build, count: int) -> Case:
     """Start an iterator and ask for `count` elements, which may be more than there are."""
     g = DatasetGraph()
     dataset = build(g)
@@ -87,11 +87,11 @@ def _batch(size: int, drops: bool) -> Build:
     return build
 
 
-def _with_count(op: str, count: int, size: int = 4) -> Build:
+def with_count(op: str, count: int, size: int = 4) -> Build:
     return lambda g: g.data(op, g.range(size), g.long(count))
 
 
-def _function(op: str, body: str, result: DataType, inputs: int = 1, **attrs: Any) -> Build:
+def with_function(op: str, body: str, result: DataType, inputs: int = 1, **attrs: Any) -> Build:
     """A dataset op whose function takes the element and `inputs` − 1 captured values of 2."""
 
     def build(g: DatasetGraph) -> Any:
@@ -153,23 +153,23 @@ ITERATED: dict[str, tuple[Build, int]] = {
     "batch": (_batch(2, False), 4),
     "batch_drop": (_batch(2, True), 3),
     "batch_zero": (_batch(0, False), 0),
-    "repeat": (_with_count("RepeatDataset", 2, 2), 5),
-    "repeat_none": (_with_count("RepeatDataset", 0, 2), 1),
-    "repeat_forever": (_with_count("RepeatDataset", -1, 2), 5),
-    "repeat_empty": (_with_count("RepeatDataset", -1, 0), 1),
-    "take": (_with_count("TakeDataset", 2), 3),
-    "take_all": (_with_count("TakeDataset", -1), 5),
-    "skip": (_with_count("SkipDataset", 3), 2),
-    "skip_all": (_with_count("SkipDataset", -1), 1),
-    "prefetch": (_with_count("PrefetchDataset", 2), 5),
+    "repeat": (with_count("RepeatDataset", 2, 2), 5),
+    "repeat_none": (with_count("RepeatDataset", 0, 2), 1),
+    "repeat_forever": (with_count("RepeatDataset", -1, 2), 5),
+    "repeat_empty": (with_count("RepeatDataset", -1, 0), 1),
+    "take": (with_count("TakeDataset", 2), 3),
+    "take_all": (with_count("TakeDataset", -1), 5),
+    "skip": (with_count("SkipDataset", 3), 2),
+    "skip_all": (with_count("SkipDataset", -1), 1),
+    "prefetch": (with_count("PrefetchDataset", 2), 5),
     "shard": (lambda g: g.data("ShardDataset", g.range(5), g.long(2), g.long(1)), 3),
     "concatenate": (lambda g: g.data("ConcatenateDataset", g.range(2), g.range(1)), 4),
     "options": (lambda g: g.data("OptionsDataset", g.range(2), serialized_options=""), 3),
-    "map": (_function("MapDataset", "Mul", I64, 2), 4),
-    "map_failing": (_function("MapDataset", "FloorDiv", I64, 2), 4),
-    "parallel_map": (_function("ParallelMapDatasetV2", "Mul", I64, 2), 4),
-    "filter": (_function("FilterDataset", "Greater", BOOL, 2), 4),
-    "take_while": (_function("TakeWhileDataset", "Less", BOOL, 2), 4),
+    "map": (with_function("MapDataset", "Mul", I64, 2), 4),
+    "map_failing": (with_function("MapDataset", "FloorDiv", I64, 2), 4),
+    "parallel_map": (with_function("ParallelMapDatasetV2", "Mul", I64, 2), 4),
+    "filter": (with_function("FilterDataset", "Greater", BOOL, 2), 4),
+    "take_while": (with_function("TakeWhileDataset", "Less", BOOL, 2), 4),
     "flat_map": (_flat_map, 6),
 }  # fmt: skip
 
@@ -190,9 +190,9 @@ def _scan(g: DatasetGraph) -> Any:
 
 
 CASES = (
-    *(_iterated(name, build, count) for name, (build, count) in ITERATED.items()),
-    _iterated("zip", _zip, 3),
-    _iterated("scan", _scan, 5),
+    *(iterated(name, build, count) for name, (build, count) in ITERATED.items()),
+    iterated("zip", _zip, 3),
+    iterated("scan", _scan, 5),
     _reduced(),
     _optionals(),
 )
