@@ -1,8 +1,10 @@
-"""The exponential integral and Spence's function.
+"""The exponential integral, Spence's function, Dawson's and Fresnel's integrals.
 
-Series from Abramowitz and Stegun, "Handbook of Mathematical Functions", chapters 5 and 27.
+Series from Abramowitz and Stegun, "Handbook of Mathematical Functions", chapters 5, 7 and 27.
+Dawson's integral after G. B. Rybicki, "Dawson's Integral and the Sampling Theorem" (1989).
 
-TF: tensorflow/core/kernels/cwise_op_special.cc (Expint, Spence)
+TF: tensorflow/core/kernels/cwise_op_special.cc (Dawsn, Expint, FresnelCos, FresnelSin,
+Spence)
 """
 
 from __future__ import annotations
@@ -18,6 +20,17 @@ ASYMPTOTIC_FROM = 40.0  # beyond it the asymptotic series of Ei is exact to the 
 SERIES_TERMS = 160  # enough for arguments up to ASYMPTOTIC_FROM
 ASYMPTOTIC_TERMS = 40
 DILOGARITHM_TERMS = 56  # of Σ zⁿ / n² for |z| ≤ 1/2
+
+DAWSON_STEP = 0.2  # between samples; the error is exp(-(π / 2 step)²)
+DAWSON_ASYMPTOTIC_FROM = 8.0
+DAWSON_SAMPLES = np.arange(1, 75, 2) * DAWSON_STEP
+FRESNEL_SERIES_UP_TO = 1.5
+FRESNEL_TERMS = 20
+# Steps of the trapezoidal rule: its errors are exp(-2π / (√2 step)), from the denominator, and
+# exp(-2π / (x step)²), from the exponential function.
+FRESNEL_STEP = 0.1
+FRESNEL_STEP_TIMES_X = 0.4
+FRESNEL_SAMPLES = 36
 
 
 def exponential_integral(x: np.ndarray) -> np.ndarray:
@@ -57,6 +70,73 @@ def dilogarithm(x: np.ndarray) -> np.ndarray:
     return np.where((x < 0) | ~np.isfinite(x), np.nan, result)
 
 
+def dawson(x: np.ndarray) -> np.ndarray:
+    """exp(−x²) times the integral of exp(t²) from 0 to x."""
+    near = np.clip(x, -DAWSON_ASYMPTOTIC_FROM, DAWSON_ASYMPTOTIC_FROM)
+    total = np.zeros_like(x)
+    for number, sample in enumerate(DAWSON_SAMPLES.tolist()):
+        weight = 2 / np.sqrt(np.pi) * np.exp(-sample * sample) / (2 * number + 1)
+        total += weight * np.sinh(2 * near * sample)
+    inner = np.exp(-near * near) * total
+    far = np.where(np.abs(x) > DAWSON_ASYMPTOTIC_FROM, x, np.inf)
+    term = 0.5 / far
+    outer = term.copy()
+    for n in range(1, ASYMPTOTIC_TERMS // 2):
+        term = term * (2 * n - 1) / (2 * far * far)
+        outer += term
+    return np.where(np.isnan(x) | (np.abs(x) <= DAWSON_ASYMPTOTIC_FROM), inner, outer)
+
+
+def _fresnel_series(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """C(x) and S(x) of small arguments (7.3.11, 7.3.13)."""
+    angle = np.pi / 2 * x * x
+    power, cosine, sine = x.copy(), np.zeros_like(x), np.zeros_like(x)
+    for n in range(2 * FRESNEL_TERMS):
+        sign = -1 if n % 4 >= 2 else 1
+        (sine if n % 2 else cosine)[...] += sign * power / (2 * n + 1)
+        power = power * angle / (n + 1)
+    return cosine, sine
+
+
+def _fresnel_auxiliary(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """f(x) and g(x) of arguments that are not small (7.3.5, 7.3.6), from their integrals."""
+    step = np.minimum(FRESNEL_STEP, FRESNEL_STEP_TIMES_X / x)
+    decay = -np.pi / 2 * x * x
+    f, g = np.full_like(x, 0.5), np.zeros_like(x)
+    for n in range(1, FRESNEL_SAMPLES):
+        square = np.square(n * step)
+        sample = np.exp(decay * square) / (1 + square * square)
+        f += sample
+        g += square * sample
+    scale = step * np.sqrt(2) / np.pi
+    return f * scale, g * scale
+
+
+def _fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """C(x) and S(x); both are odd."""
+    size = np.abs(x)
+    cosine, sine = _fresnel_series(np.minimum(size, FRESNEL_SERIES_UP_TO))
+    # Beyond this the integrals are 1/2 to the last digit, and the angle has no digits left.
+    large = np.clip(size, FRESNEL_SERIES_UP_TO, 1e12)
+    f, g = _fresnel_auxiliary(large)
+    # The angle's whole turns are left out before π makes the product inexact.
+    angle = np.pi / 2 * np.fmod(large * large, 4)
+    far = size > FRESNEL_SERIES_UP_TO
+    cosine = np.where(far, 0.5 + f * np.sin(angle) - g * np.cos(angle), cosine)
+    sine = np.where(far, 0.5 - f * np.cos(angle) - g * np.sin(angle), sine)
+    return np.copysign(cosine, x), np.copysign(sine, x)
+
+
+def fresnel_cosine(x: np.ndarray) -> np.ndarray:
+    """The integral of cos(π t² / 2) from 0 to x."""
+    return np.where(np.isnan(x), np.nan, _fresnel(x)[0])
+
+
+def fresnel_sine(x: np.ndarray) -> np.ndarray:
+    """The integral of sin(π t² / 2) from 0 to x."""
+    return np.where(np.isnan(x), np.nan, _fresnel(x)[1])
+
+
 def _kernel(function: Kernel) -> Kernel:
     def kernel(x: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -67,6 +147,9 @@ def _kernel(function: Kernel) -> Kernel:
 
 
 KERNELS: tuple[KernelDef, ...] = (
+    KernelDef("Dawsn", _kernel(dawson), {"T": SINGLE_AND_DOUBLE}),
     KernelDef("Expint", _kernel(exponential_integral), {"T": SINGLE_AND_DOUBLE}),
+    KernelDef("FresnelCos", _kernel(fresnel_cosine), {"T": SINGLE_AND_DOUBLE}),
+    KernelDef("FresnelSin", _kernel(fresnel_sine), {"T": SINGLE_AND_DOUBLE}),
     KernelDef("Spence", _kernel(dilogarithm), {"T": SINGLE_AND_DOUBLE}),
 )
