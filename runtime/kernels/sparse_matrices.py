@@ -127,6 +127,12 @@ def sparse_matrix_transpose(
     return matrix.with_values(np.conjugate(matrix.values)) if conjugate else matrix
 
 
+def conjugate(input: Any) -> SparseMatrix:
+    """Conj of a variant, which must hold a sparse matrix."""
+    matrix = _check_matrix(input)
+    return matrix.with_values(np.conjugate(matrix.values))
+
+
 def _oriented(matrix: SparseMatrix, transpose: bool, adjoint: bool) -> SparseMatrix:
     if transpose and adjoint:
         raise InvalidArgumentError("Only one of adjoint and transpose may be true.")
@@ -174,6 +180,7 @@ def sparse_matrix_mat_mul(
 TYPES = SINGLE_AND_DOUBLE + COMPLEX_TYPES
 
 KERNELS = (
+    KernelDef("Conj", conjugate, {"T": (DataType.VARIANT,)}),
     KernelDef("CSRSparseMatrixComponents", csr_sparse_matrix_components, {"type": TYPES}),
     KernelDef("CSRSparseMatrixToDense", csr_sparse_matrix_to_dense, {"type": TYPES}),
     KernelDef("CSRSparseMatrixToSparseTensor", csr_sparse_matrix_to_sparse_tensor, {"type": TYPES}),

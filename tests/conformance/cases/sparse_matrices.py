@@ -30,7 +30,7 @@ def sparse(matrix: np.ndarray, entries: np.ndarray, op: str, *rest: Any, **attrs
     where = graph.placeholder(entries.dtype, "where", entries.shape)
     variant = graph.add("DenseToCSRSparseMatrix", dense, where)[0]
     outputs = graph.add(op, variant, *rest, name="result", **attrs)
-    if op == "SparseMatrixTranspose":
+    if op in ("Conj", "SparseMatrixTranspose"):
         data_type = from_numpy(matrix.dtype)
         outputs = graph.add(
             "CSRSparseMatrixToDense", outputs[0], type=data_type, name="dense_again"
@@ -74,6 +74,11 @@ CASES = (
         for op in (
             "CSRSparseMatrixToDense", "CSRSparseMatrixToSparseTensor", "SparseMatrixTranspose",
         )
+    ),
+    *(
+        sparse(numbers(matrix.shape, t), entries, "Conj")
+        for t in TYPES
+        for matrix, entries in BOTH
     ),
     *(
         sparse(matrix, entries, "CSRSparseMatrixComponents", np.int32(index),
