@@ -46,6 +46,7 @@ class TensorArray(Resource):
         clear_after_read: bool = True,
         identical_element_shapes: bool = False,
         adds_writes: bool = False,
+        marked_size: int = 0,
     ) -> None:
         self.name = name
         self.dtype = dtype
@@ -55,6 +56,7 @@ class TensorArray(Resource):
         self._clear_after_read = clear_after_read
         self._identical_element_shapes = identical_element_shapes
         self._adds_writes = adds_writes
+        self._marked_size = marked_size  # how many items the newest split or scatter wrote
         self._is_closed = False
         self._gradients: dict[str, TensorArray] = {}
         self._items = [_Item() for _ in range(size)]
@@ -63,6 +65,20 @@ class TensorArray(Resource):
         with self._lock:
             self._check_open()
             return len(self._items)
+
+    @property
+    def joined_size(self) -> int:
+        """How many items a join takes: in an array of gradients as many as came from the split.
+
+        TF: TensorArray::PackOrConcatSize
+        """
+        return self._marked_size if self._adds_writes else len(self)
+
+    def mark_size(self, written: int) -> None:
+        """Note, before a split or scatter of that many items, how many its gradient joins."""
+        with self._lock:
+            if not self._adds_writes:
+                self._marked_size = max(len(self._items), written)
 
     @property
     def is_resizable(self) -> bool:
@@ -98,6 +114,7 @@ class TensorArray(Resource):
                     clear_after_read=False,
                     identical_element_shapes=self._identical_element_shapes,
                     adds_writes=True,
+                    marked_size=self._marked_size,
                 )
             return found
 

@@ -190,7 +190,7 @@ def tensor_array_concat(
     """All items joined along their first dimension, and their lengths."""
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
-    items = [array.read(index) for index in range(len(array))]
+    items = [array.read(index) for index in range(array.joined_size)]
     if not items:
         if not is_fully_defined(element_shape_except0):
             raise UnimplementedError(
@@ -243,6 +243,7 @@ def tensor_array_scatter(
         raise InvalidArgumentError(
             f"Max scatter index must be < array size ({largest} vs. {len(array)})"
         )
+    array.mark_size(len(tensor))
     for index, row in zip(indices.tolist(), rows(tensor), strict=True):
         array.write(index, row)
     return flow_in
@@ -279,6 +280,7 @@ def tensor_array_split(
             f"TensorArray's size is not equal to the size of lengths ({len(array)} vs. "
             f"{len(sizes)}), and the TensorArray is not marked as dynamically resizeable"
         )
+    array.mark_size(len(sizes))
     start = 0
     for index, size in enumerate(sizes):
         if size < 0:

@@ -91,6 +91,17 @@ def _gradients() -> tuple[ArrayGraph, Any]:
     return g, [gradient.gather([0, 1, 2]), gradient.size()]
 
 
+def _joined_gradients(*marks: str) -> tuple[ArrayGraph, Any]:
+    """Gradients are joined as many as the forward array was split or scattered into."""
+    g = ArrayGraph(size=3, dynamic_size=True)
+    for mark in marks:
+        g = g.split([1, 2, 3], [1, 1, 1]) if mark == "split" else g.scatter([3], [[4]])
+    gradient = g.write(4, [5]).gradient()
+    for index in range(5):
+        gradient = gradient.write(index, [index])
+    return g, gradient.concat(element_shape_except0=())
+
+
 def _closed() -> tuple[ArrayGraph, Any]:
     g = ArrayGraph().write(0, [1])
     g.add("TensorArrayCloseV3", g.handle, name="close", control=[g.flow[0].split(":")[0]])
@@ -125,6 +136,8 @@ _OK = {
     **{f"scatter_{v}": (lambda v=v: _scattered(v)) for v in ("V2", "V3")},
     **{f"split_{v}": (lambda v=v: _split(v)) for v in ("V2", "V3")},
     "gradients": _gradients,
+    "joined_gradients_of_split": lambda: _joined_gradients("split"),
+    "joined_gradients_of_scatter": lambda: _joined_gradients("split", "scatter"),
     "grad_with_shape": _grad_with_shape,
     "strings": _strings,
     "read_unset": _named(lambda g: g.read(1)),
