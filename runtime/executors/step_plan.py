@@ -33,7 +33,7 @@ import numpy as np
 
 from runtime.executors.step import Executor, Step, as_op_error
 from runtime.executors.step_stats import now_nanos
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.framework.op_kernel import Deferred, OpKernelContext
@@ -130,6 +130,9 @@ class StepPlan(Executor):
                 started = time.perf_counter() if seconds is not None else 0.0
                 try:
                     _execute(instruction, slots, step)
+                except OpError as error:
+                    error.with_node(instruction.node.name)
+                    raise
                 except Exception as error:
                     raise as_op_error(error, instruction.node.name) from error
                 if seconds is not None:
@@ -145,6 +148,9 @@ class StepPlan(Executor):
         except Exception as error:
             node = self._failed_node(error)
             if node is None:  # the cancellation check: no node's fault
+                raise
+            if isinstance(error, OpError):
+                error.with_node(node.name)
                 raise
             raise as_op_error(error, node.name) from error
 

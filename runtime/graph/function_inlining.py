@@ -62,6 +62,8 @@ class _Inliner:
         for node in nodes:
             function = called_function(node, self._library)
             if function is None or function.name in stack:
+                if function is not None and node.op not in _CALL_OPS:
+                    _spell_as_call(node, function)
                 result.append(node)
                 continue
             body = self._library.body(function)
@@ -139,6 +141,14 @@ class _Inliner:
             else:
                 resolved[node] = None
         return list(resolved)
+
+
+def _spell_as_call(node: Node, function: NameAttrList) -> None:
+    """A recursive call by name becomes the op that calls functions."""
+    info = op_info("StatefulPartitionedCall" if node.info.is_stateful else "PartitionedCall")
+    assert info is not None
+    given = tuple(source.output_types[index] for source, index in node.inputs)
+    node.become(info, {"f": function, "Tin": given, "Tout": node.output_types})
 
 
 def no_op(name: str) -> Node:
