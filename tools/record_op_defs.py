@@ -12,8 +12,8 @@ import gzip
 import pathlib
 
 from tensorflow.core.framework import op_def_pb2
-from tensorflow.python.framework import op_def_registry
 from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.framework import op_def_registry
 
 TARGET = pathlib.Path(__file__).parent.parent / "runtime" / "framework" / "op_defs.pb.gz"
 

@@ -19,9 +19,11 @@ def test_tables_of_operations_are_up_to_date() -> None:
 def test_links_in_documents_lead_somewhere() -> None:
     broken = []
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/README.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            if "://" not in target and not (page.parent / target).exists():
-                broken.append(f"{page.relative_to(ROOT)}: {target}")
+        broken += [
+            f"{page.relative_to(ROOT)}: {target}"
+            for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())
+            if "://" not in target and not (page.parent / target).exists()
+        ]
     assert broken == []
 
 

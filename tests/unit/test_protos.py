@@ -36,9 +36,8 @@ def test_generated_code_is_fresh(tmp_path: pathlib.Path) -> None:
 
 
 def _messages(container: Any) -> Iterator[Any]:
-    for message in getattr(container, "message_type", None) or getattr(
-        container, "nested_type", ()
-    ):
+    nested = getattr(container, "message_type", None) or getattr(container, "nested_type", ())
+    for message in nested:
         yield message
         yield from _messages(message)
 
