@@ -116,6 +116,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "ragged_variant",
     "random_stateful",
     "random_stateless",
+    "random_truncated",
     "readers",
     "record_decoding",
     "recurrent_cell_gradients",

@@ -1,0 +1,81 @@
+"""Normal numbers cut off at given bounds, each batch with its own mean, deviation and bounds.
+
+They are drawn by the quantile function: distributed as TensorFlow's, not its sequence.
+
+TF: tensorflow/core/kernels/parameterized_truncated_normal_op.cc
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.shapes import shape_text
+from runtime.kernels.error_functions import erfc, ndtri
+from runtime.kernels.random_distributions import uniform
+from runtime.kernels.random_stateful import reserve
+
+
+def _check_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
+    if np.ndim(shape) != 1:
+        raise InvalidArgumentError(
+            f"Input shape should be a vector, got shape: {shape_text(np.shape(shape))}"
+        )
+    if not shape.size:
+        raise InvalidArgumentError("Shape tensor must not be empty")
+    sizes = tuple(shape.tolist())
+    check_allocation(sizes, dtype)
+    return sizes
+
+
+def _parameter(name: str, value: Any, batch: int) -> np.ndarray:
+    """One number a batch: float64 [batch]."""
+    if np.ndim(value) > 1:
+        raise InvalidArgumentError(
+            f"Input {name} should be a scalar or vector, got shape: {shape_text(np.shape(value))}"
+        )
+    if np.size(value) not in (1, batch):
+        raise InvalidArgumentError(
+            f"Input {name} should have length 1 or shape[0], got shape: "
+            f"{shape_text(np.shape(value))}"
+        )
+    return np.broadcast_to(np.ravel(value).astype(np.float64), (batch,))
+
+
+def _probability(x: np.ndarray) -> np.ndarray:
+    return np.asarray(erfc(-x / math.sqrt(2)) / 2)
+
+
+def parameterized_truncated_normal(
+    context: OpKernelContext, shape: Any, means: Any, stdevs: Any, minvals: Any, maxvals: Any
+) -> np.ndarray:
+    """ParameterizedTruncatedNormal: `[batch, …]` normal numbers within each batch's bounds."""
+    sizes = _check_shape(shape, means.dtype)
+    mean, deviation, low, high = (
+        _parameter(name, value, sizes[0])[:, np.newaxis]
+        for name, value in (
+            ("means", means), ("stddevs", stdevs), ("minvals", minvals), ("maxvals", maxvals),
+        )
+    )  # fmt: skip
+    if not ((deviation > 0) & (low < high) & np.isfinite(mean)).all():
+        raise InvalidArgumentError("Invalid parameters")
+    first, last = (low - mean) / deviation, (high - mean) / deviation
+    # Probabilities are exact in the lower tail alone: bounds in the upper one are mirrored.
+    mirrored = first > 0
+    lower = np.where(mirrored, -last, first)
+    upper = np.where(mirrored, -first, last)
+    count = math.prod(sizes)
+    numbers = uniform(reserve(context, -(-count // 2)), count, np.dtype(np.float64))
+    start = _probability(lower)
+    each = start + numbers.reshape(sizes[0], -1) * (_probability(upper) - start)
+    drawn = np.clip(ndtri(each), lower, upper)
+    result = mean + deviation * np.where(mirrored, -drawn, drawn)
+    return np.clip(result, low, high).astype(means.dtype).reshape(sizes)
+
+
+KERNELS = (KernelDef("ParameterizedTruncatedNormal", parameterized_truncated_normal),)

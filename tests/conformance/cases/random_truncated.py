@@ -1,0 +1,38 @@
+"""ParameterizedTruncatedNormal: shapes and errors; the numbers are not TensorFlow's sequence."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.case import Case, case
+
+DEFAULTS = {
+    "shape": [2, 3], "means": [0, 1], "stdevs": [1, 2], "minvals": [-1, 0], "maxvals": [1, 3],
+}  # fmt: skip
+CHANGES: tuple[dict[str, Any], ...] = (
+    {}, {"means": 0, "stdevs": [1]}, {"shape": [2]}, {"shape": [2, 3, 4]}, {"shape": [2, 0]},
+    {"maxvals": [np.inf, 3]}, {"minvals": [0.5, 2.5]},
+)  # fmt: skip
+BAD: tuple[dict[str, Any], ...] = (
+    {"shape": [3, 3]}, {"shape": 3}, {"means": [0, 1, 2]}, {"means": [[0, 1]]},
+    {"stdevs": [1, -1]}, {"minvals": [5, 5]}, {"minvals": [np.nan, 0]}, {"shape": [2, -3]},
+)  # fmt: skip
+
+
+def truncated(dtype: type, message: bool = False, **changes: Any) -> Case:
+    shape, *parameters = {**DEFAULTS, **changes}.values()
+    inputs = (np.asarray(each, dtype) for each in parameters)
+    made = case(
+        "ParameterizedTruncatedNormal", np.asarray(shape, np.int32), *inputs, message=message
+    )
+    return dataclasses.replace(made, shape_only=True)
+
+
+CASES = (
+    *(truncated(t, **each) for t in (np.float16, np.float32, np.float64) for each in CHANGES),
+    *(truncated(np.float32, message=True, **each) for each in BAD),
+    truncated(np.float32, shape=[]),
+)  # fmt: skip
