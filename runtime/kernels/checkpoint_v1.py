@@ -26,7 +26,11 @@ Types = Sequence[DataType]
 
 
 def save(
-    context: OpKernelContext, filename: Any, tensor_names: np.ndarray, *data: Any, T: Types  # noqa: N803 - the attribute
+    context: OpKernelContext,
+    filename: Any,
+    tensor_names: np.ndarray,
+    *data: Any,
+    T: Types,  # noqa: N803 - the attribute
 ) -> None:
     """Write whole tensors."""
     specs = [""] * np.size(tensor_names)
