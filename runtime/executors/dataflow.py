@@ -5,7 +5,8 @@ wait (queues: their kernels return a `Deferred` and hold no thread), and wide gr
 are worth a thread each.
 
 Rules of deadness and frames (TF: tensorflow/core/common_runtime/propagator_state.cc):
-* a node with a dead input is dead: it does not run, and all its outputs are dead;
+* a node with a dead input is dead: it does not run, and all its outputs are dead; only a
+  ControlTrigger runs all the same;
 * Merge takes the first live input, and is dead when all inputs are, or when a loop's Enter is;
 * Enter opens a child frame (one for each parent iteration), NextIteration the next iteration of
   its frame, Exit leaves it; a dead NextIteration stops; dead Exits leave when the frame is done;

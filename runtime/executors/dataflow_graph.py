@@ -46,6 +46,7 @@ class Item:
     is_enter: bool = False
     is_exit: bool = False
     is_next_iteration: bool = False
+    is_control_trigger: bool = False  # runs even when what it waits for is dead
     is_constant_enter: bool = False
     is_send: bool = False
     frame_name: str = ""  # of an Enter: the frame that it opens
@@ -89,6 +90,7 @@ class DataflowGraph:
         item.is_enter = node.op in _ENTER
         item.is_exit = node.op in _EXIT
         item.is_next_iteration = node.op in _NEXT_ITERATION
+        item.is_control_trigger = node.op == "ControlTrigger"
         item.is_send = node.op in ("_Send", "_HostSend")
         if item.is_enter:
             item.frame_name = node.attr("frame_name")

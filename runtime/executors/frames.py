@@ -113,7 +113,7 @@ class Frame:
         index = reader.index
         left = iteration.pending.get(index, reader.initial_pending) - 1
         iteration.pending[index] = left
-        if is_dead:
+        if is_dead and not reader.is_control_trigger:
             iteration.dead_items.add(index)
         if left == 0:
             self._make_ready(reader, iteration, index in iteration.dead_items, ready)
