@@ -1,0 +1,153 @@
+"""Train small models in TensorFlow and on our gRPC port side by side, and compare every loss.
+
+    TENSORFLOW_PYTHON tools/check_training.py grpc://host:port [--steps 100]
+
+Runs where TensorFlow is installed; the server's sessions need no files. Each model is a training
+graph in the style of TensorFlow 1: variables with fixed initial values, `minimize` of an optimiser,
+one batch fed a step. It prints docs/training.md's table and exits with 1 when a loss is further
+from TensorFlow's than the bar. The LSTM is a `while_loop` with TensorArrays: once as frames and
+stacks (version 1), once as a While of functions with tensor lists (version 2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+import numpy as np  # after the environment
+import tensorflow as tf
+
+v1 = tf.compat.v1
+BAR = 1e-3  # relative to the first loss
+BATCH, CLASSES, SIDE, UNITS = 16, 10, 8, 16
+
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "SGD": lambda: v1.train.GradientDescentOptimizer(0.1),
+    "Momentum": lambda: v1.train.MomentumOptimizer(0.02, 0.9),
+    "Adam": lambda: v1.train.AdamOptimizer(0.003),
+    "RMSProp": lambda: v1.train.RMSPropOptimizer(0.001, momentum=0.5),
+    "Adagrad": lambda: v1.train.AdagradOptimizer(0.05),
+}
+
+
+class Model:
+    """A graph under construction: its random numbers are numpy's, the same in every run."""
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(7)
+        self.x = v1.placeholder(tf.float32, [BATCH, SIDE, SIDE], name="x")
+        self.y = v1.placeholder(tf.int32, [BATCH], name="y")
+
+    def weights(self, name: str, *dimensions: Any) -> Any:
+        """A variable with small random values."""
+        shape = tf.TensorShape(dimensions).as_list()
+        scale = np.sqrt(2 / np.prod(shape[:-1]))
+        initial = self._random.normal(0, scale, shape).astype(np.float32)
+        return v1.get_variable(name, initializer=initial)
+
+    def bias(self, name: str, size: int) -> Any:
+        """A variable of zeros."""
+        return v1.get_variable(name, initializer=np.zeros(size, np.float32))
+
+
+def cnn(model: Model) -> Any:
+    """Two convolutions with pooling and batch normalisation, then a dense layer."""
+    image = model.x[..., tf.newaxis]
+    for index, channels in enumerate((8, 16)):
+        kernel = model.weights(f"kernel_{index}", 3, 3, image.shape[-1], channels)
+        image = tf.nn.conv2d(image, kernel, 1, "SAME") + model.bias(f"bias_{index}", channels)
+        mean, variance = tf.nn.moments(image, [0, 1, 2])
+        scale = v1.get_variable(f"scale_{index}", initializer=np.ones(channels, np.float32))
+        offset = model.bias(f"offset_{index}", channels)
+        image = tf.nn.relu(tf.nn.batch_normalization(image, mean, variance, offset, scale, 1e-3))
+        image = tf.nn.max_pool2d(image, 2, 2, "SAME")
+    flat = tf.reshape(image, [BATCH, -1])
+    return flat @ model.weights("dense", flat.shape[-1], CLASSES) + model.bias("logits", CLASSES)
+
+
+def lstm(model: Model) -> Any:
+    """A recurrent layer over the rows of the image, then a dense layer on its mean output."""
+    kernel = model.weights("kernel", SIDE + UNITS, 4 * UNITS)
+    bias = model.bias("bias", 4 * UNITS)
+    rows = tf.TensorArray(tf.float32, SIDE).unstack(tf.transpose(model.x, [1, 0, 2]))
+
+    def step(time: Any, cell: Any, output: Any, outputs: Any) -> tuple[Any, ...]:
+        gates = tf.concat([rows.read(time), output], 1) @ kernel + bias
+        write, candidate, forget, show = tf.split(gates, 4, 1)
+        cell = cell * tf.sigmoid(forget + 1.0) + tf.sigmoid(write) * tf.tanh(candidate)
+        output = tf.tanh(cell) * tf.sigmoid(show)
+        return time + 1, cell, output, outputs.write(time, output)
+
+    zeros = tf.zeros([BATCH, UNITS])
+    state = (tf.constant(0), zeros, zeros, tf.TensorArray(tf.float32, SIDE))
+    outputs = tf.while_loop(lambda time, *_: time < SIDE, step, state)[3]
+    mean = tf.reduce_mean(outputs.stack(), 0)
+    return mean @ model.weights("dense", UNITS, CLASSES) + model.bias("logits", CLASSES)
+
+
+MODELS: dict[str, tuple[Callable[[Model], Any], bool]] = {
+    "CNN": (cnn, False),
+    "LSTM, `while_loop` version 1": (lstm, False),
+    "LSTM, `while_loop` version 2": (lstm, True),
+}
+
+
+def batches(steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Noisy pictures of ten patterns, and which pattern each is."""
+    random = np.random.default_rng(11)
+    patterns = random.normal(size=(CLASSES, SIDE, SIDE))
+    made = []
+    for _ in range(steps):
+        labels = random.integers(0, CLASSES, BATCH)
+        noise = random.normal(scale=0.7, size=(BATCH, SIDE, SIDE))
+        made.append(((patterns[labels] + noise).astype(np.float32), labels.astype(np.int32)))
+    return made
+
+
+def train(target: str, model_name: str, optimizer: str, steps: int) -> list[float]:
+    """The loss before each step."""
+    build, is_version_2 = MODELS[model_name]
+    switch = v1.enable_control_flow_v2 if is_version_2 else v1.disable_control_flow_v2
+    switch()
+    config = v1.ConfigProto(isolate_session_state=True)
+    with tf.Graph().as_default():
+        model = Model()
+        logits = build(model)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=model.y, logits=logits)
+        loss = tf.reduce_mean(losses)
+        update = OPTIMIZERS[optimizer]().minimize(loss)
+        with v1.Session(target, config=config) as session:
+            session.run(v1.global_variables_initializer())
+            return [
+                float(session.run([loss, update], {model.x: x, model.y: y})[0])
+                for x, y in batches(steps)
+            ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", help="grpc://host:port of the server")
+    parser.add_argument("--steps", type=int, default=100)
+    options = parser.parse_args()
+    v1.disable_v2_behavior()
+    print("| model | optimiser | first loss | last loss | largest difference |")
+    print("| --- | --- | --- | --- | --- |")
+    worst = 0.0
+    for model in MODELS:
+        for optimizer in OPTIMIZERS:
+            theirs = train("", model, optimizer, options.steps)
+            ours = train(options.target, model, optimizer, options.steps)
+            difference = np.abs(np.subtract(ours, theirs)).max() / theirs[0]
+            worst = max(worst, float(difference))
+            figures = f"{theirs[0]:.4f} | {theirs[-1]:.4f} | {difference:.1e}"
+            print(f"| {model} | {optimizer} | {figures} |", flush=True)
+    return 1 if not worst <= BAR else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
