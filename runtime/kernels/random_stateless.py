@@ -25,7 +25,7 @@ _SCRAMBLE_KEY = 0x02461E293EC8F720  # TF: stateless_random_ops.cc (GenerateKey)
 _PHILOX, _AUTO_SELECT = 1, 3  # TF: rng_alg.h
 
 
-def _stream_of_seed(seed: Any) -> Philox:
+def stream_of_seed(seed: Any) -> Philox:
     """The stream of a seed [2], scrambled so that any two seeds differ much."""
     if np.shape(seed) != (2,):
         raise InvalidArgumentError(f"seed must have shape [2], not {shape_text(np.shape(seed))}")
@@ -56,7 +56,7 @@ def _stream_of_key(key: Any, counter: Any, alg: Any) -> Philox:
 def _by_seed(fill: Distribution) -> Kernel:
     def kernel(shape: Any, seed: Any, *, dtype: DataType) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
-        return fill(_stream_of_seed(seed), math.prod(sizes), dtype.numpy).reshape(sizes)
+        return fill(stream_of_seed(seed), math.prod(sizes), dtype.numpy).reshape(sizes)
 
     return kernel
 
@@ -80,7 +80,7 @@ def _integers(stream: Philox, shape: Any, minval: Any, maxval: Any) -> np.ndarra
 
 def stateless_random_uniform_int(shape: Any, seed: Any, minval: Any, maxval: Any) -> np.ndarray:
     """StatelessRandomUniformInt: integers in [minval, maxval)."""
-    return _integers(_stream_of_seed(seed), shape, minval, maxval)
+    return _integers(stream_of_seed(seed), shape, minval, maxval)
 
 
 def stateless_random_uniform_int_v2(
@@ -95,7 +95,7 @@ def stateless_multinomial(
 ) -> np.ndarray:
     """StatelessMultinomial: classes drawn by log-probabilities, [batch, num_samples]."""
     count = check_logits(logits, num_samples)
-    drawn = distributions.categorical(_stream_of_seed(seed), logits, count)
+    drawn = distributions.categorical(stream_of_seed(seed), logits, count)
     return drawn.astype(output_dtype.numpy)
 
 
@@ -109,7 +109,7 @@ def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
 
 def get_key_counter(seed: Any) -> tuple[np.ndarray, np.ndarray]:
     """StatelessRandomGetKeyCounter: the key [1] and counter [2] of a seed."""
-    stream = _stream_of_seed(seed)
+    stream = stream_of_seed(seed)
     counter = np.array([stream.counter & _MASK, stream.counter >> 64], np.uint64)
     return np.array([stream.key], np.uint64), counter
 

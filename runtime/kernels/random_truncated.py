@@ -15,10 +15,12 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.philox import Philox
 from runtime.framework.shapes import shape_text
 from runtime.kernels.error_functions import erfc, ndtri
 from runtime.kernels.random_distributions import uniform
 from runtime.kernels.random_stateful import reserve
+from runtime.kernels.random_stateless import stream_of_seed
 
 
 def _check_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
@@ -62,6 +64,34 @@ def parameterized_truncated_normal(
             ("means", means), ("stddevs", stdevs), ("minvals", minvals), ("maxvals", maxvals),
         )
     )  # fmt: skip
+    stream = reserve(context, -(-math.prod(sizes) // 2))
+    flat = (sizes[0], math.prod(sizes[1:]))
+    drawn = _draw(stream, flat, mean, deviation, low, high)
+    return drawn.astype(means.dtype).reshape(sizes)
+
+
+def stateless_parameterized_truncated_normal(
+    shape: Any, seed: Any, means: Any, stddevs: Any, minvals: Any, maxvals: Any
+) -> np.ndarray:
+    """StatelessParameterizedTruncatedNormal: parameters broadcast to the shape."""
+    sizes = _check_shape(shape, means.dtype)
+    parameters = (means, stddevs, minvals, maxvals)
+    try:
+        wide = [np.broadcast_to(each, sizes).astype(np.float64) for each in parameters]
+    except ValueError:
+        raise InvalidArgumentError("Parameters must broadcast to the output's shape") from None
+    return _draw(stream_of_seed(seed), sizes, *wide).astype(means.dtype)
+
+
+def _draw(
+    stream: Philox,
+    sizes: tuple[int, ...],
+    mean: np.ndarray,
+    deviation: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> np.ndarray:
+    """Numbers of this shape; the parameters broadcast to it."""
     if not ((deviation > 0) & (low < high) & np.isfinite(mean)).all():
         raise InvalidArgumentError("Invalid parameters")
     first, last = (low - mean) / deviation, (high - mean) / deviation
@@ -69,13 +99,15 @@ def parameterized_truncated_normal(
     mirrored = first > 0
     lower = np.where(mirrored, -last, first)
     upper = np.where(mirrored, -first, last)
-    count = math.prod(sizes)
-    numbers = uniform(reserve(context, -(-count // 2)), count, np.dtype(np.float64))
+    numbers = uniform(stream, math.prod(sizes), np.dtype(np.float64)).reshape(sizes)
     start = _probability(lower)
-    each = start + numbers.reshape(sizes[0], -1) * (_probability(upper) - start)
+    each = start + numbers * (_probability(upper) - start)
     drawn = np.clip(ndtri(each), lower, upper)
     result = mean + deviation * np.where(mirrored, -drawn, drawn)
-    return np.clip(result, low, high).astype(means.dtype).reshape(sizes)
+    return np.asarray(np.clip(result, low, high))
 
 
-KERNELS = (KernelDef("ParameterizedTruncatedNormal", parameterized_truncated_normal),)
+KERNELS = (
+    KernelDef("ParameterizedTruncatedNormal", parameterized_truncated_normal),
+    KernelDef("StatelessParameterizedTruncatedNormal", stateless_parameterized_truncated_normal),
+)

@@ -31,7 +31,19 @@ def truncated(dtype: type, message: bool = False, **changes: Any) -> Case:
     return dataclasses.replace(made, shape_only=True)
 
 
+def stateless(**changes: Any) -> Case:
+    shape, *parameters = {**DEFAULTS, **changes}.values()
+    inputs = (np.asarray(each, np.float32) for each in parameters)
+    seed = np.array([1, 2], np.int32)
+    op = "StatelessParameterizedTruncatedNormal"
+    return dataclasses.replace(
+        case(op, np.asarray(shape, np.int32), seed, *inputs), shape_only=True
+    )
+
+
 CASES = (
+    *(stateless(shape=shape) for shape in ([2], [3, 2], [4, 3, 2], [0, 2])),
+    stateless(stdevs=[1, -1], shape=[2]),
     *(truncated(t, **each) for t in (np.float16, np.float32, np.float64) for each in CHANGES),
     *(truncated(np.float32, message=True, **each) for each in BAD),
     truncated(np.float32, shape=[]),
