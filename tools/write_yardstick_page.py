@@ -3,8 +3,8 @@
     python tools/write_yardstick_page.py --tensorflow REF.json --null NULL.json OURS.json…
 
 Each file is a JSON list of {"file", "passed": [ids], "bad": [[id, last line of the error], …]}.
-REF is TensorFlow's own server, NULL one that refuses everything. Of several results of one file
-the newest counts: later arguments win over earlier ones.
+REF is TensorFlow's own server, NULL one that refuses everything. Of several results of one test
+the newest counts: later arguments win over earlier ones, for the tests that they reached.
 """
 
 from __future__ import annotations
@@ -37,27 +37,37 @@ def load(paths: list[str]) -> dict[str, dict[str, object]]:
     return rows
 
 
+def newest(paths: list[str]) -> dict[str, dict[str, str]]:
+    """{test file: {test: "" when it passed, else the last line of its error}}."""
+    results: dict[str, dict[str, str]] = {}
+    for path in paths:
+        for row in json.loads(pathlib.Path(path).read_text()):
+            tests = results.setdefault(row["file"], {})
+            tests.update({each[0]: each[1] for each in row["bad"]})
+            tests.update(dict.fromkeys(row["passed"], ""))
+    return results
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tensorflow", required=True)
     parser.add_argument("--null", required=True)
     parser.add_argument("ours", nargs="+")
     options = parser.parse_args()
-    reference, null, ours = load([options.tensorflow]), load([options.null]), load(options.ours)
+    reference, null, ours = load([options.tensorflow]), load([options.null]), newest(options.ours)
     table: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0, 0])
     reasons: collections.Counter[str] = collections.Counter()
     for path in sorted(reference.keys() & null.keys()):
         counted = set(reference[path]["passed"]) - set(null[path]["passed"])  # type: ignore[call-overload]
-        mine = ours.get(path, {"passed": [], "bad": []})
-        got = counted & set(mine["passed"])  # type: ignore[call-overload]
+        mine = ours.get(path, {})
+        got = {test for test in counted if mine.get(test) == ""}
         row = table[os.path.dirname(path).removeprefix("tensorflow/python/")]
         row[0] += len(got)
         row[1] += len(counted)
         row[2] += path in ours
         row[3] += 1
-        texts = {each[0]: each[1] for each in mine["bad"]}  # type: ignore[attr-defined]
         for test in counted - got:
-            reasons[shorten(texts.get(test, "did not run"))] += 1
+            reasons[shorten(mine.get(test) or "did not run")] += 1
     lines = ["| directory | passed | of R | % | files run |", "| --- | --- | --- | --- | --- |"]
     for name, (got, want, run, files) in sorted(table.items()):
         if want:
