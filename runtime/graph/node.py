@@ -202,7 +202,7 @@ class Node:
         return f"<Node {self.name} {self.op}>"
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256, typed=True)  # typed: True equals 1 equals DataType.FLOAT
 def _repeated(value: Any, count: int) -> tuple[Any, ...]:
     """One tuple for all nodes: a graph of many nodes with many outputs stays small."""
     return (value,) * count

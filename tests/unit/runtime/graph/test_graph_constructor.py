@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 import protos as pb
-from runtime.api import InvalidArgumentError, NotFoundError
+from runtime.api import DataType, InvalidArgumentError, NotFoundError
+from runtime.graph.graph import Graph as RuntimeGraph
+from runtime.graph.graph_constructor import extend_graph
+from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, graph_of, neg
 
 
@@ -159,3 +162,17 @@ def test_a_pruned_graph_is_placed_when_it_runs() -> None:
         with pytest.raises(InvalidArgumentError, match="Cannot assign a device for operation far"):
             session.run({}, (), ["far"])
     assert session.run({"x": X}, ["m"]) == [6]
+
+
+def test_references_and_types_are_not_mixed_up() -> None:
+    """True == 1 == DataType.FLOAT: what is remembered of one must not be given for another."""
+    variable = Graph()
+    variable.add("VariableV2", name="v", dtype="float32", shape=(2,))
+    plain = Graph()
+    plain.placeholder("float32", "x")
+    for graph, name, is_ref in ((variable, "v", True), (plain, "x", False)):
+        node = extend_graph(RuntimeGraph(), graph.graph_def).nodes[name]
+        assert node.output_types == (DataType.FLOAT,)
+        assert all(isinstance(each, DataType) for each in node.output_types)
+        assert node.output_is_ref == (is_ref,)
+        assert all(isinstance(each, bool) for each in node.output_is_ref)
