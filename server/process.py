@@ -23,6 +23,7 @@ from server.settings import Settings
 
 _log = logging.getLogger(__name__)
 
+FIRST_LOADS_SECONDS = 1.0  # gRPC waits so long for quick models to be served first
 CLOSING_SECONDS = 5  # for answers that are on their way out when everything has been closed
 
 
@@ -73,6 +74,8 @@ class DrainingServer(uvicorn.Server):
     async def _start_grpc(self) -> None:
         """Open the gRPC port; a server that cannot ends, as one without its HTTP port does."""
         services = self._services
+        # Importing grpc and loading the first models would take the interpreter from each other.
+        await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
         try:
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
             self._grpc = module.GrpcServer(services.sessions, services.settings, services.lifecycle)
