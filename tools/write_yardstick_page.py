@@ -25,8 +25,9 @@ runs its steps on Runstep's gRPC port. What counts is R: the tests that pass on 
 gRPC server and fail on a server that refuses everything. A test that did not run counts as failed.
 The tests themselves are not part of this repository.
 
-The table joins several runs made while the program grew, on a machine with other work; of each test
-the newest result counts. *Did not run*: a file ran out of its time limit before it came to the test.
+The table joins several runs made while the program grew, on a machine with other work; of each
+test the newest result counts. *Did not run*: a file ran out of its time limit before it came to
+the test.
 
 """
 REASONS_SHOWN = 25
