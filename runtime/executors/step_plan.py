@@ -11,13 +11,17 @@ is generated as one Python function with kernels and constants bound to its glob
         if stop: cancelled(step)
         v3 = k3(context(n3, step), v2)
         del v2
+        try: v3 += c2
+        except ValueError: v3 = k4(v3, c2)
         return [v3,]
 
 The text is made of our own numbers only; names, attributes and values of the graph are bound as
 objects and never become text.
 
 Guarantees: re-entrant, no value lives in a plan between runs; a value is dropped after its last
-reader; cancellation is looked at before every node.
+reader; cancellation is looked at before every node; the generated form works in place only on
+memory that a kernel of the same run made (`KernelDef.fresh`) and that has no other reader, so never
+on a feed, a constant, a variable or a fetched value.
 """
 
 from __future__ import annotations
@@ -35,13 +39,14 @@ from runtime.executors.step import Executor, Step, as_op_error
 from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.foundation.priority_gate import gate
-from runtime.framework.kernel_registry import KernelRegistry, bind
+from runtime.framework.dtypes import DataType
+from runtime.framework.kernel_registry import KernelRegistry, bind, bind_in_place
 from runtime.framework.op_kernel import Deferred, OpKernelContext
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.pruning import StepGraph
 from runtime.graph.topology import topological_order
 
-_GENERATE_AT_RUN = 2  # a plan that runs once (restore, init) is not worth generating
+GENERATE_AT_RUN = 2  # a plan that runs once (restore, init) is not worth generating
 _MAX_GENERATED = 20_000  # instructions; the compiler's time and memory grow with the text
 # Ops whose only output is their first input: no call at all.
 ALIAS_OPS = frozenset(("Identity", "StopGradient", "PreventGradient", "_Retval", "IdentityN"))
@@ -62,6 +67,8 @@ class Instruction:
     inputs: list[tuple[int, bool]]
     outputs: list[int]
     has_single_output: bool
+    fresh: bool = False
+    in_place: Callable[..., Any] | str | None = None
     dropped: list[int] = dataclasses.field(default_factory=list)
 
 
@@ -100,7 +107,7 @@ class StepPlan(Executor):
             function = self._generated.get(step.is_low_priority)
             if function is not None:
                 return self._run_generated(function, step, arguments)
-            if next(self._runs) >= _GENERATE_AT_RUN and len(self._instructions) <= _MAX_GENERATED:
+            if next(self._runs) >= GENERATE_AT_RUN and len(self._instructions) <= _MAX_GENERATED:
                 function = self._generated[step.is_low_priority] = self._generate(
                     step.is_low_priority
                 )
@@ -212,6 +219,7 @@ class _Builder:
             self._place(node)
         self.fetch_slots = [self._fetch(endpoint) for endpoint in graph.fetches]
         self._drop_after_last_use()
+        self._find_work_in_place()
 
     def _new_slot(self, endpoint: Endpoint | None) -> int:
         slot = self.slot_count
@@ -244,6 +252,8 @@ class _Builder:
                 [self._input(node, position) for position in range(len(node.inputs))],
                 [self._output(node, index) for index in range(len(node.output_types))],
                 node.info.has_single_output,
+                kernel.fresh,
+                bind_in_place(kernel, node),
             )
         )
 
@@ -280,6 +290,28 @@ class _Builder:
             seen |= touched | {slot for slot in instruction.outputs if slot >= 0}
             instruction.dropped = sorted(last)
 
+    def _find_work_in_place(self) -> None:
+        """Leave `in_place` only to instructions whose first input is theirs to overwrite."""
+        fresh: set[int] = set()
+        for instruction in self.instructions:
+            slots = [slot for slot, _ in instruction.inputs]
+            if not (
+                instruction.in_place is not None
+                and slots[0] in fresh
+                and slots[0] in instruction.dropped
+                and slots.count(slots[0]) == 1
+                and instruction.outputs[0] >= 0
+                and _type_of(instruction.node.inputs[0]) is instruction.node.output_types[0]
+            ):
+                instruction.in_place = None
+            if instruction.fresh and instruction.outputs[0] >= 0:
+                fresh.add(instruction.outputs[0])
+
+
+def _type_of(endpoint: Endpoint) -> DataType:
+    node, index = endpoint
+    return node.output_types[index]
+
 
 def _pass_on(value: Any) -> Any:
     return value
@@ -295,17 +327,18 @@ class _Generator:
         self._namespace: dict[str, Any] = {f"v{slot}": value for slot, value in plan._constants}
         self._namespace |= {"context": OpKernelContext, "gate": gate, "cancelled": _cancelled}
         self._text: list[str] = ["def plan(arguments, step):"]
+        self._reused: dict[int, str] = {}  # slot that was computed in place → the variable's name
         self._lines: dict[int, Node] = {}
 
     def generate(self) -> tuple[str, dict[str, Any], dict[int, Node]]:
         plan = self._plan
         if plan._argument_slots:
-            names = "".join(f"v{slot}, " for slot in plan._argument_slots)
+            names = "".join(f"{self._name(slot)}, " for slot in plan._argument_slots)
             self._text.append(f" {names}= arguments")
         self._text.append(" stop = step.cancellation.error")
         for number, instruction in enumerate(plan._instructions):
             self._write(number, instruction)
-        fetched = "".join(f"v{slot}, " for slot in plan._fetch_slots)
+        fetched = "".join(f"{self._name(slot)}, " for slot in plan._fetch_slots)
         self._text.append(f" return [{fetched}]")
         return "\n".join(self._text) + "\n", self._namespace, self._lines
 
@@ -315,24 +348,50 @@ class _Generator:
         self._text.append(" if stop: cancelled(step)")
         if self._gated:
             self._text.append(" if gate.pending: gate.wait()")
-        values = [f"v{slot}.read()" if deref else f"v{slot}" for slot, deref in instruction.inputs]
+        values = [
+            f"{self._name(slot)}.read()" if deref else self._name(slot)
+            for slot, deref in instruction.inputs
+        ]
         if instruction.needs_context:
             self._namespace[f"n{number}"] = node
             values.insert(0, f"context(n{number}, step)")
         call = f"k{number}({', '.join(values)})"
         used = [(i, slot) for i, slot in enumerate(instruction.outputs) if slot >= 0]
+        if isinstance(instruction.in_place, str):
+            self._write_assignment(number, instruction, instruction.in_place, *values)
+            return
+        if instruction.in_place is not None:
+            self._namespace[f"k{number}"] = instruction.in_place
         if not used:
             self._line(call, node)
         elif instruction.has_single_output:
-            self._line(f"v{used[0][1]} = {call}", node)
+            self._line(f"{self._name(used[0][1])} = {call}", node)
         else:
             self._line(f"result = {call}", node)
             for index, slot in used:
-                self._line(f"v{slot} = result[{index}]", node)
+                self._line(f"{self._name(slot)} = result[{index}]", node)
             self._line("del result", node)
-        dropped = ", ".join(f"v{slot}" for slot in instruction.dropped)
-        if dropped:
-            self._text.append(f" del {dropped}")
+        self._drop(instruction.dropped)
+
+    def _write_assignment(
+        self, number: int, instruction: Instruction, operator: str, value: str, other: str
+    ) -> None:
+        """`v += w`: half the time of a ufunc's call on small arrays, no new memory for big ones.
+
+        Shapes that do not fit a work in place raise ValueError; the kernel knows what to do.
+        """
+        self._line(f"try: {value} {operator} {other}", instruction.node)
+        self._line(f"except ValueError: {value} = k{number}({value}, {other})", instruction.node)
+        self._reused[instruction.outputs[0]] = value
+        first = instruction.inputs[0][0]
+        self._drop([slot for slot in instruction.dropped if slot != first])
+
+    def _drop(self, slots: Sequence[int]) -> None:
+        if slots:
+            self._text.append(f" del {', '.join(self._name(slot) for slot in slots)}")
+
+    def _name(self, slot: int) -> str:
+        return self._reused.get(slot) or f"v{slot}"
 
     def _line(self, text: str, node: Node) -> None:
         self._text.append(f" {text}")

@@ -15,7 +15,7 @@ from typing import Any
 
 from runtime.foundation.errors import AlreadyExistsError, InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import KernelDef, NodeView
+from runtime.framework.op_kernel import Kernel, KernelDef, NodeView
 
 
 class KernelRegistry:
@@ -75,11 +75,24 @@ class KernelRegistry:
 
 def bind(kernel: KernelDef, node: NodeView) -> Callable[..., Any]:
     """The kernel's function with the node's attributes filled in."""
+    of_node = getattr(kernel.function, "of_node", None)  # datasets know the node they come from
+    function = kernel.function if of_node is None else functools.partial(of_node, node)
+    return _with_attrs(function, kernel, node)
+
+
+def bind_in_place(kernel: KernelDef, node: NodeView) -> Callable[..., Any] | str | None:
+    """The kernel's `in_place`, a function with the node's attributes filled in."""
+    if kernel.in_place is None or isinstance(kernel.in_place, str):
+        return kernel.in_place
+    return _with_attrs(kernel.in_place, kernel, node)
+
+
+def _with_attrs(function: Kernel, kernel: KernelDef, node: NodeView) -> Callable[..., Any]:
     names = kernel.attr_names
     if not names:
-        return kernel.function
+        return function
     attrs: Mapping[str, Any] = {name: node.attr(name) for name in names}
-    return functools.partial(kernel.function, **attrs)
+    return functools.partial(function, **attrs)
 
 
 def _fits(kernel: KernelDef, node: NodeView) -> bool:

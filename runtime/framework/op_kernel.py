@@ -27,11 +27,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+import protos as pb
 from runtime.foundation.errors import OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.cancellation import CancellationManager
@@ -57,6 +58,12 @@ class KernelDef:
     `constraints` lists the element types (or strings) that an attribute may have for this kernel;
     an attribute that is not named may have any value that the OpDef allows. `asynchronous` kernels
     may return a `Deferred`. `expensive` ones are worth a thread of their own.
+
+    `fresh` promises that the first output is memory that nobody else holds, at every input.
+    `in_place` computes the same into the first input and returns it, or something new where that
+    cannot be: a function like `function`, or an augmented assignment such as `+=`, which may raise
+    ValueError and must then have changed nothing. Only plans call it, with a fresh first input of
+    the output's type that has no other reader.
     """
 
     op: str
@@ -65,6 +72,8 @@ class KernelDef:
     device_type: str = "CPU"
     asynchronous: bool = False
     expensive: bool = False
+    fresh: bool = False
+    in_place: Kernel | str | None = None
 
     @property
     def needs_context(self) -> bool:
@@ -153,6 +162,15 @@ class StepState(Protocol):
 
     def start_function(self, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
         """Begin a function that may wait; its outputs come later, and no thread waits for them."""
+
+    def function_definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
+        """Functions of the graph's library, and all that they call."""
+
+    def function_runner(self, library: pb.FunctionDefLibrary) -> Any:
+        """What runs the functions of another library: for `with_functions`."""
+
+    def with_functions(self, runner: Any) -> StepState:
+        """The same step, whose functions are those of a `function_runner`."""
 
 
 class OpKernelContext:

@@ -30,6 +30,21 @@ def relu6(features: np.ndarray) -> np.ndarray:
     return np.minimum(positive, number(6), out=in_place)
 
 
+def relu_in_place(features: np.ndarray) -> np.ndarray:
+    """`relu` into `features`."""
+    if not isinstance(features, np.ndarray):  # a numpy scalar
+        return relu(features)
+    return np.maximum(features, features.dtype.type(0), out=features)
+
+
+def relu6_in_place(features: np.ndarray) -> np.ndarray:
+    """`relu6` into `features`."""
+    if not isinstance(features, np.ndarray):  # a numpy scalar
+        return relu6(features)
+    positive = relu_in_place(features)
+    return np.minimum(positive, features.dtype.type(6), out=positive)
+
+
 def leaky_relu(features: np.ndarray, *, alpha: float) -> np.ndarray:
     """`features` where positive, else `alpha * features`."""
     return np.where(features > 0, features, features * features.dtype.type(alpha))
@@ -86,8 +101,8 @@ KERNELS = (
     KernelDef("Elu", elu, {"T": FLOAT_TYPES}),
     KernelDef("LeakyRelu", leaky_relu, {"T": FLOAT_TYPES}),
     KernelDef("LogSoftmax", log_softmax, {"T": FLOAT_TYPES}),
-    KernelDef("Relu", relu, {"T": REAL_NUMBER_TYPES}),
-    KernelDef("Relu6", relu6, {"T": REAL_NUMBER_TYPES}),
+    KernelDef("Relu", relu, {"T": REAL_NUMBER_TYPES}, fresh=True, in_place=relu_in_place),
+    KernelDef("Relu6", relu6, {"T": REAL_NUMBER_TYPES}, fresh=True, in_place=relu6_in_place),
     KernelDef("Selu", selu, {"T": FLOAT_TYPES}),
     KernelDef("Softmax", softmax, {"T": FLOAT_TYPES}),
     KernelDef("Softplus", softplus, {"T": FLOAT_TYPES}),

@@ -16,6 +16,17 @@ from runtime.kernels.window import is_channels_first
 
 def bias_add(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.ndarray:
     """`value` plus `bias` `[c]` along its channels: the last dimension, or the second of NCHW."""
+    return value + _along_channels(value, bias, data_format)
+
+
+def bias_add_in_place(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.ndarray:
+    """`bias_add` into `value`."""
+    value += _along_channels(value, bias, data_format)
+    return value
+
+
+def _along_channels(value: np.ndarray, bias: np.ndarray, data_format: str) -> np.ndarray:
+    """`bias` shaped to broadcast over `value`."""
     if value.ndim < 2:
         raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape_text(value.shape)}")
     if bias.ndim != 1:
@@ -28,7 +39,7 @@ def bias_add(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.nda
         )
     if channels_first:
         bias = bias.reshape(-1, *(1,) * (value.ndim - 2))
-    return value + bias
+    return bias
 
 
 def bias_add_v1(value: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -50,7 +61,7 @@ def bias_add_grad(out_backprop: np.ndarray, *, data_format: str) -> np.ndarray:
 
 
 KERNELS = (
-    KernelDef("BiasAdd", bias_add),
+    KernelDef("BiasAdd", bias_add, fresh=True, in_place=bias_add_in_place),
     KernelDef("BiasAddGrad", bias_add_grad),
     KernelDef("BiasAddV1", bias_add_v1),
 )

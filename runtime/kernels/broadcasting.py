@@ -63,6 +63,28 @@ def binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return kernel
 
 
+def binary_in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """`binary(ufunc)` into `x`, or into new memory where the result does not fit there."""
+    elsewhere = binary(ufunc)
+
+    def kernel(x: Any, y: Any) -> Any:
+        try:
+            return ufunc(x, y, out=x)
+        except (ValueError, TypeError):  # x would have to grow, or is a numpy scalar
+            return elsewhere(x, y)
+
+    return kernel
+
+
+def unary_in_place(ufunc: np.ufunc) -> Callable[[Any], Any]:
+    """`ufunc` into `x`; a numpy scalar has no memory to write into."""
+
+    def kernel(x: Any) -> Any:
+        return ufunc(x, out=x) if isinstance(x, np.ndarray) else ufunc(x)
+
+    return kernel
+
+
 def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` on half-precision inputs, computed in float32 and rounded once at the end."""
 

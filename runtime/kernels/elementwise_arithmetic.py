@@ -15,6 +15,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import (
     binary,
+    binary_in_place,
     check_broadcast,
     in_float32,
     incompatible_shapes,
@@ -172,6 +173,15 @@ ARITHMETIC: dict[str, Kernel] = {
     "Atan2": np.arctan2,
     "NextAfter": np.nextafter,
 }
+IN_PLACE: dict[str, Kernel | str] = {
+    "AddV2": "+=",
+    "Sub": "-=",
+    "Mul": "*=",
+    "Div": "/=",
+    "RealDiv": "/=",
+    "Maximum": binary_in_place(np.maximum),
+    "Minimum": binary_in_place(np.minimum),
+}
 CLIP_TYPES = tuple(t for t in NUMBER_TYPES if t not in (DataType.UINT32, DataType.UINT64))
 # Quotients of floating-point and complex numbers; those that TensorFlow lacks are left out.
 QUOTIENTS: dict[str, tuple[Kernel, tuple[DataType, ...]]] = {
@@ -201,10 +211,16 @@ GUARDED: dict[str, Kernel] = {
 }
 
 KERNELS: tuple[KernelDef, ...] = (
-    *(KernelDef(op, binary(function)) for op, function in ARITHMETIC.items()),
-    KernelDef("Add", binary(np.add), {"T": NUMBER_TYPES}),
+    *(
+        KernelDef(op, binary(function), fresh=True, in_place=IN_PLACE.get(op))
+        for op, function in ARITHMETIC.items()
+    ),
+    KernelDef("Add", binary(np.add), {"T": NUMBER_TYPES}, fresh=True, in_place="+="),
     KernelDef("Add", add_strings, {"T": (DataType.STRING,)}),
-    *(KernelDef(op, binary(function), {"T": types}) for op, (function, types) in QUOTIENTS.items()),
+    *(
+        KernelDef(op, binary(function), {"T": types}, fresh=True, in_place=IN_PLACE.get(op))
+        for op, (function, types) in QUOTIENTS.items()
+    ),
     *(
         KernelDef(op, _checked_division(function, error), {"T": INTEGRAL_TYPES})
         for op, (function, error) in INTEGER_QUOTIENTS.items()

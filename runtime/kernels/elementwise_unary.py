@@ -12,7 +12,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.broadcasting import in_float32
+from runtime.kernels.broadcasting import in_float32, unary_in_place
 from runtime.kernels.register_types import (
     COMPLEX_TYPES,
     FLOAT_TYPES,
@@ -96,8 +96,11 @@ COMPOSED = {"Rsqrt": rsqrt, "Sigmoid": sigmoid}
 FULL_WIDTH = SINGLE_AND_DOUBLE + COMPLEX_TYPES
 
 KERNELS: tuple[KernelDef, ...] = (
-    *(KernelDef(op, function) for op, function in SAME_FOR_ALL_TYPES.items()),
-    *(KernelDef(op, function, {"T": FULL_WIDTH}) for op, function in COMPOSED.items()),
+    *(
+        KernelDef(op, function, fresh=True, in_place=unary_in_place(function))
+        for op, function in SAME_FOR_ALL_TYPES.items()
+    ),
+    *(KernelDef(op, function, {"T": FULL_WIDTH}, fresh=True) for op, function in COMPOSED.items()),
     *(KernelDef(op, in_float32(function), {"T": HALF_TYPES}) for op, function in COMPOSED.items()),
     KernelDef("Reciprocal", np.reciprocal, {"T": FLOAT_TYPES + COMPLEX_TYPES}),
     KernelDef("Inv", np.reciprocal, {"T": FLOAT_TYPES + COMPLEX_TYPES}),

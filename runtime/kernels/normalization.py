@@ -33,6 +33,8 @@ def fused_batch_norm(
     reserve spaces hold the batch's own (biased) mean and variance for the gradient; in inference
     the given statistics are used and returned, and the reserve spaces are zeros.
     """
+    if not is_training:
+        return _infer(x, scale, offset, mean, variance, epsilon, data_format, None)
     channels_first = is_channels_first(data_format)
     _check_batch_norm(
         x, scale, offset, mean, variance, exponential_avg_factor, channels_first, is_training
@@ -43,10 +45,6 @@ def fused_batch_norm(
         zeros = np.zeros(scale.shape, statistics)
         return x, nan, nan, zeros, zeros
     wide = x.astype(np.float32, copy=False)
-    if not is_training:
-        zeros = np.zeros(scale.shape, statistics)
-        y = _normalise(wide, mean, variance, scale, offset, epsilon, channels_first)
-        return y.astype(x.dtype, copy=False), mean, variance, zeros, zeros
     axes = spatial_axes(x.ndim, channels_first)
     batch_mean = wide.mean(axis=axes)
     centred = wide - along_channels(batch_mean, x.ndim, channels_first)
@@ -61,6 +59,57 @@ def fused_batch_norm(
         batch_variance,
     )
     return y.astype(x.dtype, copy=False), *(each.astype(statistics) for each in outputs)
+
+
+def _infer(
+    x: np.ndarray,
+    scale: np.ndarray,
+    offset: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    epsilon: float,
+    data_format: str,
+    out: np.ndarray | None,
+) -> tuple[np.ndarray, ...]:
+    """`fused_batch_norm` by the given statistics, into `out` (float32) when there is one."""
+    channels_first = is_channels_first(data_format)
+    _check_batch_norm(x, scale, offset, mean, variance, 1.0, channels_first, False)
+    zeros = np.zeros(scale.shape, scale.dtype)
+    if x.size == 0:
+        nan = np.full(scale.shape, np.nan, scale.dtype)
+        return x, nan, nan, zeros, zeros
+    wide = x.astype(np.float32, copy=False)
+    y = _normalise(wide, mean, variance, scale, offset, epsilon, channels_first, out)
+    return y.astype(x.dtype, copy=False), mean, variance, zeros, zeros
+
+
+def fused_batch_norm_v3_in_place(
+    x: np.ndarray,
+    scale: np.ndarray,
+    offset: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    *,
+    epsilon: float,
+    exponential_avg_factor: float,
+    data_format: str,
+    is_training: bool,
+) -> tuple[np.ndarray, ...]:
+    """`fused_batch_norm_v3`; by given statistics, float32 is normalised in `x`."""
+    if is_training or x.dtype != np.float32:
+        return fused_batch_norm_v3(
+            x,
+            scale,
+            offset,
+            mean,
+            variance,
+            epsilon=epsilon,
+            exponential_avg_factor=exponential_avg_factor,
+            data_format=data_format,
+            is_training=is_training,
+        )
+    outputs = _infer(x, scale, offset, mean, variance, epsilon, data_format, x)
+    return *outputs, np.zeros((), scale.dtype)
 
 
 def fused_batch_norm_v3(
@@ -143,6 +192,7 @@ def _normalise(
     offset: np.ndarray,
     epsilon: float,
     channels_first: bool,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """`(x - mean) / sqrt(variance + epsilon) * scale + offset`, as one multiply and one add."""
     wide = (each.astype(np.float32, copy=False) for each in (mean, variance, scale, offset))
@@ -150,7 +200,7 @@ def _normalise(
     with np.errstate(all="ignore"):  # an untrained variance below -epsilon gives NaN, as in TF
         factor = scale / np.sqrt(variance + np.float32(epsilon))
     shift = offset - mean * factor
-    y = x * along_channels(factor, x.ndim, channels_first)
+    y = np.multiply(x, along_channels(factor, x.ndim, channels_first), out=out)
     y += along_channels(shift, x.ndim, channels_first)
     return y
 
@@ -186,6 +236,12 @@ def channel_window_sum(x: np.ndarray, depth_radius: int) -> np.ndarray:
 KERNELS = (
     KernelDef("FusedBatchNorm", fused_batch_norm),
     KernelDef("FusedBatchNormV2", fused_batch_norm),
-    KernelDef("FusedBatchNormV3", fused_batch_norm_v3, {"U": (DataType.FLOAT,)}),
+    KernelDef(
+        "FusedBatchNormV3",
+        fused_batch_norm_v3,
+        {"U": (DataType.FLOAT,)},
+        fresh=True,
+        in_place=fused_batch_norm_v3_in_place,
+    ),
     KernelDef("LRN", lrn, {"T": (DataType.HALF, DataType.FLOAT)}),
 )

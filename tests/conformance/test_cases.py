@@ -9,10 +9,12 @@ import pytest
 
 import protos as pb
 from runtime.api import OpError, SessionOptions, new_session
+from runtime.executors import step_plan
 from tests.conformance.case import Answer, Case, assert_matches, read_golden
 
 FAMILIES = sorted(p.stem for p in (pathlib.Path(__file__).parent / "cases").glob("[a-z]*.py"))
-EXECUTORS = ("DEFAULT", "DATAFLOW")
+# A plan runs from its list of instructions first, and as generated text when it is run again.
+EXECUTORS = ("DEFAULT", "GENERATED", "DATAFLOW")
 
 
 def parameters() -> list[object]:
@@ -29,16 +31,23 @@ def parameters() -> list[object]:
 def options(executor: str) -> SessionOptions:
     """Steps run in the caller's thread, on the given executor."""
     config = pb.ConfigProto(inter_op_parallelism_threads=-1)
-    config.experimental.executor_type = executor
+    config.experimental.executor_type = "DEFAULT" if executor == "GENERATED" else executor
     return SessionOptions(config=config)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize(("case", "recorded"), parameters())
-def test_case(case: Case, recorded: tuple[str, tuple[Answer, ...]] | None, executor: str) -> None:
+def test_case(
+    case: Case,
+    recorded: tuple[str, tuple[Answer, ...]] | None,
+    executor: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert recorded is not None, "no recorded answer: run tools/record_cases.py"
     digest, answers = recorded
     assert digest == case.digest, "the case changed: run tools/record_cases.py"
+    if executor == "GENERATED":
+        monkeypatch.setattr(step_plan, "GENERATE_AT_RUN", 1)
     session = new_session(options(executor))
     session.create(case.graph)
     for step, want in zip(case.steps, answers, strict=True):

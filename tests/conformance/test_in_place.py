@@ -1,0 +1,77 @@
+"""Kernels that may work in place, on memory of the step, against TensorFlow's recorded answers.
+
+The first input of each recorded case goes through two `Neg`, which change no number and leave it
+in memory that the step made.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+import protos as pb
+from runtime.api import OpError, new_session
+from runtime.executors import step_plan
+from runtime.framework.dtypes import DataType
+from runtime.registrations import kernel_registry
+from tests.conformance.case import Answer, Case, assert_matches, read_golden
+from tests.conformance.test_cases import FAMILIES, options
+
+NEGATED = ("HALF", "BFLOAT16", "FLOAT", "DOUBLE", "COMPLEX64", "INT8", "INT16", "INT32", "INT64")
+TYPES = frozenset(DataType[name] for name in NEGATED)
+
+
+def parameters() -> list[object]:
+    """Cases of one node with a kernel that works in place, whose first input can be negated."""
+    registry = kernel_registry()
+    result: list[object] = []
+    for family in FAMILIES:
+        golden = read_golden(family)
+        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES:
+            node = case.graph.node[-1]
+            first = next((each for each in case.graph.node if each.name == "input_0"), None)
+            if (
+                node.name == "result"
+                and first is not None
+                and DataType(first.attr["dtype"].type) in TYPES
+                and any(kernel.in_place for kernel in registry.kernels_of(node.op))
+            ):
+                result.append(
+                    pytest.param(case, golden[case.name][1][0], id=f"{family}-{case.name}")
+                )
+    return result
+
+
+def with_own_memory(case: Case) -> pb.GraphDef:
+    """The case's graph with two `Neg` before the first input."""
+    graph = pb.GraphDef()
+    graph.CopyFrom(case.graph)
+    result = graph.node[-1]
+    source = result.input[0]
+    data_type = next(each for each in graph.node if each.name == "input_0").attr["dtype"].type
+    for name in ("negative", "positive"):
+        negation = graph.node.add(name=name, op="Neg", input=[source])
+        negation.attr["T"].type = data_type
+        source = name
+    result.input[0] = source
+    return graph
+
+
+@pytest.mark.parametrize(("case", "want"), parameters())
+def test_case_in_place(case: Case, want: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_plan, "GENERATE_AT_RUN", 1)
+    how = options("DEFAULT")
+    how.config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
+    session = new_session(how)
+    session.create(with_own_memory(case))
+    (step,) = case.steps
+    before = {name: value.copy() for name, value in step.feeds.items()}
+    if want.code:
+        with pytest.raises(OpError) as caught:
+            session.run(step.feeds, step.fetches, step.targets)
+        assert caught.value.code == want.code, caught.value.message
+    else:
+        assert_matches(case, session.run(step.feeds, step.fetches, step.targets), want)
+    for name, value in before.items():
+        assert step.feeds[name].tobytes() == value.tobytes()
