@@ -1,8 +1,9 @@
 """Step time of SavedModels, ours beside TensorFlow's.
 
-    python -m bench.models DIR… [--tensorflow PYTHON] [--batch 1]
+    python -m bench.models DIR… [--tensorflow PYTHON] [--batch 1] [--intra-op 1]
 
-One thread each; the default signature on zeros.
+The default signature on zeros, in the caller's thread and as many more for each kernel as
+`--intra-op` says, for both.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ PEER = """
 import json, os, sys, time
 import numpy as np
 import tensorflow as tf
-tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[2]))
 tf.config.threading.set_inter_op_parallelism_threads(1)
 rows = {}
-for path in sys.argv[2:]:
+for path in sys.argv[3:]:
     loaded = tf.saved_model.load(path)
     f = loaded.signatures["serving_default"]
     feeds = {k: tf.zeros([int(sys.argv[1]) if d is None else d for d in s.shape], s.dtype)
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("directories", nargs="+")
     parser.add_argument("--tensorflow", help="an interpreter that has TensorFlow")
     parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--intra-op", type=int, default=1, help="threads for one kernel")
     options = parser.parse_args()
     from bench.measure import median, seconds_of, table
     from bench.open_sessions import feeds_of
@@ -54,7 +56,10 @@ def main() -> None:
     theirs: dict[str, float] = {}
     if options.tensorflow:
         output = subprocess.run(
-            [options.tensorflow, "-c", PEER, str(options.batch), *options.directories],
+            [
+                *(options.tensorflow, "-c", PEER),
+                *(str(options.batch), str(options.intra_op), *options.directories),
+            ],
             env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"},
             capture_output=True,
             text=True,
@@ -63,7 +68,8 @@ def main() -> None:
         theirs = json.loads(output.splitlines()[-1])
     rows = []
     for path in options.directories:
-        bundle = load_saved_model(SessionOptions(), None, path, ["serve"])
+        config = pb.ConfigProto(intra_op_parallelism_threads=options.intra_op)
+        bundle = load_saved_model(SessionOptions(config=config), None, path, ["serve"])
         feeds, fetches = feeds_of(bundle)
         feeds = {name: value.repeat(options.batch, 0) for name, value in feeds.items()}
         times = seconds_of(

@@ -31,6 +31,7 @@ class Priorities:
                 pool.num_threads,
                 low_priority=pool.low_priority,
                 queue_size=pool.queue_size,
+                intra_op_threads=pool.intra_op_threads,
             )
             for pool in settings.thread_pools
         ]

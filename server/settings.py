@@ -72,10 +72,15 @@ class ModelLoadingSettings(_Section):
 
 
 class ThreadPoolSettings(_Section):
-    """One named inter-op pool; 0 threads means one per schedulable core."""
+    """One named inter-op pool; 0 threads means one per schedulable core.
+
+    `intra_op_threads` may work on one kernel of a step; a low-priority pool has one whatever it
+    says.
+    """
 
     name: str = Field(min_length=1)
     num_threads: int = Field(default=0, ge=0)
+    intra_op_threads: int = Field(default=0, ge=0)
     low_priority: bool = False
     queue_size: int = Field(default=1024, ge=1)
 

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.foundation.intra_op_pool import set_thread_width
 from runtime.foundation.priority_gate import gate, shorten_switch_interval
 
 _log = logging.getLogger(__name__)
@@ -51,7 +52,8 @@ class ThreadPool:
     """Threads that run scheduled tasks in order.
 
     `num_threads` ≥ 1 threads start at once. Low-priority threads are niced, and their steps stop
-    at the priority gate between nodes.
+    at the priority gate between nodes. `intra_op_threads` may work on one kernel of a task; 0 is
+    the process's number. Low priority has 1: the threads that help others are not niced.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class ThreadPool:
         *,
         low_priority: bool = False,
         queue_size: int = DEFAULT_QUEUE_SIZE,
+        intra_op_threads: int = 0,
     ) -> None:
         if num_threads < 1:
             raise InvalidArgumentError(f"Pool {name} needs at least one thread, got {num_threads}")
@@ -68,6 +71,7 @@ class ThreadPool:
         self.num_threads = num_threads
         self.low_priority = low_priority
         self.queue_size = queue_size
+        self.intra_op_threads = 1 if low_priority else intra_op_threads
         self._tasks: queue.SimpleQueue[tuple[float, Callable[[], object]] | None]
         self._tasks = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the figures below and _is_shut_down
@@ -140,6 +144,7 @@ class ThreadPool:
 
     def _work(self) -> None:
         _local.pool = self
+        set_thread_width(self.intra_op_threads)
         after_task: list[Callable[[], object]] = []
         _local.after_task = after_task
         _name_thread(f"tf_{self.name}")
@@ -210,6 +215,7 @@ class GlobalThreadPools:
         low_priority: bool = False,
         queue_size: int = DEFAULT_QUEUE_SIZE,
         default_num_threads: int | None = None,
+        intra_op_threads: int = 0,
     ) -> ThreadPool:
         """The pool of that name; 0 threads means `default_num_threads`, else one a core.
 
@@ -219,7 +225,13 @@ class GlobalThreadPools:
             known = self._pools.get(name)
             if known is None:
                 count = num_threads or default_num_threads or schedulable_cores()
-                pool = ThreadPool(name, count, low_priority=low_priority, queue_size=queue_size)
+                pool = ThreadPool(
+                    name,
+                    count,
+                    low_priority=low_priority,
+                    queue_size=queue_size,
+                    intra_op_threads=intra_op_threads,
+                )
                 self._pools[name] = (num_threads, pool)
                 return pool
         configured, pool = known

@@ -9,17 +9,19 @@ TF: tensorflow/core/kernels/conv_ops.cc, depthwise_conv_op.cc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.intra_op_pool import shard
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import accumulation_dtype
+from runtime.kernels.matrix_product import matrix_product, matrix_product_into
 from runtime.kernels.register_types import FLOAT_TYPES
 from runtime.kernels.window import (
     WindowAttrs,
@@ -31,7 +33,10 @@ from runtime.kernels.window import (
 )
 
 TILE_BYTES = 1 << 20  # rows of windows laid out at once: they stay in a core's own cache
-DEPTHWISE_TILE_BYTES = 1 << 17
+MERGED_CHANNELS = 256  # at most, for rows of pixels to be multiplied as one vector
+# Roughly, in one thread: what decides whether lines are given to several.
+MULTIPLY_ADD_NANOSECONDS = 0.015
+TAP_NANOSECONDS = 0.2  # a multiplication and an addition of one element
 
 
 def conv2d(
@@ -138,20 +143,40 @@ def _convolve_group(
         _matmul_into(rows, matrix, out)
         return
     windows = _windows(x, dimensions)
-    row_bytes = matrix.shape[0] * math.prod(out.shape[2:-1]) * x.dtype.itemsize
+    line_rows, line_count = math.prod(out.shape[2:-1]), out.shape[1]
+    row_bytes = matrix.shape[0] * line_rows * x.dtype.itemsize
     lines = max(1, TILE_BYTES // max(row_bytes, 1))  # of the first spatial dimension
-    for image in range(x.shape[0]):
-        for line in range(0, out.shape[1], lines):
-            tile = windows[image, line : line + lines]
-            rows = tile.reshape(-1, matrix.shape[0])
-            _matmul_into(rows, matrix, out[image, line : line + lines])
+
+    def convolve_lines(start: int, limit: int) -> None:
+        for image, first, last in tiles(start, limit, line_count, lines):
+            rows = windows[image, first:last].reshape(-1, matrix.shape[0])
+            target = out[image, first:last]
+            if target.flags.c_contiguous:
+                np.matmul(rows, matrix, out=target.reshape(-1, out_depth))
+            else:
+                target[...] = np.matmul(rows, matrix).reshape(target.shape)
+
+    cost = line_rows * matrix.size * MULTIPLY_ADD_NANOSECONDS
+    shard(len(x) * line_count, cost, convolve_lines)
+
+
+def tiles(start: int, limit: int, line_count: int, lines: int) -> Iterator[tuple[int, int, int]]:
+    """(image, first line, last line) of at most `lines` lines each.
+
+    `start` and `limit` count the lines of all images, `line_count` in each.
+    """
+    while start < limit:
+        image, first = divmod(start, line_count)
+        last = min(first + lines, line_count, first + limit - start)
+        yield image, first, last
+        start += last - first
 
 
 def _matmul_into(rows: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     if out.flags.c_contiguous:
-        np.matmul(rows, matrix, out=out.reshape(-1, out.shape[-1]))
+        matrix_product_into(rows, matrix, out.reshape(-1, out.shape[-1]))
     else:
-        out[...] = np.matmul(rows, matrix).reshape(out.shape)
+        out[...] = matrix_product(rows, matrix).reshape(out.shape)
 
 
 def _windows(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
@@ -238,36 +263,25 @@ def depthwise_convolve(
         channels *= multiplier
     filter = np.ascontiguousarray(filter).reshape(*filter.shape[:-2], channels)
     outputs = tuple(each.output for each in dimensions)
-    windows = _windows(x, dimensions)
-    if _columns_merge(channels, dimensions):
-        # few channels make short inner loops: treat whole rows of pixels as the channels
-        channels *= outputs[-1]
-        filter = np.tile(filter, outputs[-1])
-        windows = _merge_columns(windows, channels)
-        outputs = (*outputs[:-1], 1)
     result = np.empty((x.shape[0], *outputs, channels), x.dtype)
-    line_bytes = math.prod(outputs[1:]) * channels * x.dtype.itemsize
-    lines = max(1, DEPTHWISE_TILE_BYTES // max(line_bytes, 1))  # of the first spatial dimension
-    scratch = np.empty((min(lines, outputs[0]), *outputs[1:], channels), x.dtype)
-    taps = list(np.ndindex(filter.shape[:-1]))
-    every = (slice(None),) * len(outputs)
-    for image in range(x.shape[0]):
-        for line in range(0, outputs[0], lines):
-            out = result[image, line : line + lines]
-            part = windows[image, line : line + lines]
-            product = scratch[: len(out)]
-            np.multiply(part[(*every, *taps[0])], filter[taps[0]], out=out)
-            for tap in taps[1:]:
-                np.multiply(part[(*every, *tap)], filter[tap], out=product)
-                np.add(out, product, out=out)
-    return result.reshape(len(x), *(each.output for each in dimensions), -1)
+    out, windows = result, _windows(x, dimensions)
+    if channels <= MERGED_CHANNELS and dimensions[-1].stride == 1:
+        # few channels make short inner loops: treat whole rows of pixels as the channels
+        filter = np.tile(filter, outputs[-1])
+        windows = _merge_columns(windows, channels * outputs[-1])
+        out = result.reshape(*result.shape[:-2], 1, -1)
+    rank = len(dimensions)
+    pixel, tap, channel = [*range(rank + 1)], [*range(rank + 1, 2 * rank + 1)], [2 * rank + 1]
+    axes, filter_axes, out_axes = pixel + tap + channel, tap + channel, pixel + channel
 
+    def convolve_lines(start: int, limit: int) -> None:
+        for image, first, last in tiles(start, limit, outputs[0], outputs[0]):
+            part = slice(image, image + 1), slice(first, last)
+            np.einsum(windows[part], axes, filter, filter_axes, out_axes, out=out[part])
 
-def _columns_merge(channels: int, dimensions: Sequence[WindowedDimension]) -> bool:
-    """Whether rows of pixels are better multiplied as one long vector than pixel by pixel."""
-    rows, columns = math.prod(each.output for each in dimensions[:-1]), dimensions[-1]
-    pays = channels <= 64 and rows > 2 * math.prod(each.window for each in dimensions)
-    return pays and columns.stride == 1 and columns.output > 1
+    cost = out[0, 0].size * filter[..., 0].size * TAP_NANOSECONDS
+    shard(len(x) * outputs[0], cost, convolve_lines)
+    return result
 
 
 def _merge_columns(windows: np.ndarray, merged: int) -> np.ndarray:

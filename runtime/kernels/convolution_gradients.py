@@ -18,6 +18,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.accumulation import accumulation_dtype, widen
 from runtime.kernels.convolution import pad_spatial
+from runtime.kernels.matrix_product import matrix_product
 from runtime.kernels.register_types import FLOAT_TYPES
 from runtime.kernels.window import (
     WindowAttrs,
@@ -117,7 +118,7 @@ def _scatter_windows(
     check_allocation(padded_shape, gradient.dtype)
     padded = np.zeros(padded_shape, gradient.dtype)
     for tap in np.ndindex(filter.shape[:-2]):
-        part = np.matmul(rows, filter[tap].T).reshape(*gradient.shape[:-1], depth)
+        part = matrix_product(rows, filter[tap].T).reshape(*gradient.shape[:-1], depth)
         padded[(slice(None), *tap_slices(tap, dimensions))] += part
     return padded[(slice(None), *inside_padding(dimensions))]
 
@@ -144,7 +145,7 @@ def backprop_filter(
     rows = np.ascontiguousarray(gradient).reshape(-1, gradient.shape[-1])
     for tap in np.ndindex(shape[:-2]):
         seen = padded[(slice(None), *tap_slices(tap, dimensions))]
-        result[tap] = np.matmul(seen.reshape(-1, seen.shape[-1]).T, rows)
+        result[tap] = matrix_product(seen.reshape(-1, seen.shape[-1]).T, rows)
     return result
 
 

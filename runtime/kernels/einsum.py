@@ -20,6 +20,7 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.broadcasting import SMALL_ENOUGH, shape_text
+from runtime.kernels.matrix_product import stacked_product
 from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
 
 Label = str | int  # a letter of the equation, or −n for the nth last broadcasting dimension
@@ -182,7 +183,7 @@ def _product(plan: Plan, left: Any, right: Any) -> tuple[Any, tuple[Label, ...]]
     if left.size * right.size > SMALL_ENOUGH:
         batch = np.broadcast_shapes(left.shape[:depth], right.shape[:depth])
         check_allocation((*batch, *rows_shape, *columns_shape), left.dtype)
-    product = np.matmul(
+    product = stacked_product(
         left.reshape(*left.shape[:depth], math.prod(rows_shape), contracted),
         right.reshape(*right.shape[:depth], contracted, math.prod(columns_shape)),
     )

@@ -17,6 +17,7 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.broadcasting import SMALL_ENOUGH, shape_text
+from runtime.kernels.matrix_product import matrix_product, stacked_product
 from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
 
 
@@ -30,7 +31,7 @@ def mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
         raise _size_error(a, b)
     if left.shape[0] * right.shape[1] > SMALL_ENOUGH:
         check_allocation((left.shape[0], right.shape[1]), left.dtype)
-    return np.dot(left, right)
+    return matrix_product(left, right)
 
 
 def _rank_error(a: Any, b: Any) -> InvalidArgumentError:
@@ -59,7 +60,7 @@ def batch_mat_mul_v2(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
     if x.size * y.size > SMALL_ENOUGH:
         _check_product_allocation(x, y, adj_x, adj_y)
     try:
-        return np.matmul(_adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y)
+        return stacked_product(_adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y)
     except ValueError:
         raise _batch_error(x, y) from None
 
@@ -135,7 +136,7 @@ SAME_TYPE_V3 = (*FULL_WIDTH, *INTEGERS, DataType.INT16)
 WIDENED_V3 = (DataType.INT8, DataType.UINT8)
 
 KERNELS: tuple[KernelDef, ...] = (
-    KernelDef("MatMul", mat_mul, {"T": FULL_WIDTH + INTEGERS}, expensive=True),
+    KernelDef("MatMul", mat_mul, {"T": FULL_WIDTH + INTEGERS}, expensive=True, fresh=True),
     KernelDef("MatMul", half_mat_mul, {"T": HALF_TYPES}, expensive=True),
     KernelDef("BatchMatMul", batch_mat_mul, {"T": FULL_WIDTH + INTEGERS}, expensive=True),
     KernelDef("BatchMatMul", _in_float32(batch_mat_mul), {"T": HALF_TYPES}, expensive=True),

@@ -18,6 +18,7 @@ import threading
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.intra_op_pool import set_process_width
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools, schedulable_cores
 
 _MAX_THREADS = 4096  # of one pool: a configuration from the wire must not exhaust the system
@@ -65,6 +66,17 @@ def num_inter_op_threads(config: pb.ConfigProto) -> int:
     return from_environment or schedulable_cores()
 
 
+def num_intra_op_threads(config: pb.ConfigProto) -> int:
+    """Threads that may work on one kernel, the step's own included: as above, but at least 1."""
+    for number in (
+        config.intra_op_parallelism_threads,
+        _environment_number("TF_NUM_INTRAOP_THREADS"),
+    ):
+        if number > 0:
+            return number
+    return schedulable_cores()
+
+
 def _environment_number(name: str) -> int:
     try:
         return int(os.environ.get(name, "0"))
@@ -75,6 +87,9 @@ def _environment_number(name: str) -> int:
 def make_session_pools(config: pb.ConfigProto, max_threads: int = _MAX_THREADS) -> SessionPools:
     """The pools that a configuration asks for.
 
+    The process's first session also sets how many threads may work on one kernel; sessions with
+    pools of their own have their own number there.
+
     Raises InvalidArgumentError for a global pool that was configured with another size (nothing
     is left behind then), and for more than `max_threads` threads.
     """
@@ -83,11 +98,13 @@ def make_session_pools(config: pb.ConfigProto, max_threads: int = _MAX_THREADS) 
     for entry in listed:
         _check_size(entry.num_threads, max_threads)
     _check_size(config.inter_op_parallelism_threads, max_threads)
+    _check_size(config.intra_op_parallelism_threads, max_threads)
+    set_process_width(num_intra_op_threads(config))
     count = default if default > 0 else schedulable_cores()
     if listed:
         return _listed_pools(config, count)
     if config.use_per_session_threads and default > 0:
-        own = ThreadPool("Compute", count)
+        own = ThreadPool("Compute", count, intra_op_threads=_own_width(config))
         return SessionPools([own], [own], False)
     return SessionPools([process_pool(count)], [], default < 0)
 
@@ -102,7 +119,11 @@ def _listed_pools(config: pb.ConfigProto, default: int) -> SessionPools:
                     entry.global_name, entry.num_threads, default_num_threads=default
                 )
             else:
-                pool = ThreadPool(f"Compute{index}", entry.num_threads or default)
+                pool = ThreadPool(
+                    f"Compute{index}",
+                    entry.num_threads or default,
+                    intra_op_threads=_own_width(config),
+                )
                 owned.append(pool)
             pools.append(pool)
     except InvalidArgumentError:
@@ -110,6 +131,10 @@ def _listed_pools(config: pb.ConfigProto, default: int) -> SessionPools:
             pool.shutdown()
         raise
     return SessionPools(pools, owned, False)
+
+
+def _own_width(config: pb.ConfigProto) -> int:
+    return max(config.intra_op_parallelism_threads, 0)
 
 
 def _check_size(num_threads: int, max_threads: int) -> None:

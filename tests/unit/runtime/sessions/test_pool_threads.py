@@ -17,6 +17,7 @@ import pytest
 
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError, SessionOptions, new_session
+from runtime.foundation.intra_op_pool import thread_width
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1
 from tests.unit.runtime.sessions.test_thread_pools import pools_of, run_thread, thread_session
 
@@ -40,6 +41,15 @@ def join_pools(session: DirectSession) -> None:
     for pool in session.thread_pools:
         for thread in pool._threads:
             thread.join(SECONDS)
+
+
+def observe_widths() -> list[int]:
+    """How many threads may work on one kernel: in the caller, and on pools of a session's own."""
+    opened(intra_op_parallelism_threads=4)
+    opened(intra_op_parallelism_threads=9)
+    own = opened(use_per_session_threads=True, intra_op_parallelism_threads=3)
+    listed = direct_session(g1(), pools_of((2, ""), intra_op_parallelism_threads=5))
+    return [thread_width(), *(each.thread_pools[0].intra_op_threads for each in (own, listed))]
 
 
 def observe() -> dict[str, dict[str, int]]:
@@ -104,6 +114,12 @@ def observed() -> dict[str, dict[str, int]]:
 @pytest.mark.parametrize("moment", EXPECTED)
 def test_threads_by_moment(observed: dict[str, dict[str, int]], moment: str) -> None:
     assert observed[moment] == EXPECTED[moment]
+
+
+def test_the_first_session_sets_the_width_of_kernels() -> None:
+    """Later ones set it for pools of their own; helpers start when a kernel first needs them."""
+    code = f"from {__name__} import observe_widths; assert observe_widths() == [4, 3, 5]"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_the_first_session_decides_for_the_environment_too() -> None:

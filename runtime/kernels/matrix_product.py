@@ -1,0 +1,109 @@
+"""Products of matrices and of stacks of them, split over the step's intra-op width where large.
+
+Rows or columns of the product are given to different threads; every element is still one sum over
+the whole inner dimension, in the order that BLAS takes.
+
+TF: tensorflow/core/kernels/matmul_op_impl.h
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.intra_op_pool import shard, thread_width
+
+_NANOSECONDS = {"f": 0.013, "d": 0.026, "F": 0.05, "D": 0.1}  # a multiply-add in one thread's BLAS
+_NANOSECONDS_OTHERWISE = 1.0  # integers: numpy's own loops
+_LARGE = 1 << 23  # multiply-adds; smaller products are over before a second thread is awake
+_ALIGNMENT = 16  # rows and columns of a block: as many as BLAS takes at a time
+
+
+def _is_blas_single() -> bool:
+    """Whether BLAS leaves the threads to us, as in the server; else it has threads of its own."""
+    return "1" in (os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS"))
+
+
+_BLAS_IS_SINGLE = _is_blas_single()
+
+
+def matrix_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """`[m, k]` times `[k, n]`."""
+    rows, inner = left.shape
+    columns = right.shape[1]
+    if rows * inner * columns <= _LARGE or not _splits(left):
+        product: np.ndarray = np.dot(left, right)
+        return product
+    out = np.empty((rows, columns), left.dtype)
+    matrix_product_into(left, right, out)
+    return out
+
+
+def matrix_product_into(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
+    """Write `[m, k]` times `[k, n]` into `out`, which may be a view with gaps between its rows."""
+    rows, inner = left.shape
+    columns = right.shape[1]
+    if rows == 1 or rows * inner * columns <= _LARGE or not _splits(left):
+        np.matmul(left, right, out=out)
+        return
+    cost = inner * _cost_of(left)
+    if rows >= columns:
+        shard(
+            rows,
+            columns * cost,
+            lambda start, limit: np.matmul(left[start:limit], right, out=out[start:limit]),
+            _ALIGNMENT,
+        )
+    else:
+        shard(
+            columns,
+            rows * cost,
+            lambda start, limit: np.matmul(left, right[:, start:limit], out=out[:, start:limit]),
+            _ALIGNMENT,
+        )
+
+
+def stacked_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """`[…, m, k]` times `[…, k, n]`, whose leading dimensions broadcast."""
+    product: np.ndarray
+    inner, columns = right.shape[-2:]
+    if left.size * columns <= _LARGE or not _splits(left):
+        product = np.matmul(left, right)
+        return product
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    product = np.empty((*batch, left.shape[-2], columns), left.dtype)
+    largest = max(batch, default=1)
+    if largest == 1:
+        flat = product.reshape(product.shape[-2:])
+        matrix_product_into(left.reshape(left.shape[-2:]), right.reshape(right.shape[-2:]), flat)
+        return product
+    axis = batch.index(largest) - len(batch) - 2
+    cost = math.prod(product.shape) // largest * inner * _cost_of(left)
+
+    def work(start: int, limit: int) -> None:
+        part = slice(start, limit)
+        np.matmul(_part(left, axis, part), _part(right, axis, part), out=_part(product, axis, part))
+
+    shard(largest, cost, work)
+    return product
+
+
+def _part(stack: np.ndarray, axis: int, part: slice) -> np.ndarray:
+    """Some of the matrices along `axis` (negative), all of them where the stack broadcasts."""
+    if stack.ndim < -axis or stack.shape[axis] == 1:
+        return stack
+    index: tuple[Any, ...] = (..., part, *(slice(None),) * (-axis - 1))
+    return stack[index]
+
+
+def _cost_of(left: np.ndarray) -> float:
+    return _NANOSECONDS.get(left.dtype.char, _NANOSECONDS_OTHERWISE)
+
+
+def _splits(left: np.ndarray) -> bool:
+    if thread_width() == 1:
+        return False
+    return _BLAS_IS_SINGLE or left.dtype.char not in _NANOSECONDS

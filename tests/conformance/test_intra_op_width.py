@@ -1,0 +1,82 @@
+"""Kernels that split their rows give TensorFlow's answers at every width.
+
+What is worth a second thread is lowered to nothing, so that the smallest case is split.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+import pytest
+
+from runtime.api import new_session
+from runtime.foundation import intra_op_pool
+from runtime.foundation.intra_op_pool import set_thread_width
+from runtime.kernels import matrix_product
+from tests.conformance.case import Answer, Case, assert_matches, read_golden
+from tests.conformance.test_cases import options
+
+FAMILIES = (
+    "convolution",
+    "convolution_gradients",
+    "einsum",
+    "matmul",
+)
+WIDTHS = (1, 2, 4)
+
+
+def cases_of(family: str) -> list[tuple[Case, tuple[Answer, ...]]]:
+    """The cases that succeed, with their answers."""
+    golden = read_golden(family)
+    return [
+        (case, golden[case.name][1])
+        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES
+        if not any(answer.code for answer in golden[case.name][1])
+    ]
+
+
+def parameters() -> list[object]:
+    return [
+        pytest.param(case, answers, id=f"{family}-{case.name}")
+        for family in FAMILIES
+        for case, answers in cases_of(family)
+    ]
+
+
+@pytest.fixture(params=WIDTHS)
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The width of the test's thread, with nothing too small for it."""
+    monkeypatch.setattr(intra_op_pool, "MIN_BLOCK_NANOSECONDS", 1e-9)
+    monkeypatch.setattr(matrix_product, "_LARGE", 0)
+    monkeypatch.setattr(matrix_product, "_ALIGNMENT", 1)
+    monkeypatch.setattr(matrix_product, "_BLAS_IS_SINGLE", True)
+    set_thread_width(request.param)
+    yield request.param
+    set_thread_width(0)
+
+
+@pytest.mark.parametrize(("case", "wanted"), parameters())
+def test_case_at_width(case: Case, wanted: tuple[Answer, ...], width: int) -> None:
+    session = new_session(options("DEFAULT"))
+    session.create(case.graph)
+    for step, want in zip(case.steps, wanted, strict=True):
+        assert_matches(case, session.run(step.feeds, step.fetches, step.targets), want)
+
+
+def test_these_families_do_split(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """The widths above are not tested in vain."""
+    calls: list[int] = []
+    run = intra_op_pool.intra_op_pool.run
+
+    def counted(work: intra_op_pool.Work, bounds: list[int], width: int) -> None:
+        calls.append(len(bounds) - 1)
+        run(work, bounds, width)
+
+    monkeypatch.setattr(intra_op_pool.intra_op_pool, "run", counted)
+    for case, _ in cases_of("matmul")[:20]:
+        session = new_session(options("DEFAULT"))
+        session.create(case.graph)
+        for step in case.steps:
+            session.run(step.feeds, step.fetches, step.targets)
+    assert max(calls, default=1) == width
