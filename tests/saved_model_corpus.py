@@ -11,7 +11,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from runtime.api import SavedModelBundle
+import protos as pb
+from runtime.api import (
+    RuntimeSession,
+    SavedModelBundle,
+    SessionOptions,
+    load_saved_model,
+    new_session,
+)
+from tests.signature_tensors import FROZEN_GRAPH, tensor_names
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures" / "saved_models"
 
@@ -45,13 +53,42 @@ def _as_tensor(array: np.ndarray) -> np.ndarray:
     return array.astype(object) if array.dtype.kind == "S" else array
 
 
+@dataclasses.dataclass(frozen=True)
+class CorpusModel:
+    """A loaded model of the corpus: a SavedModel, or a frozen graph without signatures."""
+
+    session: RuntimeSession
+    graph_def: pb.GraphDef
+    signatures: Mapping[str, pb.SignatureDef]
+
+    def run(self, call: RecordedCall) -> dict[str, np.ndarray]:
+        """The outputs of a recorded call, by key."""
+        signature = self.signatures.get(call.signature, pb.SignatureDef())
+        inputs, outputs = tensor_names(signature.inputs), tensor_names(signature.outputs)
+        feeds = {inputs.get(key, key): value for key, value in call.inputs.items()}
+        values = self.session.run(feeds, [outputs.get(key, key) for key in call.outputs])
+        return dict(zip(call.outputs, map(np.asarray, values), strict=True))
+
+
+def load_model(folder: pathlib.Path, options: SessionOptions) -> CorpusModel:
+    """A session in which the model's calls can run."""
+    frozen = folder / FROZEN_GRAPH
+    if not frozen.exists():
+        return model_of(load_saved_model(options, None, str(folder), {"serve"}))
+    graph_def = pb.GraphDef.FromString(frozen.read_bytes())
+    session = new_session(options)
+    session.create(graph_def)
+    return CorpusModel(session, graph_def, {})
+
+
+def model_of(bundle: SavedModelBundle) -> CorpusModel:
+    """The corpus's view of a loaded SavedModel."""
+    return CorpusModel(bundle.session, bundle.meta_graph_def.graph_def, bundle.signatures)
+
+
 def run_call(bundle: SavedModelBundle, call: RecordedCall) -> dict[str, np.ndarray]:
     """The outputs of the signature, by key."""
-    signature = bundle.signatures[call.signature]
-    feeds = {signature.inputs[key].name: value for key, value in call.inputs.items()}
-    keys = list(call.outputs)
-    values = bundle.session.run(feeds, [signature.outputs[key].name for key in keys])
-    return dict(zip(keys, map(np.asarray, values), strict=True))
+    return model_of(bundle).run(call)
 
 
 def relative_difference(got: np.ndarray, want: np.ndarray) -> float:
@@ -60,6 +97,7 @@ def relative_difference(got: np.ndarray, want: np.ndarray) -> float:
         return float("inf")
     if want.dtype.kind not in "fc":
         return 0.0 if np.array_equal(got, want) else float("inf")
-    difference = np.abs(got.astype(np.float64) - want.astype(np.float64))
-    largest = np.abs(want.astype(np.float64)).max(initial=0.0) or 1.0
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    difference = np.abs(got.astype(wide) - want.astype(wide))
+    largest = np.abs(want.astype(wide)).max(initial=0.0) or 1.0
     return float(difference.max(initial=0.0) / largest)

@@ -12,26 +12,26 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
-from runtime.api import OpError, SessionOptions, load_saved_model
-from tests.saved_model_corpus import read_calls, relative_difference, run_call
+from runtime.api import OpError, SessionOptions
+from tests.saved_model_corpus import load_model, read_calls, relative_difference
 
 ROW = "{:26} {:>8} {:>10} {:>10} {:>10}  {}"
 
 
 def check(folder: pathlib.Path) -> str:
     start = time.perf_counter()
-    bundle = load_saved_model(SessionOptions(), None, str(folder), {"serve"})
+    model = load_model(folder, SessionOptions())
     load_s = time.perf_counter() - start
     worst, first_ms, best_ms = 0.0, None, 0.0
     for call in read_calls(folder):
         start = time.perf_counter()
-        got = run_call(bundle, call)
+        got = model.run(call)
         first_ms = first_ms or 1000 * (time.perf_counter() - start)
         worst = max(worst, *(relative_difference(got[k], call.outputs[k]) for k in call.outputs))
     call = read_calls(folder)[0]
     for _ in range(5):
         start = time.perf_counter()
-        run_call(bundle, call)
+        model.run(call)
         elapsed = 1000 * (time.perf_counter() - start)
         best_ms = min(best_ms or elapsed, elapsed)
     verdict = "ok" if worst < 1e-4 else "DIFFERS"

@@ -1,4 +1,4 @@
-"""Export the corpus of SavedModels with TensorFlow's answers recorded beside each.
+"""Export the corpus of models with TensorFlow's answers recorded beside each.
 
 Run in an environment that has tensorflow and keras, from the root of the repository:
 
@@ -25,12 +25,30 @@ sys.path.insert(0, str(ROOT))
 import numpy as np
 import tensorflow as tf
 
-from tools import corpus_graph_models, corpus_keras_models
+from tests.signature_tensors import FROZEN_GRAPH, tensor_names
+from tools import (
+    corpus_applications,
+    corpus_graph_models,
+    corpus_keras_models,
+    corpus_sequence_models,
+    corpus_task_models,
+)
 from tools.corpus_call import Call
 
 FIXTURES = ROOT / "tests" / "fixtures" / "saved_models"
-SMALL = {**corpus_graph_models.SMALL, **corpus_keras_models.SMALL}
-ALL = {**SMALL, **corpus_keras_models.LARGE}
+SMALL = {
+    **corpus_graph_models.SMALL,
+    **corpus_keras_models.SMALL,
+    **corpus_sequence_models.SMALL,
+    **corpus_task_models.SMALL,
+}
+ALL = {
+    **SMALL,
+    **corpus_keras_models.LARGE,
+    **corpus_applications.LARGE,
+    **corpus_sequence_models.LARGE,
+    **corpus_task_models.FROZEN,
+}
 # What the loader never reads: it would only make the fixtures larger.
 NOT_LOADED = ("debug", "fingerprint.pb", "assets.extra")
 
@@ -38,19 +56,34 @@ NOT_LOADED = ("debug", "fingerprint.pb", "assets.extra")
 def record(folder: pathlib.Path, calls: list[Call]) -> None:
     """Run the calls in one v1 session of the exported model; write io.npz."""
     arrays: dict[str, np.ndarray] = {}
-    config = tf.compat.v1.ConfigProto()
-    with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
-        meta_graph = tf.compat.v1.saved_model.load(session, ["serve"], str(folder))
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        signatures = import_model(session, folder)
         for index, call in enumerate(calls):
-            signature = meta_graph.signature_def[call.signature]
-            feeds = {signature.inputs[key].name: value for key, value in call.inputs.items()}
-            fetches = {key: info.name for key, info in signature.outputs.items()}
+            inputs, outputs = signatures.get(call.signature, ({}, {}))
+            feeds = {inputs.get(key, key): value for key, value in call.inputs.items()}
+            fetches = outputs or {key: key for key in call.outputs}
             outputs = session.run(fetches, feeds)
             for kind, values in (("inputs", call.inputs), ("outputs", outputs)):
                 for key, value in values.items():
                     arrays[f"{index}/{call.signature}/{kind}/{key}"] = storable(value)
     with (folder / "io.npz").open("wb") as file:
         np.savez_compressed(file, **arrays)
+
+
+def import_model(
+    session: tf.compat.v1.Session, folder: pathlib.Path
+) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
+    """Load a SavedModel, or a frozen graph; {signature: ({input key: tensor}, outputs')}."""
+    frozen = folder / FROZEN_GRAPH
+    if frozen.exists():
+        graph_def = tf.compat.v1.GraphDef.FromString(frozen.read_bytes())
+        tf.graph_util.import_graph_def(graph_def, name="")
+        return {}
+    meta_graph = tf.compat.v1.saved_model.load(session, ["serve"], str(folder))
+    return {
+        key: (tensor_names(signature.inputs), tensor_names(signature.outputs))
+        for key, signature in meta_graph.signature_def.items()
+    }
 
 
 def storable(value: object) -> np.ndarray:

@@ -32,6 +32,7 @@ from runtime.saved_model.initialization import (
     init_op_name,
 )
 from runtime.saved_model.saver_nodes import REFERENCE_VARIABLES, RESOURCE_VARIABLE
+from runtime.saved_model.tensor_infos import rename_tensors, tensor_names
 
 _ASSIGNMENTS = ("Assign", "AssignVariableOp")
 Values = Mapping[str, tuple[np.ndarray, DataType]]
@@ -74,7 +75,7 @@ def _served_outputs(meta_graph_def: pb.MetaGraphDef) -> list[str]:
     for key, signature in sorted(meta_graph_def.signature_def.items()):
         if key not in (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY):
             infos = [*signature.outputs.values(), *signature.inputs.values()]
-            names |= dict.fromkeys(info.name for info in infos)
+            names |= dict.fromkeys(tensor_names(infos))
     return list(names)
 
 
@@ -87,7 +88,7 @@ def _copy_signatures(
         frozen.signature_def[key].CopyFrom(signature)
         for infos in (frozen.signature_def[key].inputs, frozen.signature_def[key].outputs):
             for info in infos.values():
-                info.name = names.get(info.name, info.name)
+                rename_tensors(info, names)
 
 
 def _frozen_graph_def(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import protos as pb
 from runtime.framework import op_def_registry
 from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY
+from runtime.saved_model.tensor_infos import tensor_names
 
 _NOT_SERVED = (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY)
 
@@ -61,9 +62,9 @@ def _entry_points(
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     """(what it is, tensors fed, tensors or nodes asked for) of everything that serving runs."""
     for key, signature in sorted(meta_graph_def.signature_def.items()):
-        outputs = _tensor_names(signature.outputs.values())
+        outputs = tensor_names(signature.outputs.values())
         if key not in _NOT_SERVED:
-            yield f"signature {key}", _tensor_names(signature.inputs.values()), outputs
+            yield f"signature {key}", tensor_names(signature.inputs.values()), outputs
         elif key == INIT_OP_SIGNATURE_KEY:
             yield "init op", [], outputs
     for collection in ("saved_model_main_op", "legacy_init_op"):
@@ -72,16 +73,6 @@ def _entry_points(
             yield "init op", [], list(names)
     if meta_graph_def.saver_def.restore_op_name:
         yield "restore op", [], [meta_graph_def.saver_def.restore_op_name]
-
-
-def _tensor_names(infos: Iterable[pb.TensorInfo]) -> list[str]:
-    names = []
-    for info in infos:
-        sparse = info.coo_sparse
-        parts = (sparse.values_tensor_name, sparse.indices_tensor_name)
-        names += [info.name, *parts, sparse.dense_shape_tensor_name]
-        names += _tensor_names(info.composite_tensor.components)
-    return [name for name in names if name]
 
 
 class _Reachability:

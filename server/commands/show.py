@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import protos as pb
 from runtime.api import OpReport, inspect_saved_model
 from runtime.framework.dtypes import from_number
+from runtime.saved_model.tensor_infos import tensor_names
 from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 
@@ -74,7 +75,7 @@ def _describe_signature(name: str, signature: pb.SignatureDef) -> Iterator[str]:
 def _describe_tensor(info: pb.TensorInfo) -> str:
     encoding = info.WhichOneof("encoding")
     if encoding != "name":  # made of several tensors
-        return encoding or "no tensor"
+        return f"{encoding or 'no tensor'}  {', '.join(tensor_names([info]))}".rstrip()
     shape = "unknown rank"
     if not info.tensor_shape.unknown_rank:
         sizes = ("?" if dim.size < 0 else str(dim.size) for dim in info.tensor_shape.dim)

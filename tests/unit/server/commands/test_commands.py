@@ -46,6 +46,12 @@ def test_every_model_of_the_corpus_can_be_shown(capsys, name):
     assert (code == 0) is ("This model can be served." in out)
 
 
+def test_show_names_the_three_tensors_of_a_sparse_input(capsys):
+    code, out, _ = run(capsys, "show", MODELS / "sparse_inputs")
+    assert code == 0
+    assert "    ids: coo_sparse  ids/values:0, ids/indices:0, ids/shape:0" in out.splitlines()
+
+
 def saved_model(folder, *nodes, outputs):
     graph = pb.MetaGraphDef()
     graph.meta_info_def.tags.append("serve")
