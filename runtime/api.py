@@ -37,7 +37,7 @@ from runtime.foundation.thread_pool import (
     schedulable_cores,
 )
 from runtime.framework.allocation import set_tensor_limit
-from runtime.framework.cancellation import CancellationManager
+from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -52,6 +52,7 @@ from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_options import SessionOptions
 
 __all__ = [
+    "RUN_CANCELLED",
     "AbortedError",
     "AllowAll",
     "AlreadyExistsError",

@@ -193,10 +193,11 @@ class DataflowRun:
         self, item: Item, frame: Frame, iteration: Iteration, deferred: Deferred, started: int
     ) -> None:
         """A kernel that waited has ended: go on, on the step's pool when it has one."""
+        if deferred.error is not None:
+            self._fail(deferred.error.with_node(item.node.name))
 
         def go_on() -> None:
             if deferred.error is not None:
-                self._fail(deferred.error.with_node(item.node.name))
                 outputs = [DEAD] * len(item.node.output_types)
             else:
                 outputs = self._outputs(item, deferred.value)
@@ -221,6 +222,7 @@ class DataflowRun:
             if self._error is not None:
                 return
             self._error = error
+        self._step.failure = self._step.failure or error
         # Whoever waits in this step is told; the error that it will report comes second.
         self._step.cancellation.cancel(type(error)(error._text, error.node))
 

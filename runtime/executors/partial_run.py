@@ -2,8 +2,9 @@
 
 It is a run of the dataflow executor whose `_Arg` nodes are held back until they are fed.
 
-Guarantees: thread-safe; parts may be run by different threads, one at a time for a handle; bad
-names change nothing; the step ends when everything was fed and fetched, or at the first error.
+Guarantees: thread-safe; parts may run side by side, and one that waits for its fetches holds no
+thread; bad names change nothing; the step ends when everything was fed and fetched, or at the first
+error.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (PRunSetup, PRun), whose texts these are.
 """
@@ -11,18 +12,28 @@ TF: tensorflow/core/common_runtime/direct_session.cc (PRunSetup, PRun), whose te
 from __future__ import annotations
 
 import collections
+import dataclasses
+import functools
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, plain_value
+from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, Done, plain_value
 from runtime.executors.dataflow_graph import Item
 from runtime.executors.step import Step
 from runtime.foundation.errors import InvalidArgumentError, OpError
 
 
+@dataclasses.dataclass(eq=False, slots=True)
+class _Part:
+    """Fetches that somebody waits for."""
+
+    fetches: Sequence[str]
+    done: Done
+
+
 class PartialRun(DataflowRun):
-    """A step in parts: `feed` and `fetch` by the names of its setup."""
+    """A step in parts: feeds and fetches by the names of its setup."""
 
     def __init__(
         self,
@@ -37,7 +48,8 @@ class PartialRun(DataflowRun):
         self._fetches = {name: position for position, name in enumerate(fetches)}
         self._fed: set[str] = set()
         self._taken: set[str] = set()
-        self._progress = threading.Condition()  # guards _ended, _failure; told of new results
+        self._parts_lock = threading.Lock()  # guards _fed, _taken, _waiting, _ended, _failure
+        self._waiting: list[_Part] = []
         self._ended = False
         self._failure: OpError | None = None
         self._argument_items = {
@@ -55,26 +67,49 @@ class PartialRun(DataflowRun):
         if not self._outstanding:
             self._finish()
             return
-        ready = collections.deque((item, self._root, iteration, False) for item in roots)
-        self._process(ready)
+        if roots:
+            self._activate(roots)
 
-    def run_part(self, feeds: Mapping[str, Any], fetches: Sequence[str]) -> list[Any]:
-        """Give some feeds, take some fetches; waits until those are there.
+    def start_part(self, feeds: Mapping[str, Any], fetches: Sequence[str], done: Done) -> None:
+        """Give some feeds; `done` is called once, in whatever thread, when the fetches are there.
 
-        Raises InvalidArgumentError, and changes nothing, for a name that was not set up, that was
-        given or taken before, or that needs feeds which have not come yet.
+        Raises InvalidArgumentError for a name that was not set up, that was given or taken before,
+        or that needs feeds which have not come yet, and ResourceExhaustedError when the pool's
+        queue is full; nothing has changed then. Errors of the step, and InvalidArgumentError for a
+        fetch that stays dead, go to `done`.
         """
-        self._check(feeds, fetches)
-        iteration = self._root.iterations[0]
-        self._fed.update(feeds)
+        part = _Part(fetches, done)
+        with self._parts_lock:
+            self._check(feeds, fetches)
+            self._fed.update(feeds)
+            self._taken.update(fetches)
+            self._waiting.append(part)
+        items = []
         for name, value in feeds.items():
             item = self._argument_items.get(self._feeds[name])
             if item is not None:
                 self._values[item.argument] = value
-                self._process(collections.deque([(item, self._root, iteration, False)]))
-        values = [self._wait_for(name) for name in fetches]
-        self._taken.update(fetches)
-        return values
+                items.append(item)
+        if items:
+            try:
+                self._activate(items)
+            except OpError:
+                with self._parts_lock:
+                    self._fed.difference_update(feeds)
+                    self._taken.difference_update(fetches)
+                    self._waiting.remove(part)
+                raise
+        self._settle()
+
+    def _activate(self, items: Sequence[Item]) -> None:
+        """Run items and what follows from them, on the step's pool when it has one."""
+        iteration = self._root.iterations[0]
+        ready = collections.deque((item, self._root, iteration, False) for item in items)
+        runner = self._step.runner
+        if runner is None:
+            self._process(ready)
+        else:
+            runner(functools.partial(self._process, ready))
 
     @property
     def is_complete(self) -> bool:
@@ -130,35 +165,58 @@ class PartialRun(DataflowRun):
                 pending += sources[item.index]
         return needed
 
-    def _wait_for(self, name: str) -> Any:
-        position = self._fetches[name]
-        with self._progress:
-            self._progress.wait_for(lambda: self._fetched[position] is not MISSING or self._ended)
-            if self._failure is not None:
-                raise self._failure
-        value = self._fetched[position]
-        if value is MISSING:
-            raise InvalidArgumentError(f"The tensor returned for {name} was not valid.")
-        return plain_value(value, self._graph.fetch_is_ref[position])
+    def _settle(self) -> None:
+        """Answer the parts whose fetches have come, or never will."""
+        settled: list[tuple[_Part, list[Any] | None, OpError | None]] = []
+        with self._parts_lock:
+            for part in list(self._waiting):
+                try:
+                    values = self._values_of(part)
+                except OpError as error:
+                    self._taken.difference_update(part.fetches)
+                    settled.append((part, None, error))
+                else:
+                    if values is None:
+                        continue
+                    settled.append((part, values, None))
+                self._waiting.remove(part)
+        for part, values, failure in settled:
+            part.done(values, failure)
+
+    def _values_of(self, part: _Part) -> list[Any] | None:
+        """What a part fetches; None while something of it is missing."""
+        if self._failure is not None:
+            raise type(self._failure)(self._failure._text, self._failure.node)
+        positions = [self._fetches[name] for name in part.fetches]
+        values = [self._fetched[position] for position in positions]
+        for name, value in zip(part.fetches, values, strict=True):
+            if value is MISSING:
+                if not self._ended:
+                    return None
+                raise InvalidArgumentError(f"The tensor returned for {name} was not valid.")
+        are_refs = self._graph.fetch_is_ref
+        return [
+            plain_value(value, are_refs[position])
+            for value, position in zip(values, positions, strict=True)
+        ]
 
     def _complete(self, *arguments: Any) -> list[Any]:
         ready = super()._complete(*arguments)
-        with self._progress:
-            self._progress.notify_all()
+        if self._waiting:
+            self._settle()
         return ready
 
     def _fail(self, error: OpError) -> None:
         super()._fail(error)
-        with self._progress:
+        with self._parts_lock:
             self._failure = self._failure or error
             self._ended = True
-            self._progress.notify_all()
+        self._settle()
 
     def _end(self, values: list[Any] | None, error: OpError | None) -> None:
-        with self._progress:
+        with self._parts_lock:
             self._ended = True
-            # A dead fetch is reported by the part that asks for it.
-            self._progress.notify_all()
+        self._settle()  # a dead fetch is reported to the part that asks for it
 
     def abandon(self, error: OpError) -> None:
         """End the step: it was left alone too long, or its session was closed."""

@@ -52,6 +52,7 @@ class Step:
     `runner` starts a closure on the step's thread pool; None runs it in the thread at hand.
     `can_run_in_parallel` says that the pool has more than one thread.
     `is_low_priority` makes executors stop at the priority gate between nodes.
+    `failure` is the first error of an executor, noted before the executor has come to its end.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class Step:
         "can_run_in_parallel",
         "cancellation",
         "collector",
+        "failure",
         "files",
         "functions",
         "is_low_priority",
@@ -88,6 +90,7 @@ class Step:
         self.can_run_in_parallel = can_run_in_parallel
         self.is_low_priority = is_low_priority
         self.collector = collector
+        self.failure: OpError | None = None
         self.functions = functions
         self.rendezvous: Rendezvous | None = None  # made when something is sent or received
         self._resources: ResourceManager | None = None
@@ -123,6 +126,7 @@ class Step:
         step.can_run_in_parallel = False
         step.is_low_priority = self.is_low_priority
         step.collector = self.collector
+        step.failure = None
         step.functions = self.functions
         step.rendezvous = self.rendezvous
         step._resources = self.resources

@@ -17,15 +17,21 @@ from runtime.foundation.errors import OpError
 
 _log = logging.getLogger(__name__)
 
+# What a step that was running when its session closed says, unless an operation that waited has
+# said more. TF: direct_session.cc (RunInternal)
+RUN_CANCELLED = "Run call was cancelled"
+
 
 class CancellationManager:
     """Carries one cancellation from a parent (a session) to what depends on it (its steps)."""
 
-    __slots__ = ("_callbacks", "_lock", "_next_token", "_parent", "_parent_token", "error")
+    __slots__ = ("_callbacks", "_last", "_lock", "_next_token", "_parent", "_parent_token", "error")
 
     def __init__(self, parent: CancellationManager | None = None) -> None:
-        self._lock = threading.Lock()  # guards _callbacks and _next_token and the append to error
+        # guards _callbacks, _last and _next_token, and the append to error
+        self._lock = threading.Lock()
         self._callbacks: dict[int, Callable[[], object]] = {}
+        self._last: dict[int, Callable[[], object]] | None = None
         self._next_token = 0
         self.error: list[OpError] = []  # empty until cancelled: `if manager.error:` is the check
         self._parent = parent
@@ -50,14 +56,21 @@ class CancellationManager:
         first = self.error[0]
         return type(first)(first._text, first.node)
 
-    def add_callback(self, callback: Callable[[], object]) -> int | None:
-        """Register `callback`; None when already cancelled (the callback will not run)."""
+    def add_callback(self, callback: Callable[[], object], *, is_last: bool = False) -> int | None:
+        """Register `callback`; None when already cancelled (the callback will not run).
+
+        One that `is_last` runs after all others: those who wait have ended by then.
+        """
         with self._lock:
             if self.error:
                 return None
             token = self._next_token
             self._next_token += 1
-            self._callbacks[token] = callback
+            if is_last:
+                self._last = self._last or {}
+                self._last[token] = callback
+            else:
+                self._callbacks[token] = callback
             return token
 
     def remove_callback(self, token: int | None) -> bool:
@@ -65,7 +78,9 @@ class CancellationManager:
         if token is None:
             return False
         with self._lock:
-            return self._callbacks.pop(token, None) is not None
+            if self._callbacks.pop(token, None) is not None:
+                return True
+            return self._last is not None and self._last.pop(token, None) is not None
 
     def cancel(self, error: OpError) -> bool:
         """Cancel with `error`; False when that had happened before."""
@@ -73,8 +88,9 @@ class CancellationManager:
             if self.error:
                 return False
             self.error.append(error)
-            callbacks = list(self._callbacks.values())
+            callbacks = [*self._callbacks.values(), *(self._last or {}).values()]
             self._callbacks.clear()
+            self._last = None
         for callback in callbacks:
             try:
                 callback()

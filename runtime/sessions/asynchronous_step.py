@@ -15,7 +15,7 @@ from typing import Any
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import Code, DeadlineExceededError, InternalError, OpError
 from runtime.foundation.thread_pool import ThreadPool
-from runtime.framework.cancellation import CancellationManager
+from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.sessions.prepared_step import PreparedStep
 from runtime.sessions.runtime_session import Tensor
 
@@ -61,7 +61,8 @@ class AsynchronousStep:
         if pool is None:
             self._execute()
             return
-        if self._cancellation.add_callback(self._answer_cancelled) is None:
+        # Last, so that the answer is what the operation that waited says, when one did.
+        if self._cancellation.add_callback(self._answer_cancelled, is_last=True) is None:
             self._cancellation.check()
         pool.schedule(self._execute)
 
@@ -70,7 +71,21 @@ class AsynchronousStep:
 
     def _answer_cancelled(self) -> None:
         """The future ends at once; what still runs behind it ends when it notices."""
-        self._resolve(None, self._cancellation.copy_of_error())
+        failure = None if self._prepared is None else self._prepared.step.failure
+        self._resolve(None, self._told_first(failure) or self._cancellation.copy_of_error())
+
+    def _told_first(self, error: OpError | None) -> OpError | None:
+        """What the client hears: a deadline or an explicit cancellation goes before `error`."""
+        cancelled = self._cancellation.error
+        if not cancelled or cancelled[0].message == RUN_CANCELLED:
+            return error
+        if (
+            cancelled[0].code is Code.DEADLINE_EXCEEDED
+            or error is None
+            or error.code is Code.CANCELLED
+        ):
+            return self._cancellation.copy_of_error()
+        return error
 
     def _execute(self) -> None:
         if self._cancellation.error:
@@ -96,9 +111,7 @@ class AsynchronousStep:
             self._given.remove_callback(self._token)
         self._cancellation.detach()
         if error is not None or values is None or self._prepared is None:
-            cancelled = self._cancellation.error
-            if cancelled and cancelled[0].code is Code.DEADLINE_EXCEEDED:
-                error = self._cancellation.copy_of_error()
+            error = self._told_first(error)
             self._answer(None, error or InternalError("A step ended without values"))
             return
         self._answer(self._prepared.results(values), None)

@@ -21,14 +21,8 @@ from typing import Any
 
 import protos as pb
 from runtime.devices.device import Device
-from runtime.executors.compiler import (
-    ExecutorFactory,
-    FunctionExecutors,
-    compile_step,
-    executor_factory,
-)
-from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.step import Executor, Step
+from runtime.executors.compiler import FunctionExecutors
+from runtime.executors.step import Step
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import (
     AlreadyExistsError,
@@ -38,7 +32,7 @@ from runtime.foundation.errors import (
     OpError,
 )
 from runtime.foundation.thread_pool import ThreadPool
-from runtime.framework.cancellation import CancellationManager
+from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
@@ -46,10 +40,7 @@ from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
-from runtime.graph.optimizer import Optimizer
-from runtime.graph.partition import assign_devices, can_partition
-from runtime.graph.placer import log_device_mapping, log_placement, place
-from runtime.graph.pruning import StepGraph, find_endpoint
+from runtime.graph.pruning import find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
 from runtime.sessions.asynchronous_step import AsynchronousStep
 from runtime.sessions.callables import Callable, Callables
@@ -61,9 +52,10 @@ from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_options import SessionOptions
 from runtime.sessions.session_pools import SessionPools
 from runtime.sessions.session_template import SessionTemplate
+from runtime.sessions.step_compiler import StepCompiler
+from runtime.sessions.step_limits import StepLimits
 
 _INLINE_SECONDS = 0.0002  # a step that measured shorter may run in the caller's thread
-_DEFAULT_OPTIONS = pb.RunOptions()
 
 
 class _KernelStates:
@@ -98,8 +90,8 @@ class DirectSession(RuntimeSession):
         self._devices = list(devices)
         self._pools = pools
         self._kernels = kernels
-        self._optimizer = Optimizer.from_config(options.config)
-        self._executor_factory = executor_factory(options.config.experimental.executor_type)
+        self._limits = StepLimits(options.config, pools)
+        self._compiler = StepCompiler(options.config, devices, kernels)
         self._lock = threading.Lock()
         self._graph: Graph | None = None
         self._functions: FunctionExecutors | None = None
@@ -119,8 +111,6 @@ class DirectSession(RuntimeSession):
         self.graph_version = 0
         self._partial_runs = PartialRuns()
         self._callables = Callables()
-        if options.config.log_device_placement:
-            log_device_mapping(self._devices)
 
     # The graph
 
@@ -150,17 +140,12 @@ class DirectSession(RuntimeSession):
                 self.graph_version += 1
 
     def _set_graph(self, graph: Graph) -> None:
-        self._functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
+        self._functions = self._compiler.functions(graph)
         self._graph = graph
 
     def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
         extended = extend_graph(graph, graph_def, self.options.max_graph_nodes)
-        config = self.options.config
-        fresh = [extended.nodes[node.name] for node in graph_def.node]
-        if not config.graph_options.place_pruned_graph:
-            place(fresh, self._devices, config.allow_soft_placement)
-        if config.log_device_placement:
-            log_placement(fresh, self._devices)
+        self._compiler.place([extended.nodes[node.name] for node in graph_def.node])
         return extended
 
     def graph_def(self) -> pb.GraphDef:
@@ -209,7 +194,7 @@ class DirectSession(RuntimeSession):
         )
         try:
             self._check_open()
-            step.start(self._choose_pool(request), self._deadline_of(request))
+            step.start(self._limits.pool_of(request), self._limits.deadline_of(request))
         except OpError as error:
             step.finish(None, error)
         return step.future
@@ -222,7 +207,7 @@ class DirectSession(RuntimeSession):
         cancellation = request.cancellation or self._cancellation
         try:
             cancellation.check()
-            self._choose_pool(request)  # raises for an index that no pool has
+            self._limits.pool_of(request)  # raises for an index that no pool has
             prepared = self._prepare(request, cancellation, None, compiled)
             started = time.monotonic()
             future.set_result(prepared.run())
@@ -234,7 +219,7 @@ class DirectSession(RuntimeSession):
     def _run_and_wait(self, request: RunRequest, compiled: CompiledStep | None) -> list[Tensor]:
         """Run in this thread without a future where the options say so, else on a pool."""
         self._check_open()
-        if self._choose_pool(request) is not None or self._timeout_seconds(request):
+        if self._limits.pool_of(request) is not None or self._limits.timeout_seconds(request):
             return self._start(request, compiled).result()
         cancellation = CancellationManager(self._cancellation)
         try:
@@ -269,33 +254,8 @@ class DirectSession(RuntimeSession):
         return cache.find_or_compile(
             graph,
             key,
-            lambda feeds, fetches, targets: self._compile_step(
-                graph, feeds, fetches, targets, self._executor_factory
-            ),
+            lambda *wanted: self._compiler.compile(graph, *wanted),
         )
-
-    def _compile_step(
-        self,
-        graph: Graph,
-        feeds: Sequence[str],
-        fetches: Sequence[str],
-        targets: Sequence[str],
-        build: ExecutorFactory,
-    ) -> Executor:
-        functions = FunctionExecutors(graph.library, self._kernels, self._optimizer)
-        return compile_step(
-            graph, self._kernels, feeds, fetches, targets, build, functions, self._place_step
-        )
-
-    def _place_step(self, step_graph: StepGraph) -> str | None:
-        """Check and assign devices; the client device when the step runs on several."""
-        config = self.options.config
-        if config.graph_options.place_pruned_graph:
-            place(step_graph.nodes, self._devices, config.allow_soft_placement)
-        if len(self._devices) == 1 or not can_partition(step_graph):
-            return None
-        client_device = self._devices[0].name
-        return client_device if assign_devices(step_graph, client_device) else None
 
     def _is_short(self, request: RunRequest, compiled: CompiledStep | None) -> bool:
         key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
@@ -336,25 +296,6 @@ class DirectSession(RuntimeSession):
             compiled.executor,
         )
 
-    def _choose_pool(self, request: RunRequest) -> ThreadPool | None:
-        if request.pool is not None:
-            return request.pool
-        return self._pools.choose((request.options or _DEFAULT_OPTIONS).inter_op_thread_pool)
-
-    def _timeout_seconds(self, request: RunRequest) -> float:
-        options = request.options
-        milliseconds = options.timeout_in_ms if options is not None else 0
-        if milliseconds <= 0:
-            milliseconds = self.options.config.operation_timeout_in_ms
-        return max(0, milliseconds) / 1000
-
-    def _deadline_of(self, request: RunRequest) -> float | None:
-        """The instant (`time.monotonic()`) at which a request has to be over, or None."""
-        if request.deadline is not None:
-            return request.deadline
-        seconds = self._timeout_seconds(request)
-        return time.monotonic() + seconds if seconds else None
-
     def _graph_for(self, what: str) -> Graph:
         graph = self._graph
         if graph is None:
@@ -364,24 +305,32 @@ class DirectSession(RuntimeSession):
     # Partial runs and callables
 
     def partial_run_setup(
-        self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
+        self,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        targets: Sequence[str] = (),
+        pool: ThreadPool | None = None,
     ) -> str:
-        """Begin a step in parts, in the threads that run its parts."""
+        """Begin a step in parts, on `pool`; without one in the threads that run its parts."""
         self._check_open()
         graph = self._graph_for("PRunSetup")
         self._check_not_finalized()
-        build = executor_factory("DATAFLOW")
-        executor = self._compile_step(graph, feeds, fetches, targets, build)
-        assert isinstance(executor, DataflowExecutor)
-        step = self._new_step(CancellationManager(self._cancellation), None)
+        executor = self._compiler.compile_in_parts(graph, feeds, fetches, targets)
+        step = self._new_step(CancellationManager(self._cancellation), pool)
         return self._partial_runs.set_up(executor, step, feeds, fetches, targets)
 
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Feed and fetch a part; errors as `PartialRun.run_part`."""
+        """Feed and fetch a part, and wait for it; errors as `PartialRun.start_part`."""
+        return self.partial_run_async(handle, feeds, fetches).result()
+
+    def partial_run_async(
+        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
+    ) -> concurrent.futures.Future[list[Tensor]]:
+        """Feed a part; its future has the fetches. Raises as `partial_run` for bad names."""
         self._check_open()
-        return self._partial_runs.run_part(handle, feeds, fetches)
+        return self._partial_runs.start_part(handle, feeds, fetches)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
         """Check and compile a step; errors as `run` and `connect_tensors` raise them."""
@@ -462,7 +411,8 @@ class DirectSession(RuntimeSession):
             if self._is_closed:
                 return
             self._is_closed = True
-        error = CancelledError("Session has been closed.")
+        # What waits says so itself; the rest of the running steps hears this.
+        error = CancelledError(RUN_CANCELLED)
         self._cancellation.cancel(error)
         self._partial_runs.close(error)
 

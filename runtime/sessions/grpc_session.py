@@ -44,6 +44,8 @@ from runtime.sessions.session_options import SessionOptions
 
 SCHEME = "grpc://"
 CLOSED = "Session has been closed."
+# Of calls in flight, as the server says it when it comes to that.
+STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _SERVICE = "/tensorflow.MasterService/"
 # Method name → the message that answers; the request is the message of the same name + "Request".
@@ -93,12 +95,12 @@ class GrpcMaster:
     def error_of(self, error: Any) -> OpError:
         """The OpError of a failed call: gRPC's codes are the canonical ones."""
         if isinstance(error, grpc.FutureCancelledError):
-            return CancelledError(CLOSED if self._is_closed else "The step was cancelled.")
+            return CancelledError(STEP_CLOSED if self._is_closed else "The step was cancelled.")
         if not isinstance(error, grpc.RpcError):
             return CancelledError(CLOSED) if self._is_closed else InternalError(str(error))
         code = error.code().value[0]
         if self._is_closed and code == Code.CANCELLED:
-            return CancelledError(CLOSED)
+            return CancelledError(STEP_CLOSED)
         return error_for_code(code, error.details() or "")
 
     def close(self) -> None:

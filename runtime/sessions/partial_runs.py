@@ -1,7 +1,8 @@
 """The partial runs of a session: their handles, and the end of those that nobody goes on with.
 
-Guarantees: thread-safe; a handle is forgotten when everything was fed and fetched, after an error
-of the step, after IDLE_SECONDS without a part, and with its session.
+Guarantees: thread-safe; no thread waits for a part but that of a caller who wants to; a handle is
+forgotten when everything was fed and fetched, after an error of the step, after IDLE_SECONDS
+without a part, and with its session.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (PRunState); the expiry is ours (abandoned
 handles are kept for ever there).
@@ -9,6 +10,8 @@ handles are kept for ever there).
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import dataclasses
 import itertools
 import threading
@@ -19,7 +22,7 @@ from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.partial_run import PartialRun
 from runtime.executors.step import Step
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
-from runtime.foundation.errors import CancelledError, InvalidArgumentError
+from runtime.foundation.errors import CancelledError, InvalidArgumentError, OpError
 from runtime.sessions.runtime_session import Tensor
 
 IDLE_SECONDS = 600.0  # a partial run that nobody went on with for so long ends
@@ -28,7 +31,6 @@ IDLE_SECONDS = 600.0  # a partial run that nobody went on with for so long ends
 @dataclasses.dataclass(slots=True)
 class _Entry:
     run: PartialRun
-    lock: threading.Lock  # one part at a time
     timeout: Timeout | None = None
 
 
@@ -56,28 +58,39 @@ class PartialRuns:
         spelled = f"{','.join(feeds)}->{','.join(fetches)}/{','.join(targets)}/1/;"
         handle = f"{spelled}{next(self._numbers)}"
         run = PartialRun(executor, step, feeds, fetches)
-        entry = _Entry(run, threading.Lock())
+        entry = _Entry(run)
+        run.begin()
         with self._lock:
             self._entries[handle] = entry
         self._renew(handle, entry)
-        run.begin()
         return handle
 
-    def run_part(
+    def start_part(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
-    ) -> list[Tensor]:
-        """Run a part; InvalidArgumentError for a handle that is unknown or finished."""
+    ) -> concurrent.futures.Future[list[Tensor]]:
+        """Begin a part; its future has the values, or the error of the step.
+
+        Raises InvalidArgumentError for a handle that is unknown or finished, and as
+        `PartialRun.start_part`.
+        """
         with self._lock:
             entry = self._entries.get(handle)
         if entry is None:
             raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
-        with entry.lock:
-            self._renew(handle, entry)
-            try:
-                return entry.run.run_part(feeds, fetches)
-            finally:
-                if entry.run.is_complete:
-                    self._forget(handle)
+        self._renew(handle, entry)
+        future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+
+        def done(values: list[Tensor] | None, error: OpError | None) -> None:
+            if entry.run.is_complete:
+                self._forget(handle)
+            with contextlib.suppress(concurrent.futures.InvalidStateError):  # given up
+                if error is not None:
+                    future.set_exception(error)
+                else:
+                    future.set_result(values or [])
+
+        entry.run.start_part(feeds, fetches, done)
+        return future
 
     def _renew(self, handle: str, entry: _Entry) -> None:
         if entry.timeout is not None:

@@ -41,6 +41,8 @@ from server.settings import Settings
 
 LARGE_BYTES = 1 << 18  # messages above are handled off the event loop
 PRIORITY_METADATA = "x-priority"
+# TF: tensorflow/core/distributed_runtime/master_session.cc
+STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
 
 
 class CallContext:
@@ -196,7 +198,7 @@ class MasterService:
         """Close a session; closing it again is ABORTED, as everything else on it."""
         opened = self._find(request.session_handle)
         self._sharing.discard(opened.id)
-        await self._sessions.close(opened.id)
+        await self._sessions.close(opened.id, STEP_CLOSED)
         return pb.CloseSessionResponse()
 
     async def list_devices(
@@ -222,7 +224,7 @@ class MasterService:
         for session_id in list(self._sharing):
             self._sharing.discard(session_id)
             try:
-                await self._sessions.close(session_id)
+                await self._sessions.close(session_id, STEP_CLOSED)
             except NotFoundError:  # closed and forgotten meanwhile
                 continue
         return pb.ResetResponse()

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import protos as pb
 from runtime.api import (
+    RUN_CANCELLED,
     AbortedError,
     CancellationManager,
     Code,
@@ -139,10 +140,11 @@ class SessionService:
             raise
         return OpenedModel(session, version=0, shared_weights=False)
 
-    async def close(self, session_id: str) -> None:
+    async def close(self, session_id: str, steps_hear: str = RUN_CANCELLED) -> None:
         """End a session at once: running steps are cancelled. Closing a closed one is fine.
 
-        Raises NotFoundError for an id that was never known.
+        With the default text a step that waits hears from the operation that waited. Raises
+        NotFoundError for an id that was never known.
         """
         if self._registry.is_gone(session_id):
             return
@@ -153,12 +155,13 @@ class SessionService:
         except OpError:  # it expired a moment ago
             await self.reap()
             return
-        await self._end(session_id, CLOSED_MESSAGE, "closed")
+        await self._end(session_id, CLOSED_MESSAGE, "closed", steps_hear)
 
     async def reap(self) -> None:
         """Close the sessions whose lease has run out."""
         for opened in self._registry.expired():
-            await self._end(opened.id, self._registry.expiry_message(opened), "expired")
+            message = self._registry.expiry_message(opened)
+            await self._end(opened.id, message, "expired", message)
 
     async def reap_forever(self) -> None:
         """The one task that looks at leases."""
@@ -172,15 +175,15 @@ class SessionService:
     async def close_all(self) -> None:
         """Close every session, and the threads of the service: the server ends."""
         for opened in self._registry:
-            await self._end(opened.id, CLOSED_MESSAGE, "server stopped")
+            await self._end(opened.id, CLOSED_MESSAGE, "server stopped", CLOSED_MESSAGE)
         self._builders.shutdown()
         self._callers.shutdown()
 
-    async def _end(self, session_id: str, message: str, reason: str) -> None:
+    async def _end(self, session_id: str, message: str, reason: str, steps_hear: str) -> None:
         opened = self._registry.remove(session_id, message)
         if opened is None:
             return
-        opened.cancel_all(message)
+        opened.cancel_all(steps_hear)
         await asyncio.to_thread(opened.session.destroy)
         self._metrics.session_closed(reason)
         _log.info("Session %s after %d steps", reason, opened.steps, extra={"session": session_id})
@@ -261,19 +264,24 @@ class SessionService:
     async def partial_run_setup(
         self, session_id: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> str:
-        """Begin a step that is fed and fetched in parts; its handle."""
+        """Begin a step that is fed and fetched in parts; its handle.
+
+        It runs on the pool of the default priority.
+        """
         opened = self.get(session_id)
+        pool = self._priorities.resolve(None).pool
         handle: str = await self._call(
-            opened, lambda: opened.session.partial_run_setup(feeds, fetches, targets)
+            opened, lambda: opened.session.partial_run_setup(feeds, fetches, targets, pool)
         )
         return handle
 
     async def partial_run(self, session_id: str, handle: str, step: StepRequest) -> list[Any]:
-        """Feed and fetch a part of a step."""
+        """Feed and fetch a part of a step; no thread waits for it."""
         opened = self.get(session_id)
-        values: list[Any] = await self._call(
-            opened, lambda: opened.session.partial_run(handle, step.feeds, step.fetches), step
-        )
+        with opened.step(step.request_id, step.cancellation):
+            future = opened.session.partial_run_async(handle, step.feeds, step.fetches)
+            deadline = self._deadline(opened, step)
+            values: list[Any] = await wait_for_step(future, step.cancellation, deadline)
         return values
 
     async def make_callable(self, session_id: str, options: pb.CallableOptions) -> int:
@@ -299,18 +307,10 @@ class SessionService:
         await self._call(opened, lambda: opened.session.release_callable(handle))
         opened.callable_released(handle)
 
-    async def _call(
-        self, opened: OpenSession, work: Callable[[], Any], step: StepRequest | None = None
-    ) -> Any:
-        """Do blocking work of a step on a caller's thread, until its deadline."""
-        if step is None:
-            with opened.using():
-                return await wait_for_step(
-                    _submit(self._callers, work), CancellationManager(), None
-                )
-        with opened.step(step.request_id, step.cancellation):
-            deadline = self._deadline(opened, step)
-            return await wait_for_step(_submit(self._callers, work), step.cancellation, deadline)
+    async def _call(self, opened: OpenSession, work: Callable[[], Any]) -> Any:
+        """Do work that compiles on a caller's thread."""
+        with opened.using():
+            return await wait_for_step(_submit(self._callers, work), CancellationManager(), None)
 
     # --- the rest -----------------------------------------------------------------------------
 

@@ -333,7 +333,7 @@ def test_close_cancels_running_steps():
         step = asyncio.create_task(server.post(f"{session}:run", RUN_LOOP))
         await server.until_running(session)
         assert (await server.post(f"{session}:close")).status_code == 200
-        check_error(await step, 499, "CANCELLED", "Session has been closed.")
+        check_error(await step, 499, "CANCELLED", "Run call was cancelled")
 
     with_server(scenario)
 

@@ -31,6 +31,14 @@ EXPECTED: dict[str, Mapping[str, Error]] = {
         "direct": (AlreadyExistsError, "A Graph has already been created for this session."),
     },
     "call on a closed session": {"direct": (CancelledError, "Session has been closed.")},
+    "step of a session that is closed": {
+        # "Dequeue operation …", or "Run call …" of a step that its pool had not come to
+        "direct": (CancelledError, "was cancelled"),
+        "grpc": (
+            CancelledError,
+            "Step was cancelled by an explicit call to `Session::Close()`.",
+        ),
+    },
     "unknown op": {"direct": (NotFoundError, "Op type not registered 'NoSuchOp'")},
     "extend with a known name": {"direct": (InvalidArgumentError, "n")},
     "extend on an unknown input": {"direct": (InvalidArgumentError, "nowhere")},

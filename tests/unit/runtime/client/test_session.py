@@ -94,8 +94,7 @@ def test_close_ends_a_dequeue_that_waits(graph):
     thread.join()
     assert errors[0] in (
         "Dequeue operation was cancelled\n\t [[{{node deq}}]]",
-        "Run call was cancelled",
-        "Session has been closed.",
+        "Run call was cancelled",  # the close came before the dequeue
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import threading
 import time
 from collections.abc import Callable
@@ -19,8 +20,12 @@ from runtime.api import (
     InvalidArgumentError,
     OpError,
     RunRequest,
+    SessionOptions,
+    new_session,
 )
 from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.queues import Queue
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import (
     FLOAT,
@@ -338,8 +343,12 @@ def test_close_cancels_what_waits_and_refuses_the_rest() -> None:
     waiting = [session.run_async(RunRequest({}, ["deq"])) for _ in range(3)]
     session.close()
     for future in waiting:
-        with pytest.raises(CancelledError):
+        with pytest.raises(CancelledError) as cancelled:
             future.result(timeout=30)
+        assert cancelled.value.message in (
+            "Dequeue operation was cancelled\n\t [[{{node deq}}]]",
+            "Run call was cancelled",  # its pool had not come to it yet
+        )
     session.close()
     for call in (
         lambda: session.run({}, ["size"]),
@@ -352,6 +361,52 @@ def test_close_cancels_what_waits_and_refuses_the_rest() -> None:
     ):
         error = error_of(call)
         assert (error.code, error.message) == (Code.CANCELLED, "Session has been closed.")
+
+
+@pytest.mark.parametrize(
+    ("filled", "targets", "verb"), [(0, "deq", "Dequeue"), (2, "enq", "Enqueue")]
+)
+@pytest.mark.parametrize("index", [0, -1])
+def test_a_queue_operation_that_waits_says_that_it_was_cancelled(
+    filled: int, targets: str, verb: str, index: int
+) -> None:
+    session = direct_session(queue_graph())
+    for _ in range(filled):
+        session.run({"value": X}, [], ["enq"])
+    options = pb.RunOptions(inter_op_thread_pool=index)
+    request = RunRequest({"value": X}, [], [targets], options=options)
+    session.run_async(RunRequest({}, ["size"])).result(30)
+    with concurrent.futures.ThreadPoolExecutor() as callers:
+        waiting = callers.submit(lambda: session.run_async(request).result())
+        (queue,) = (each for _, _, each in session.resources if isinstance(each, Queue))
+        while not (queue._dequeues or queue._enqueues):
+            time.sleep(0)  # another thread's turn
+        session.close()
+        with pytest.raises(CancelledError) as cancelled:
+            waiting.result(timeout=30)
+    assert cancelled.value.message == (
+        f"{verb} operation was cancelled\n\t [[{{{{node {targets}}}}}]]"
+    )
+
+
+def test_a_step_that_does_not_wait_hears_that_its_run_was_cancelled() -> None:
+    entered, left = threading.Event(), threading.Event()
+
+    def slow(x: object) -> object:
+        entered.set()
+        left.wait(30)
+        return x
+
+    kernel = KernelDef("Neg", slow, {"T": (DataType.FLOAT,)})
+    session = new_session(SessionOptions(kernels=[kernel]))
+    session.create(g1())
+    running = session.run_async(RunRequest({"x": X}, ["n"]))
+    assert entered.wait(30)
+    session.close()
+    with pytest.raises(CancelledError) as cancelled:
+        running.result(timeout=30)
+    assert cancelled.value.message == "Run call was cancelled"
+    left.set()
 
 
 def test_concurrent_runs_give_right_results() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
-from runtime.api import CancelledError, InvalidArgumentError
+import protos as pb
+from runtime.api import CancelledError, InvalidArgumentError, ResourceExhaustedError, ThreadPool
 from runtime.sessions.partial_runs import PartialRuns
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, queue_graph
 
@@ -39,16 +41,62 @@ def test_a_part_renews_the_lease() -> None:
 def test_a_waiting_part_ends_with_its_session() -> None:
     session = direct_session(queue_graph())
     handle = session.partial_run_setup([], ["deq:0"])
-    errors: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            session.partial_run(handle, {}, ["deq:0"])
-        except CancelledError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
+    waiting = session.partial_run_async(handle, {}, ["deq:0"])
     session.close()
-    thread.join(SECONDS)
-    assert [str(error).splitlines()[0] for error in errors]
+    error = waiting.exception(SECONDS)
+    assert isinstance(error, CancelledError)
+    assert error.message == "Dequeue operation was cancelled\n\t [[{{node deq}}]]"
+
+
+def test_parts_that_wait_hold_no_thread() -> None:
+    session = direct_session(
+        queue_graph(), pb.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=1)
+    )
+    pool = session.thread_pools[0]
+    handles = [session.partial_run_setup([], ["deq:0"], pool=pool) for _ in range(3)]
+    parts = [session.partial_run_async(handle, {}, ["deq:0"]) for handle in handles]
+    for value in (1, 2, 3):
+        session.run({"value": np.float32(value)}, [], ["enq"])
+    assert sorted(part.result(SECONDS)[0] for part in parts) == [1, 2, 3]
+    session.destroy()
+
+
+def test_a_part_may_come_while_another_waits() -> None:
+    session = direct_session(queue_graph())
+    handle = session.partial_run_setup(["value"], ["deq:0", "size:0"], ["enq"])
+    waiting = session.partial_run_async(handle, {}, ["deq:0"])
+    with pytest.raises(InvalidArgumentError, match="deq:0 has already been fetched"):
+        session.partial_run(handle, {}, ["deq:0"])
+    assert not waiting.done()
+    size = session.partial_run(handle, {"value": X}, ["size:0"])
+    assert size[0] in (0, 1)
+    assert waiting.result(SECONDS) == [3]
+
+
+def test_a_full_pool_refuses_a_part_and_changes_nothing() -> None:
+    session = direct_session(g1())
+    pool = ThreadPool("small", 1, queue_size=1)
+    handle = session.partial_run_setup(["x"], ["m:0"], pool=pool)
+    released = threading.Event()
+    started = threading.Event()
+    while pool.stats().completed < 1:  # the setup runs the constants there
+        started.wait(0.001)
+    pool.schedule(lambda: (started.set(), released.wait(SECONDS)))
+    assert started.wait(SECONDS)
+    pool.schedule(lambda: None)
+    with pytest.raises(ResourceExhaustedError, match="The queue of thread pool small is full"):
+        session.partial_run_async(handle, {"x": X}, ["m:0"])
+    released.set()
+    while pool.stats().queued:
+        released.wait(0)
+    assert session.partial_run(handle, {"x": X}, ["m:0"]) == [6]
+    pool.shutdown()
+
+
+def test_a_partial_run_on_two_devices_runs_in_one_piece() -> None:
+    graph = g1()
+    graph.node[2].device = "/device:CPU:1"
+    session = direct_session(graph, pb.ConfigProto(device_count={"CPU": 2}))
+    handle = session.partial_run_setup(["x"], ["m:0", "n:0"])
+    assert session.partial_run(handle, {"x": X}, ["m:0"]) == [6]
+    assert session.partial_run(handle, {}, ["n:0"]) == [-6]
