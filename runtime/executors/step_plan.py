@@ -8,7 +8,7 @@ is generated as one Python function with kernels and constants bound to its glob
         v0, v1, = arguments
         stop = step.cancellation.error
         v2 = k2(v0, c1)
-        if stop: cancelled(step)
+        if stop: check(step)
         v3 = k3(context(n3, step), v2)
         del v2
         try: v3 += c2
@@ -48,6 +48,9 @@ from runtime.graph.topology import topological_order
 
 GENERATE_AT_RUN = 2  # a plan that runs once (restore, init) is not worth generating
 _MAX_GENERATED = 20_000  # instructions; the compiler's time and memory grow with the text
+# The interpreter lets other threads run at calls and loops only; `v += w` is neither. So plans call
+# something now and then, and low-priority ones call their kernels for every node.
+_NODES_A_CALL = 16
 # Ops whose only output is their first input: no call at all.
 ALIAS_OPS = frozenset(("Identity", "StopGradient", "PreventGradient", "_Retval", "IdentityN"))
 _plan_numbers = itertools.count()
@@ -325,7 +328,7 @@ class _Generator:
         self._gated = is_low_priority
         self._constants = {slot for slot, _ in plan._constants}
         self._namespace: dict[str, Any] = {f"v{slot}": value for slot, value in plan._constants}
-        self._namespace |= {"context": OpKernelContext, "gate": gate, "cancelled": _cancelled}
+        self._namespace |= {"context": OpKernelContext, "gate": gate, "check": _check}
         self._text: list[str] = ["def plan(arguments, step):"]
         self._reused: dict[int, str] = {}  # slot that was computed in place → the variable's name
         self._lines: dict[int, Node] = {}
@@ -345,7 +348,10 @@ class _Generator:
     def _write(self, number: int, instruction: Instruction) -> None:
         node = instruction.node
         self._namespace[f"k{number}"] = instruction.kernel
-        self._text.append(" if stop: cancelled(step)")
+        if number % _NODES_A_CALL:
+            self._text.append(" if stop: check(step)")
+        else:
+            self._text.append(" check(step)")
         if self._gated:
             self._text.append(" if gate.pending: gate.wait()")
         values = [
@@ -357,10 +363,10 @@ class _Generator:
             values.insert(0, f"context(n{number}, step)")
         call = f"k{number}({', '.join(values)})"
         used = [(i, slot) for i, slot in enumerate(instruction.outputs) if slot >= 0]
-        if isinstance(instruction.in_place, str):
+        if isinstance(instruction.in_place, str) and not self._gated:
             self._write_assignment(number, instruction, instruction.in_place, *values)
             return
-        if instruction.in_place is not None:
+        if callable(instruction.in_place):
             self._namespace[f"k{number}"] = instruction.in_place
         if not used:
             self._line(call, node)
@@ -398,7 +404,7 @@ class _Generator:
         self._lines[len(self._text)] = node
 
 
-def _cancelled(step: Step) -> None:
+def _check(step: Step) -> None:
     step.cancellation.check()
 
 

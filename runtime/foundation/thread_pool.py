@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.foundation.priority_gate import gate, shorten_switch_interval
+from runtime.foundation.priority_gate import gate, sharpen_timers
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class ThreadPool:
         self._run_seconds = 0.0
         self._is_shut_down = False
         if low_priority:
-            shorten_switch_interval()
+            sharpen_timers()
         self._threads = [
             threading.Thread(target=self._work, name=f"tf_{name}", daemon=True)
             for _ in range(num_threads)
@@ -148,6 +148,7 @@ class ThreadPool:
         after_task: list[Callable[[], object]] = []
         _local.after_task = after_task
         _name_thread(f"tf_{self.name}")
+        sharpen_timers()
         if self.low_priority:
             _lower_priority()
         while (entry := self._tasks.get()) is not None:
@@ -157,7 +158,11 @@ class ThreadPool:
                 self._running += 1
                 self._wait_seconds += started - scheduled
             try:
-                task()
+                if self.low_priority:
+                    with gate.low_priority_task():
+                        task()
+                else:
+                    task()
             except Exception:
                 _log.exception("A task of thread pool %s failed", self.name)
             finally:
