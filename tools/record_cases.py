@@ -32,7 +32,7 @@ def plain_config() -> tf.compat.v1.ConfigProto:
     return config
 
 
-def answers(case: Case) -> list[Answer]:
+def answers(case: Case, config: tf.compat.v1.ConfigProto | None = None) -> list[Answer]:
     graph = tf.Graph()
     given = tf.compat.v1.GraphDef.FromString(case.graph.SerializeToString())
     with graph.as_default():
@@ -41,7 +41,7 @@ def answers(case: Case) -> list[Answer]:
         except ValueError as error:  # shape inference refused the graph
             return [Answer(code=3, message=str(error)) for _ in case.steps]
     result = []
-    with tf.compat.v1.Session(graph=graph, config=plain_config()) as session:
+    with tf.compat.v1.Session(graph=graph, config=config or plain_config()) as session:
         for step in case.steps:
             try:
                 targets = [graph.get_operation_by_name(name) for name in step.targets]

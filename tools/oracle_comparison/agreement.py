@@ -1,0 +1,92 @@
+"""This runtime's answers, and whether they agree with TensorFlow's."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+import protos as pb
+from runtime.api import OpError, SessionOptions, new_session
+from tests.conformance.case import Answer, Case, assert_matches
+
+TIMEOUT = 20  # seconds for one case
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """`difference` is empty when both agree; `message` is set when both fail in other words."""
+
+    difference: str = ""
+    message: bool = False
+
+
+def our_answers(case: Case) -> list[Answer | str]:
+    """One answer a step; a text in its place for an exception that is no canonical error."""
+    config = pb.ConfigProto(inter_op_parallelism_threads=-1)
+    config.experimental.executor_type = "DATAFLOW"  # compiles nothing: a case runs once
+    try:
+        session = new_session(SessionOptions(config=config))
+        session.create(case.graph)
+    except OpError as error:
+        return [Answer(code=int(error.code), message=error.message) for _ in case.steps]
+    return [_step(session, step) for step in case.steps]
+
+
+def _step(session: object, step: object) -> Answer | str:
+    try:
+        with _deadline(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            values = session.run(step.feeds, step.fetches, step.targets)  # type: ignore[attr-defined]
+        return Answer(tuple(np.asarray(value) for value in values))
+    except OpError as error:
+        return Answer(code=int(error.code), message=error.message)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def _deadline() -> Iterator[None]:
+    def expired(*_: object) -> None:
+        raise TimeoutError(f"no answer in {TIMEOUT} s")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(TIMEOUT)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def compare(case: Case, ours: list[Answer | str], theirs: list[Answer]) -> Verdict:
+    """The first step that differs decides."""
+    other_words = False
+    for got, want in zip(ours, theirs, strict=True):
+        if isinstance(got, str):
+            return Verdict(f"here {got}; TensorFlow {_shown(want)}")
+        if got.code != want.code:
+            return Verdict(f"here {_shown(got)}; TensorFlow {_shown(want)}")
+        if want.code:
+            other_words = other_words or _words(got) != _words(want)
+            continue
+        try:
+            assert_matches(case, got.values, want)
+        except AssertionError as error:
+            return Verdict(" ".join(str(error).split())[:400])
+    return Verdict(message=other_words)
+
+
+def _words(answer: Answer) -> str:
+    """The message, without the node (which TensorFlow's shape functions describe at length)."""
+    return answer.message.split(" for '{{node ")[0].split("\n\t [[{{node")[0]
+
+
+def _shown(answer: Answer) -> str:
+    if answer.code:
+        return f"error {answer.code} {answer.message.splitlines()[0] if answer.message else ''}"
+    return "values " + ", ".join(f"{v.dtype}{list(v.shape)}" for v in answer.values)

@@ -1,0 +1,123 @@
+"""TensorFlow's answers, from a process that is started again when a case ends it.
+
+Answers are kept in a folder (git-ignored), so that a second run needs TensorFlow for new cases
+only.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import select
+import subprocess
+import threading
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from tests.conformance.case import Answer, Case
+from tools.oracle_comparison.wire import pack_case, read_frame, unpack_answer, write_frame
+
+TIMEOUT = 30  # seconds for one case
+# oneDNN's kernels treat NaN, infinities and odd ranks in ways of their own, by machine.
+ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "CUDA_VISIBLE_DEVICES": "",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "OMP_NUM_THREADS": "1",
+}
+Answers = list[Answer] | str  # or why there is no reference
+
+
+def _send(stream: BinaryIO, frames: list[Any]) -> None:
+    try:
+        for frame in frames:
+            write_frame(stream, frame)
+    except OSError:  # the process ended; whoever reads its answers sees that
+        pass
+
+
+def _unpacked(found: Any) -> Answers:
+    return found if isinstance(found, str) else [unpack_answer(each) for each in found]
+
+
+class Reference:
+    """Guarantees: `answers` always returns; a crash or an endless case costs one restart."""
+
+    def __init__(self, python: str, folder: pathlib.Path) -> None:
+        self._python, self._folder = python, folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._kept: dict[str, Any] = {}
+        self._op = ""
+        self.version = ""
+
+    def open(self, op: str) -> None:
+        """Take the kept answers of one op at hand."""
+        self.save()
+        self._op = op
+        path = self._path()
+        self._kept = pickle.loads(path.read_bytes()) if path.exists() else {}
+
+    def save(self) -> None:
+        """Keep the answers of the op that is open."""
+        if self._op:
+            self._folder.mkdir(exist_ok=True)
+            self._path().write_bytes(pickle.dumps(self._kept))
+
+    def close(self) -> None:
+        self.save()
+        self._stop()
+
+    def answers(self, cases: Sequence[Case]) -> list[Answers]:
+        """For each case one answer a step, or why TensorFlow gave none."""
+        unknown = {case.digest: case for case in cases if case.digest not in self._kept}
+        while unknown:
+            self._ask(unknown)
+        return [_unpacked(self._kept[case.digest]) for case in cases]
+
+    def _ask(self, unknown: dict[str, Case]) -> None:
+        """Send all the cases, take the answers that come; a case that ends the process is one."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        sender = threading.Thread(
+            target=_send, args=(process.stdin, [pack_case(case) for case in unknown.values()])
+        )
+        sender.start()
+        for digest in list(unknown):
+            ready, _, _ = select.select([process.stdout], [], [], TIMEOUT)
+            answer = read_frame(process.stdout) if ready else None
+            self._kept[digest] = answer or (
+                "TensorFlow crashed" if ready else f"no answer in {TIMEOUT} s"
+            )
+            del unknown[digest]
+            if answer is None:
+                self._stop()
+                break
+        sender.join()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        script = pathlib.Path(__file__).parent / "tensorflow_process.py"
+        self._process = subprocess.Popen(
+            [self._python, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env={**os.environ, **ENVIRONMENT},
+        )
+        assert self._process.stdout is not None
+        self.version = read_frame(self._process.stdout) or ""  # type: ignore[arg-type]
+        if not self.version:
+            self._stop()
+            raise SystemExit(f"{self._python} cannot import tensorflow")
+        return self._process
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _path(self) -> pathlib.Path:
+        return self._folder / f"{self._op}.pickle"
