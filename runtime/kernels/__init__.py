@@ -33,6 +33,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "complex_numbers",
     "composite_tensors",
     "concat_split",
+    "conditional_accumulators",
     "control_flow",
     "convolution",
     "convolution_3d",
