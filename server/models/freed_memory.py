@@ -1,6 +1,9 @@
-"""Give memory back to the system after a model was unloaded.
+"""Memory of models: out of the garbage collector's sight while loaded, back to the system after.
 
-The allocator keeps freed pages for later; a server that has unloaded gigabytes should not.
+A full collection walks every object that was ever made, and stops all requests for it: 6 ms in a
+bare process with one small model, tens of milliseconds with large graphs. What a model consists
+of stays, so it need not be walked. The allocator, for its part, keeps freed pages for later; a
+server that has unloaded gigabytes should not.
 """
 
 from __future__ import annotations
@@ -11,9 +14,16 @@ import gc
 import sys
 
 
+def keep_from_collector() -> None:
+    """Take all that exists now out of collections; takes microseconds."""
+    gc.freeze()
+
+
 def return_freed_memory() -> None:
     """Collect cycles (graphs have some) and, with glibc, trim the heap. Takes milliseconds."""
+    gc.unfreeze()
     gc.collect()
+    gc.freeze()
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library
             ctypes.CDLL(None).malloc_trim(0)

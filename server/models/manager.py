@@ -26,7 +26,7 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from server.models.freed_memory import return_freed_memory
+from server.models.freed_memory import keep_from_collector, return_freed_memory
 from server.models.manager_options import Loader, LoadPool, ManagerOptions
 from server.models.model_config import ModelConfig, check_labels
 from server.models.model_source import find_versions
@@ -336,6 +336,7 @@ class ModelManager:
                 record.move_to(ModelState.AVAILABLE)
                 model.loaded[record.version] = loaded
                 self._publish()
+            keep_from_collector()
             _log.info(
                 "Loaded version %d of model %s from %s in %.3f s",
                 record.version, name, record.path, self._clock() - started,

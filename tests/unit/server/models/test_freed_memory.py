@@ -1,0 +1,40 @@
+"""What is loaded is not walked by the collector; what was unloaded is collected all the same."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from server.models.freed_memory import keep_from_collector, return_freed_memory
+
+
+class Knot:
+    """An object that only the collector can free."""
+
+    def __init__(self) -> None:
+        self.self = self
+
+
+@pytest.fixture(autouse=True)
+def usual_collector() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def test_an_unloaded_model_is_freed_though_it_was_kept_from_the_collector() -> None:
+    knot = Knot()
+    seen = weakref.ref(knot)
+    keep_from_collector()
+    del knot
+    gc.collect()
+    assert seen() is not None
+    return_freed_memory()
+    assert seen() is None
+
+
+def test_what_exists_after_a_load_is_not_walked() -> None:
+    keep_from_collector()
+    assert gc.get_freeze_count() > 1000
