@@ -1,7 +1,7 @@
 """The benchmarks that need nothing but this repository: `python -m bench`, or `make bench`.
 
-Each is a module of its own with more options: session_overhead, open_sessions, start, priority,
-models, targets, soak.
+Each is a module of its own with more options: session_overhead, kernels, open_sessions, start,
+priority, models, targets, soak.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).parent.parent
 RUNS: tuple[tuple[str, ...], ...] = (
     ("bench.session_overhead",),
+    ("bench.kernels", "--seconds", "0.1"),
     ("bench.open_sessions", str(ROOT / "examples/models/digits/1")),
     ("bench.start",),
     ("bench.priority", "--seconds", "10"),
