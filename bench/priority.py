@@ -6,11 +6,15 @@ An open loop of normal steps (a tiny MLP at 30 % of what one thread can do) on t
 while the low-priority pool is kept full in turn with a chain of 1,000 small ops, with 512² MatMuls
 and, when DIR is given, with that model. The same without priorities: the low work on a second
 normal pool. Prints p50 and p99 of the normal steps, and the ratio of p99 to idle.
+
+Before it, how pools keep apart: while a step blocks the only thread of one pool, how long steps
+take on another, and how long a second step of the blocked pool waits.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import threading
 import time
@@ -24,6 +28,7 @@ import numpy as np
 from bench.measure import median, percentile, table
 from bench.open_sessions import feeds_of
 from runtime.api import (
+    KernelDef,
     OpError,
     RunRequest,
     RuntimeSession,
@@ -35,6 +40,7 @@ from runtime.api import (
 from tests.conformance.case import Graph
 
 LOAD = 0.3  # of one thread's capacity
+BLOCKED_SECONDS = 0.5
 Submit = Callable[[ThreadPool], object]
 
 
@@ -77,6 +83,46 @@ def submitter(graph: Graph, feeds: dict[str, np.ndarray], fetch: str) -> Submit:
     session = new_session(SessionOptions())
     session.create(graph.graph_def)
     return lambda pool: session.run_async(RunRequest(feeds, [fetch], pool=pool))
+
+
+def isolation(normal: ThreadPool, low: ThreadPool) -> list[list[str]]:
+    """Times of steps on each pool while a synchronous kernel blocks the low one."""
+    blocked, go_on = threading.Event(), threading.Event()
+
+    def block(_: object) -> np.ndarray:
+        blocked.set()
+        go_on.wait()
+        return np.array(b"done", object)
+
+    graph = Graph()
+    text = graph.placeholder("string", "text")
+    graph.add("StringUpper", text, name="block")
+    graph.add("StringLower", text, name="quick")
+    session = new_session(SessionOptions(kernels=[KernelDef("StringUpper", block)]))
+    session.create(graph.graph_def)
+    feeds = {"text": np.array(b"X", object)}
+
+    def quick(pool: ThreadPool) -> RunRequest:
+        return RunRequest(feeds, ["quick"], pool=pool)
+
+    first = session.run_async(RunRequest(feeds, ["block"], pool=low))
+    blocked.wait()
+    started = time.perf_counter()
+    second = session.run_async(quick(low))
+    times = []
+    while time.perf_counter() - started < BLOCKED_SECONDS:
+        run = time.perf_counter()
+        session.run_async(quick(normal)).result()
+        times.append(time.perf_counter() - run)
+    go_on.set()
+    second.result()
+    waited = time.perf_counter() - started
+    first.result()
+    each = f"{median(times) * 1e3:.3f}, {max(times) * 1e3:.2f}"
+    return [
+        ["steps on another pool, each (p50, largest)", each],
+        ["a second step on the blocked pool", f"{waited * 1e3:.0f}"],
+    ]
 
 
 def latencies(normal: ThreadPool, seconds: float) -> list[float]:
@@ -138,6 +184,11 @@ def main() -> None:
     work = {"1,000 small ops": chain_of_small_ops(), "512² MatMuls": matrix_products()}
     if options.model:
         work[options.model.rstrip("/").rpartition("/")[2]] = model(options.model)
+    print(
+        table([f"one step blocks a pool for {BLOCKED_SECONDS:g} s", "ms"], isolation(normal, low))
+    )
+    print()
+    gc.freeze()  # as the server does when a model is loaded
     idle = latencies(normal, options.seconds)
     rows = [["idle", f"{median(idle) * 1e3:.2f}", f"{percentile(idle, 99) * 1e3:.2f}", "1.00"]]
     for name, submit in work.items():

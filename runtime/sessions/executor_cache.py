@@ -3,8 +3,8 @@
 A step is looked up first exactly as it was asked for, then with names spelled out and sorted, so
 that the same set in another order is a hit too.
 
-Guarantees: thread-safe; one compilation at a time for a cache (others that want the same step get
-it from the cache); the least recently used step goes first.
+Guarantees: thread-safe; a step is compiled once (others that want the same one wait for it), and
+no compilation holds up another step's; the least recently used step goes first.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (GetOrCreateExecutors)
 """
@@ -46,7 +46,7 @@ class ExecutorCache:
         self._parent = parent
         self._capacity = capacity
         self._lock = threading.Lock()  # guards the dicts and the figures
-        self._compile_lock = threading.RLock()  # one compilation at a time
+        self._compiling: dict[SpelledKey, threading.Event] = {}  # set when it has ended
         self._spelled: collections.OrderedDict[SpelledKey, CompiledStep] = collections.OrderedDict()
         self._sorted: collections.OrderedDict[SpelledKey, Executor] = collections.OrderedDict()
         self.hits = 0
@@ -94,11 +94,7 @@ class ExecutorCache:
         sorted_key = (ordered_feeds, ordered_fetches, ordered_targets)
         executor = self._find_sorted(sorted_key)
         if executor is None:
-            with self._compile_lock:
-                executor = self._find_sorted(sorted_key)
-                if executor is None:
-                    self.misses += 1
-                    executor = compile_step(*sorted_key)
+            executor = self._compile_once(sorted_key, lambda: compile_step(*sorted_key))
         step = CompiledStep(
             executor,
             tuple(canonical_feeds[name] for name in ordered_feeds),
@@ -112,6 +108,29 @@ class ExecutorCache:
                 while len(table) > self._capacity:
                     table.popitem(last=False)
         return step
+
+    def _compile_once(self, key: SpelledKey, compile_step: Callable[[], Executor]) -> Executor:
+        while True:
+            with self._lock:
+                executor = self._sorted.get(key)
+                if executor is not None:
+                    self.hits += 1
+                    return executor
+                others = self._compiling.get(key)
+                if others is None:
+                    self.misses += 1
+                    ended = self._compiling[key] = threading.Event()
+                    break
+            others.wait()  # when that fails, the next round compiles and has an error of its own
+        try:
+            executor = compile_step()
+            with self._lock:
+                self._sorted[key] = executor
+            return executor
+        finally:
+            with self._lock:
+                del self._compiling[key]
+            ended.set()
 
     def _find_sorted(self, key: SpelledKey) -> Executor | None:
         with self._lock:

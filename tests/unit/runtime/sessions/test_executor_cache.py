@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import threading
 import time
+from collections.abc import Sequence
+
+import pytest
 
 import protos as pb
-from runtime.api import DirectSession
+from runtime.api import DirectSession, InvalidArgumentError
+from runtime.executors.step import Executor
 from runtime.sessions.executor_cache import ExecutorCache
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
@@ -59,3 +65,60 @@ def test_the_least_recently_used_step_goes_first() -> None:
     misses = session.executor_cache.misses
     session.run({"x": X}, ["m"])
     assert (session.executor_cache.misses, len(session.executor_cache)) == (misses, 2)
+
+
+def test_a_compilation_holds_up_only_those_who_want_the_same_step() -> None:
+    session = direct_session(g1())
+    graph, cache = session._graph_for("Run"), session.executor_cache
+    begun, go_on = threading.Event(), threading.Event()
+    compiled: list[Sequence[str]] = []
+
+    def compile_slowly(
+        feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+    ) -> Executor:
+        begun.set()
+        assert go_on.wait(30)
+        return compile_at_once(feeds, fetches, targets)
+
+    def compile_at_once(
+        feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+    ) -> Executor:
+        compiled.append(fetches)
+        return session._compiler.compile(graph, feeds, fetches, targets)
+
+    slow, quick = (("x",), ("m",), ()), (("x",), ("a",), ())
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        first = threads.submit(cache.find_or_compile, graph, slow, compile_slowly)
+        assert begun.wait(30)
+        again = threads.submit(cache.find_or_compile, graph, slow, compile_at_once)
+        cache.find_or_compile(graph, quick, compile_at_once)
+        assert not again.done()
+        go_on.set()
+        assert again.result(30).executor is first.result(30).executor
+    assert compiled == [("a:0",), ("m:0",)]
+
+
+def test_who_waited_for_a_compilation_that_failed_compiles_alone() -> None:
+    session = direct_session(g1())
+    graph, cache = session._graph_for("Run"), session.executor_cache
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fail(*_: Sequence[str]) -> Executor:
+        begun.set()
+        assert go_on.wait(30)
+        raise InvalidArgumentError("no")
+
+    key = (("x",), ("m",), ())
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        first = threads.submit(cache.find_or_compile, graph, key, fail)
+        assert begun.wait(30)
+        again = threads.submit(
+            cache.find_or_compile,
+            graph,
+            key,
+            lambda *wanted: session._compiler.compile(graph, *wanted),
+        )
+        go_on.set()
+        with pytest.raises(InvalidArgumentError, match="no"):
+            first.result(30)
+        assert again.result(30).executor is not None
