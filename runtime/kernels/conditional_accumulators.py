@@ -147,11 +147,10 @@ def _check_rows(sizes: list[int], indices: np.ndarray, values: np.ndarray) -> No
             raise InvalidArgumentError(
                 f"Shape mismatch: expected values dim {axis} to be {want}, got {size}"
             )
-    outside = np.flatnonzero(indices >= sizes[0]) if sizes else ()
-    if len(outside):
+    for place in np.flatnonzero(indices >= sizes[0]) if sizes else ():
         raise InvalidArgumentError(
-            f"Shape mismatch: index of slice {outside[0]} exceeded limits of shape; "
-            f"index is {indices[outside[0]]} exceeded {sizes[0]}"
+            f"Shape mismatch: index of slice {place} exceeded limits of shape; "
+            f"index is {indices[place]} exceeded {sizes[0]}"
         )
 
 

@@ -182,6 +182,25 @@ def self_adjoint_eig_v2(input: Any, *, compute_v: bool) -> tuple[Any, Any]:
     return values.astype(input.dtype), vectors
 
 
+def self_adjoint_eig(input: Any) -> Any:
+    """SelfAdjointEig of version 1: eigenvalues above eigenvectors, [m + 1, m]."""
+    values, vectors = self_adjoint_eig_v2(input, compute_v=True)
+    return np.concatenate([values[..., np.newaxis, :], vectors], axis=-2)
+
+
+def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 # the input's name
+    """CholeskyGrad: from the gradient of the factors that of the matrices, symmetric."""
+    check_matrix(l)
+    check_matrix(grad)
+    if l.shape != grad.shape:
+        raise InvalidArgumentError("Inputs to CholeskyGrad must have the same shape.")
+    inner = np.tril(l.swapaxes(-1, -2) @ np.tril(grad))
+    inner -= inner * np.eye(l.shape[-1], dtype=l.dtype) / 2
+    inverse = np.linalg.inv(np.tril(l))
+    result = inverse.swapaxes(-1, -2) @ inner @ inverse
+    return (result + result.swapaxes(-1, -2)) / 2
+
+
 def eig(input: Any, *, compute_v: bool, Tout: DataType) -> tuple[Any, Any]:  # noqa: N803
     """Complex eigenvalues and eigenvectors of general matrices."""
     expected = np.result_type(input.dtype, np.complex64)
@@ -279,11 +298,13 @@ FUNCTIONS: dict[str, Kernel] = {
 # The names that these ops had before GraphDef version 13; old graphs still use them.
 BATCH_NAMES: dict[str, Kernel] = {
     "BatchCholesky": cholesky,
+    "BatchCholeskyGrad": cholesky_grad,
     "BatchMatrixDeterminant": matrix_determinant,
     "BatchMatrixInverse": matrix_inverse,
     "BatchMatrixSolve": matrix_solve,
     "BatchMatrixSolveLs": matrix_solve_ls,
     "BatchMatrixTriangularSolve": matrix_triangular_solve,
+    "BatchSelfAdjointEig": self_adjoint_eig,
     "BatchSelfAdjointEigV2": self_adjoint_eig_v2,
     "BatchSvd": svd,
 }
@@ -295,5 +316,7 @@ KERNELS: tuple[KernelDef, ...] = (
     ),
     *(KernelDef(op, function, expensive=True) for op, function in BATCH_NAMES.items()),
     KernelDef("MatrixInverse", half_matrix_inverse, {"T": (DataType.HALF,)}, expensive=True),
+    KernelDef("CholeskyGrad", cholesky_grad, {"T": SINGLE_AND_DOUBLE}, expensive=True),
     KernelDef("Cross", cross),
+    KernelDef("SelfAdjointEig", self_adjoint_eig, {"T": SINGLE_AND_DOUBLE}, expensive=True),
 )

@@ -259,6 +259,14 @@ FUNCTIONS: dict[str, Kernel] = {
     "MatrixSetDiagV3": matrix_set_diag_v3,
 }
 
+# The names that these ops had before GraphDef version 14; old graphs still use them.
+BATCH_NAMES: dict[str, Kernel] = {
+    "BatchMatrixBandPart": matrix_band_part,
+    "BatchMatrixDiag": matrix_diag_v1,
+    "BatchMatrixDiagPart": matrix_diag_part_v1,
+    "BatchMatrixSetDiag": matrix_set_diag_v1,
+}
+
 KERNELS: tuple[KernelDef, ...] = tuple(
-    KernelDef(op, function, {"T": POD_TYPES}) for op, function in FUNCTIONS.items()
+    KernelDef(op, function, {"T": POD_TYPES}) for op, function in (FUNCTIONS | BATCH_NAMES).items()
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.sparse_matrix import SparseMatrix, from_coordinates
 from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
@@ -57,14 +57,22 @@ def sparse_tensor_to_csr_sparse_matrix(indices: Any, values: Any, dense_shape: A
     return _from_tensor(indices, values, tuple(np.ravel(dense_shape).tolist()))
 
 
-def _check_matrix(value: Any, dtype: np.dtype | None = None) -> SparseMatrix:
+def check_sparse_matrix(
+    value: Any, dtype: np.dtype | None = None, name: str = "input"
+) -> SparseMatrix:
+    """A variant as the sparse matrix that it must hold."""
     if not isinstance(value, SparseMatrix):
         raise InvalidArgumentError("Could not retrieve CSRSparseMatrix from Variant")
     if dtype is not None and value.values.dtype != dtype:
         raise InvalidArgumentError(
-            f"dtype of input is not equal to 'type': {value.values.dtype} vs. {dtype}"
+            f"dtype of {name} is not equal to 'type': {_type_name(value.values.dtype)} vs. "
+            f"{_type_name(dtype)}"
         )
     return value
+
+
+def _type_name(dtype: np.dtype) -> str:
+    return from_numpy(dtype).tf_name
 
 
 def csr_sparse_matrix_to_dense(
@@ -73,7 +81,7 @@ def csr_sparse_matrix_to_dense(
     type: DataType,  # the attribute's name
 ) -> np.ndarray:
     """CSRSparseMatrixToDense."""
-    matrix = _check_matrix(sparse_input, type.numpy)
+    matrix = check_sparse_matrix(sparse_input, type.numpy)
     check_allocation(matrix.dense_shape, type.numpy)
     result = np.zeros(matrix.dense_shape, type.numpy)
     result[tuple(matrix.indices().T)] = matrix.values
@@ -86,7 +94,7 @@ def csr_sparse_matrix_to_sparse_tensor(
     type: DataType,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """CSRSparseMatrixToSparseTensor."""
-    matrix = _check_matrix(sparse_matrix, type.numpy)
+    matrix = check_sparse_matrix(sparse_matrix, type.numpy)
     return matrix.indices(), matrix.values, np.array(matrix.dense_shape, np.int64)
 
 
@@ -97,7 +105,7 @@ def csr_sparse_matrix_components(
     type: DataType,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """CSRSparseMatrixComponents: row pointers, columns and values of one matrix."""
-    matrix = _check_matrix(csr_sparse_matrix, type.numpy)
+    matrix = check_sparse_matrix(csr_sparse_matrix, type.numpy)
     if np.ndim(index):
         raise InvalidArgumentError("index should be a scalar")
     if not 0 <= index < matrix.batch_size:
@@ -111,7 +119,7 @@ def csr_sparse_matrix_components(
 
 def sparse_matrix_nnz(sparse_matrix: Any) -> np.ndarray:
     """SparseMatrixNNZ: how many entries each matrix has."""
-    matrix = _check_matrix(sparse_matrix)
+    matrix = check_sparse_matrix(sparse_matrix)
     counts = np.bincount(matrix.batches, minlength=matrix.batch_size).astype(np.int32)
     return counts if matrix.is_batch else counts.reshape(())
 
@@ -123,17 +131,18 @@ def sparse_matrix_transpose(
     type: DataType,
 ) -> SparseMatrix:
     """SparseMatrixTranspose."""
-    matrix = _check_matrix(input, type.numpy).transposed()
+    matrix = check_sparse_matrix(input, type.numpy).transposed()
     return matrix.with_values(np.conjugate(matrix.values)) if conjugate else matrix
 
 
 def conjugate(input: Any) -> SparseMatrix:
     """Conj of a variant, which must hold a sparse matrix."""
-    matrix = _check_matrix(input)
+    matrix = check_sparse_matrix(input)
     return matrix.with_values(np.conjugate(matrix.values))
 
 
-def _oriented(matrix: SparseMatrix, transpose: bool, adjoint: bool) -> SparseMatrix:
+def oriented(matrix: SparseMatrix, transpose: bool, adjoint: bool) -> SparseMatrix:
+    """The matrix, its transpose or its adjoint."""
     if transpose and adjoint:
         raise InvalidArgumentError("Only one of adjoint and transpose may be true.")
     if not (transpose or adjoint):
@@ -154,7 +163,7 @@ def sparse_matrix_mat_mul(
     conjugate_output: bool,
 ) -> np.ndarray:
     """SparseMatrixMatMul: a sparse times a dense matrix, or batches of them."""
-    left = _oriented(_check_matrix(a, b.dtype), transpose_a, adjoint_a)
+    left = oriented(check_sparse_matrix(a, b.dtype), transpose_a, adjoint_a)
     if transpose_b and adjoint_b:
         raise InvalidArgumentError("Only one of adjoint_b and transpose_b may be true.")
     if b.ndim != len(left.dense_shape):

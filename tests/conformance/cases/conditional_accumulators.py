@@ -39,16 +39,15 @@ class SparseGraph(Graph):
         local, x = self.placeholder(I64, "local"), self.placeholder(dtype, "x")
         rows, sizes = self.placeholder(I64, "rows"), self.placeholder(I64, "sizes")
         n, to = self.placeholder(I32, "n"), self.placeholder(I64, "to")
-        known = {"has_known_shape": has_known_shape}
         apply = "SparseAccumulatorApplyGradient"
-        self.add(apply, made, local, rows, x, sizes, name="apply", **known)
+        self.add(apply, made, local, rows, x, sizes, name="apply", has_known_shape=has_known_shape)
         self.add("SparseAccumulatorTakeGradient", made, n, dtype=dtype, name="take")
         self.add("AccumulatorNumAccumulated", made, name="count")
         self.add("AccumulatorSetGlobalStep", made, to, name="set")
 
 
 def give(x: Any, local: Any = 0, dtype: type = np.float32) -> Step:
-    return Step({"local:0": np.int64(local), "x:0": np.asarray(x, dtype)}, (), ("apply",))
+    return Step({"local:0": np.array(local, np.int64), "x:0": np.asarray(x, dtype)}, (), ("apply",))
 
 
 def rows(indices: Any, x: Any, sizes: Any = (4, 2), local: Any = 0) -> Step:
