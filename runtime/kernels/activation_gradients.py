@@ -14,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.activations import SELU_SCALE, SELU_SCALE_ALPHA
+from runtime.kernels.element_blocks import choose, in_blocks
 from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 
 Gradient = Callable[..., np.ndarray]
@@ -48,26 +49,31 @@ def relu6_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
 
 
 @_same_shape
+@in_blocks(3)
 def leaky_relu_grad(gradients: np.ndarray, features: np.ndarray, *, alpha: float) -> np.ndarray:
     """`gradients` where `features > 0`, else `alpha * gradients`."""
-    return np.where(features > 0, gradients, gradients * gradients.dtype.type(alpha))
+    return choose(features > 0, gradients, gradients * gradients.dtype.type(alpha))
 
 
 @_same_shape
+@in_blocks(2)
 def elu_grad(gradients: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     """Gradient of Elu, given its outputs."""
-    return np.where(outputs < 0, gradients * (outputs + outputs.dtype.type(1)), gradients)
+    number = outputs.dtype.type
+    return gradients * (np.fmin(outputs, number(0)) + number(1))
 
 
 @_same_shape
+@in_blocks(3)
 def selu_grad(gradients: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     """Gradient of Selu, given its outputs."""
     number = outputs.dtype.type
     negative = gradients * (outputs + number(SELU_SCALE_ALPHA))
-    return np.where(outputs < 0, negative, gradients * number(SELU_SCALE))
+    return choose(outputs < 0, negative, gradients * number(SELU_SCALE))
 
 
 @_same_shape
+@in_blocks(2)
 def softplus_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
     """`gradients * sigmoid(features)`."""
     return gradients / (np.exp(-features) + features.dtype.type(1))

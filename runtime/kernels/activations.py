@@ -5,12 +5,16 @@ TF: tensorflow/core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h, sof
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.intra_op_pool import shard
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import widen
+from runtime.kernels.element_blocks import BLOCK, in_blocks
 from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -47,24 +51,34 @@ def relu6_in_place(features: np.ndarray) -> np.ndarray:
 
 def leaky_relu(features: np.ndarray, *, alpha: float) -> np.ndarray:
     """`features` where positive, else `alpha * features`."""
-    return np.where(features > 0, features, features * features.dtype.type(alpha))
+    scaled = features * features.dtype.type(alpha)
+    if 0 < alpha <= 1:
+        return np.maximum(features, scaled)
+    return np.where(features > 0, features, scaled)
 
 
+@in_blocks(2)
 def elu(features: np.ndarray) -> np.ndarray:
     """`features` where not negative, else `exp(features) - 1`."""
-    return np.where(features < 0, np.expm1(np.minimum(features, features.dtype.type(0))), features)
+    zero = features.dtype.type(0)
+    return np.add(np.expm1(np.minimum(features, zero)), np.maximum(features, zero))
 
 
+@in_blocks(2)
 def selu(features: np.ndarray) -> np.ndarray:
     """Scaled exponential linear unit."""
     number = features.dtype.type
-    negative = number(SELU_SCALE_ALPHA) * np.expm1(np.minimum(features, number(0)))
-    return np.where(features < 0, negative, number(SELU_SCALE) * features)
+    result = np.multiply(number(SELU_SCALE_ALPHA), np.expm1(np.minimum(features, number(0))))
+    result += number(SELU_SCALE) * np.maximum(features, number(0))
+    return result
 
 
+@in_blocks(3)
 def softplus(features: np.ndarray) -> np.ndarray:
     """`log(1 + exp(features))` without overflow."""
-    return np.logaddexp(features, features.dtype.type(0)).astype(features.dtype, copy=False)
+    wide = widen(features)
+    small = np.log1p(np.exp(np.negative(np.abs(wide))))
+    return np.add(small, np.maximum(wide, 0)).astype(features.dtype, copy=False)
 
 
 def softsign(features: np.ndarray) -> np.ndarray:
@@ -74,27 +88,47 @@ def softsign(features: np.ndarray) -> np.ndarray:
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Normalised exponentials over the last dimension."""
-    shifted = _shifted(logits)
-    exponentials = np.exp(shifted, out=shifted)
-    exponentials /= exponentials.sum(axis=-1, keepdims=True)
-    return exponentials.astype(logits.dtype, copy=False)
+    return _by_rows(logits, _softmax_rows)
+
+
+def _softmax_rows(rows: np.ndarray) -> np.ndarray:
+    exponentials = np.subtract(rows, rows.max(axis=-1, keepdims=True, initial=-np.inf))
+    np.exp(exponentials, out=exponentials)
+    exponentials *= np.reciprocal(exponentials.sum(axis=-1, keepdims=True))
+    return exponentials
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """Logarithm of softmax over the last dimension."""
-    shifted = _shifted(logits)
+    return _by_rows(logits, _log_softmax_rows)
+
+
+def _log_softmax_rows(rows: np.ndarray) -> np.ndarray:
+    shifted = np.subtract(rows, rows.max(axis=-1, keepdims=True, initial=-np.inf))
     shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return shifted.astype(logits.dtype, copy=False)
+    return shifted
 
 
-def _shifted(logits: np.ndarray) -> np.ndarray:
-    """`logits` less the largest of each row, in the type that sums are taken in."""
+def _by_rows(logits: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """`function` of some rows at a time, in the type that sums are taken in."""
     if logits.ndim < 1:
         raise InvalidArgumentError(
             f"logits must have >= 1 dimension, got {shape_text(logits.shape)}"
         )
-    wide = widen(logits)
-    return np.subtract(wide, wide.max(axis=-1, keepdims=True, initial=-np.inf))
+    if logits.size <= BLOCK:
+        return function(widen(logits)).astype(logits.dtype, copy=False)
+    columns = logits.shape[-1]
+    rows = logits.reshape(-1, columns)
+    result = np.empty(rows.shape, logits.dtype)
+    at_once = max(1, BLOCK // columns)
+
+    def work(start: int, limit: int) -> None:
+        for first in range(start, limit, at_once):
+            part = slice(first, min(first + at_once, limit))
+            result[part] = function(widen(rows[part]))
+
+    shard(len(rows), 2 * columns, work)
+    return result.reshape(logits.shape)
 
 
 KERNELS = (

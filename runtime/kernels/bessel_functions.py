@@ -16,6 +16,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels import bessel_coefficients as table
 from runtime.kernels.broadcasting import in_float32
+from runtime.kernels.element_blocks import in_blocks
 from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 
 I_BOUND, K_BOUND, J_BOUND = 8.0, 2.0, 8.0  # where the expansion near zero ends
@@ -97,6 +98,7 @@ def bessel_y(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def _kernel(function: Callable[[int, np.ndarray], np.ndarray], order: int) -> Callable[[Any], Any]:
+    @in_blocks(40)
     def kernel(x: Any) -> Any:
         with np.errstate(all="ignore"):
             return function(order, np.asarray(x, np.float64)).astype(x.dtype)

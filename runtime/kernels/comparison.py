@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.intra_op_pool import shard
 from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.broadcasting import (
@@ -19,6 +20,7 @@ from runtime.kernels.broadcasting import (
     incompatible_shapes,
     shape_text,
 )
+from runtime.kernels.element_blocks import BLOCK, choose
 from runtime.kernels.register_types import POD_TYPES, SINGLE_AND_DOUBLE
 
 EQUALITY_TYPES = (*POD_TYPES, DataType.STRING, *QUANTIZED)
@@ -60,10 +62,28 @@ def approximate_equal(x: Any, y: Any, *, tolerance: float) -> Any:
     return np.less(np.abs(np.subtract(x, y)), x.dtype.type(tolerance))
 
 
+def _choose(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """`choose` of whole arrays of one shape, block by block."""
+    if t.size <= BLOCK or t.dtype.hasobject:
+        return np.where(condition, t, e)
+    result = np.empty(t.size, t.dtype)
+    flat = condition.ravel(), t.ravel(), e.ravel()
+
+    def work(start: int, limit: int) -> None:
+        for first in range(start, limit, BLOCK):
+            part = slice(first, min(first + BLOCK, limit))
+            result[part] = choose(flat[0][part], flat[1][part], flat[2][part])
+
+    shard(t.size, 1, work, BLOCK)
+    return result.reshape(t.shape)
+
+
 def select_v2(condition: Any, t: Any, e: Any) -> Any:
     """t where the condition holds, e elsewhere; all three broadcast."""
     if condition.size * t.size * e.size > SMALL_ENOUGH:
         check_broadcast_allocation(condition, t, e)
+    if condition.shape == t.shape == e.shape and condition.ndim:
+        return _choose(condition, t, e)
     try:
         return np.where(condition, t, e)
     except ValueError:
@@ -83,8 +103,10 @@ def select(condition: Any, t: Any, e: Any) -> Any:
             "'then' and 'else' must have the same size.  but received: "
             f"{shape_text(t.shape)} vs. {shape_text(e.shape)}"
         )
-    if condition.ndim == 0 or condition.shape == t.shape == e.shape:
+    if condition.ndim == 0:
         return np.where(condition, t, e)
+    if condition.shape == t.shape == e.shape:
+        return _choose(condition, t, e)
     if condition.ndim == 1 and t.ndim == 0:
         raise InvalidArgumentError("'then' must be at least a vector, but saw shape: []")
     if condition.ndim != 1 or t.ndim == 1:

@@ -9,19 +9,18 @@ TF: tensorflow/core/kernels/cwise_op_{erf,erfc,erfinv,ndtri}.cc
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.broadcasting import in_float32
+from runtime.kernels.element_blocks import choose, in_blocks
 from runtime.kernels.register_types import HALF_TYPES, SINGLE_AND_DOUBLE
 
-BLOCK = 16384  # elements worked on at once, so that the temporaries stay in the second-level cache
-
 WINITZKI = 0.147  # the constant of his approximation
-HALLEY_STEPS = 3
+HALLEY_STEPS = {np.dtype(np.float32): 1, np.dtype(np.float64): 3}
+ERF_IS_ONE = 4.0  # erf of this and more is 1 in float32
 ERFC_VANISHES = 30.0  # erfc of this and more is 0 even in float64
 
 # log(erfc(x) · exp(x²) / t) for t = 1 / (1 + x/2), x ≥ 0, in powers of s = 2t − 1, lowest first.
@@ -39,11 +38,12 @@ ERFC_DOUBLE = (
     -4.146930202403043e-08, -2.895627762879495e-07, 7.745602415134083e-08, 2.980515496147381e-08,
     -1.2776137963085916e-08,
 )  # fmt: skip
-# erf(x) / x for |x| ≤ 1 in powers of s = 2x² − 1, lowest first.
+# −log(erfc(x)) / x for 0 ≤ x ≤ 4 in powers of s = 1 − x/2, lowest first.
 ERF_FLOAT = (
-    0.9654687386375511, -0.14053609728153707, 0.01985249772277959, -0.0022854195288923053,
-    0.00021751198975739192, -1.766908081175121e-05, 1.2316401734510412e-06,
+    2.682470629, -1.735690414, 0.1118117092, 0.04595607185, 0.01738298788, 0.005636614696,
+    0.001343211641, 8.613252979e-05, -0.0002448202608, -0.0002710944535, -0.0001018499158,
 )  # fmt: skip
+# erf(x) / x for |x| ≤ 1 in powers of s = 2x² − 1, lowest first.
 ERF_DOUBLE = (
     0.9654687386698674, -0.14053608902271714, 0.019852496688983708, -0.0022854855611441132,
     0.00021751715604160108, -1.7537169441124826e-05, 1.223382738352401e-06,
@@ -83,9 +83,24 @@ def _erfc_block(x: np.ndarray) -> np.ndarray:
     return result
 
 
+def _erf_of_floats(x: np.ndarray) -> np.ndarray:
+    """−expm1(log(erfc)) keeps what is near 0, and float32 is 1 from ERF_IS_ONE on."""
+    magnitude = np.abs(x)
+    np.minimum(magnitude, ERF_IS_ONE, out=magnitude)
+    s = magnitude * np.float32(-2 / ERF_IS_ONE)
+    s += 1
+    result = _polynomial(ERF_FLOAT, s)
+    result *= magnitude
+    np.negative(result, out=result)
+    np.expm1(result, out=result)
+    return np.copysign(result, x, out=result)
+
+
 def _erf_block(x: np.ndarray) -> np.ndarray:
+    if not _is_double(x):
+        return _erf_of_floats(x)
     inner = np.clip(x, -1, 1)
-    ratio = _polynomial(ERF_DOUBLE if _is_double(x) else ERF_FLOAT, 2 * np.square(inner) - 1)
+    ratio = _polynomial(ERF_DOUBLE, 2 * np.square(inner) - 1)
     ratio *= inner
     outside = np.abs(x) > 1
     if outside.any():
@@ -94,26 +109,11 @@ def _erf_block(x: np.ndarray) -> np.ndarray:
     return ratio
 
 
-def _in_blocks(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], Any]:
-    """`function`, which takes a vector, over a tensor of any shape."""
-
-    def kernel(x: Any) -> Any:
-        flat = np.ravel(x)
-        if flat.size <= BLOCK:
-            return function(flat).reshape(np.shape(x))
-        result = np.empty_like(flat)
-        for start in range(0, flat.size, BLOCK):
-            result[start : start + BLOCK] = function(flat[start : start + BLOCK])
-        return result.reshape(np.shape(x))
-
-    return kernel
+erfc = in_blocks(6)(_erfc_block)
+erf = in_blocks(6)(_erf_block)
 
 
-erfc = _in_blocks(_erfc_block)
-erf = _in_blocks(_erf_block)
-
-
-def _inverse(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
+def _inverse(x: np.ndarray, tail: np.ndarray, steps: int) -> np.ndarray:
     """y of erf(y) = x in float64, for tail = 1 − |x| given with its own accuracy.
 
     Winitzki's approximation (2008), then Halley's method: each step trebles the digits.
@@ -123,24 +123,27 @@ def _inverse(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
         logarithm = np.log(tail * (1 + magnitude))
         middle = 2 / (np.pi * WINITZKI) + logarithm / 2
         y = np.sqrt(np.sqrt(middle * middle - logarithm / WINITZKI) - middle)
-        for _ in range(HALLEY_STEPS):
-            excess = np.where(magnitude < 0.5, erf(y) - magnitude, tail - erfc(y))
+        for _ in range(steps):
+            excess = choose(magnitude < 0.5, erf(y) - magnitude, tail - erfc(y))
             step = excess * np.exp(y * y) * (np.sqrt(np.pi) / 2)
             y = y - step / (1 + y * step)
     y = np.where(tail == 0, np.inf, y)
     return np.copysign(np.where(tail < 0, np.nan, y), x)
 
 
+@in_blocks(50)
 def erfinv(x: Any) -> Any:
     """The inverse of erf: ±infinity at ±1, NaN beyond."""
     wide = np.asarray(x, np.float64)
-    return _inverse(wide, 1 - np.abs(wide)).astype(x.dtype)
+    return _inverse(wide, 1 - np.abs(wide), HALLEY_STEPS[x.dtype]).astype(x.dtype)
 
 
+@in_blocks(50)
 def ndtri(x: Any) -> Any:
     """The quantile function of the standard normal distribution."""
     wide = np.asarray(x, np.float64)
-    quantile = np.sqrt(2) * _inverse(2 * wide - 1, 2 * np.minimum(wide, 1 - wide))
+    tail = 2 * np.minimum(wide, 1 - wide)
+    quantile = np.sqrt(2) * _inverse(2 * wide - 1, tail, HALLEY_STEPS[x.dtype])
     return quantile.astype(x.dtype)
 
 

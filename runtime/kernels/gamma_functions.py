@@ -17,6 +17,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import binary, in_float32, shape_text
+from runtime.kernels.element_blocks import in_blocks
 from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 
 SHIFT = 10  # arguments below this are moved up by it, where the asymptotic series are exact
@@ -38,9 +39,10 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
         positive = np.where(x < 0.5, 1 - x, x)
         small = positive < SHIFT
         z = np.where(small, positive + SHIFT, positive)
-        series = sum(
-            b / (2 * n * (2 * n - 1)) / z ** (2 * n - 1) for n, b in enumerate(BERNOULLI, 1)
-        )
+        square, series = np.reciprocal(np.square(z)), np.zeros_like(z)
+        for n, b in reversed([*enumerate(BERNOULLI, 1)]):
+            series = series * square + b / (2 * n * (2 * n - 1))
+        series /= z
         result = (z - 0.5) * np.log(z) - z + HALF_LOG_TWO_PI + series
         product = np.where(small, positive, 1.0)
         for step in range(1, SHIFT):
@@ -59,7 +61,9 @@ def psi(x: np.ndarray) -> np.ndarray:
         positive = np.where(x < 0.5, 1 - x, x)
         small = positive < SHIFT
         z = np.where(small, positive + SHIFT, positive)
-        series = sum(b / (2 * n) / z ** (2 * n) for n, b in enumerate(BERNOULLI, 1))
+        square, series = np.reciprocal(np.square(z)), np.zeros_like(z)
+        for n, b in reversed([*enumerate(BERNOULLI, 1)]):
+            series = (series + b / (2 * n)) * square
         result = np.log(z) - 0.5 / z - series
         for step in range(SHIFT):
             result = np.where(small, result - 1 / (positive + step), result)
@@ -86,6 +90,7 @@ def hurwitz_zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.where(x < 1, np.nan, total)
 
 
+@in_blocks(300)
 def zeta(x: Any, q: Any) -> Any:
     """The Hurwitz zeta function."""
     return hurwitz_zeta(_wide(x), _wide(q)).astype(x.dtype)
@@ -154,11 +159,13 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> np.ndarray:
     return result
 
 
+@in_blocks(200)
 def igamma(a: Any, x: Any) -> Any:
     """The lower regularised incomplete gamma function P(a, x)."""
     return _incomplete_gamma(a, x, upper=False).astype(a.dtype)
 
 
+@in_blocks(200)
 def igammac(a: Any, x: Any) -> Any:
     """The upper regularised incomplete gamma function Q(a, x)."""
     return _incomplete_gamma(a, x, upper=True).astype(a.dtype)
@@ -185,6 +192,7 @@ def _beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
     return fraction
 
 
+@in_blocks(500)
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularised incomplete beta function I_x(a, b); scalars broadcast."""
     for (name, one), (other_name, other) in (
@@ -214,11 +222,13 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return result.astype(x.dtype)
 
 
+@in_blocks(30)
 def lgamma(x: Any) -> Any:
     """log |Γ(x)|."""
     return log_gamma(_wide(x)).astype(x.dtype)
 
 
+@in_blocks(30)
 def digamma(x: Any) -> Any:
     """The logarithmic derivative of Γ."""
     return psi(_wide(x)).astype(x.dtype)

@@ -13,11 +13,13 @@ import pytest
 from runtime.api import new_session
 from runtime.foundation import intra_op_pool
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.kernels import matrix_product
+from runtime.kernels import activations, element_blocks, matrix_product
 from tests.conformance.case import Answer, Case, assert_matches, read_golden
 from tests.conformance.test_cases import options
 
 FAMILIES = (
+    "activation_gradients",
+    "activations",
     "convolution",
     "convolution_gradients",
     "einsum",
@@ -48,6 +50,8 @@ def parameters() -> list[object]:
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The width of the test's thread, with nothing too small for it."""
     monkeypatch.setattr(intra_op_pool, "MIN_BLOCK_NANOSECONDS", 1e-9)
+    monkeypatch.setattr(activations, "BLOCK", 1)
+    monkeypatch.setattr(element_blocks, "BLOCK", 1)
     monkeypatch.setattr(matrix_product, "_LARGE", 0)
     monkeypatch.setattr(matrix_product, "_ALIGNMENT", 1)
     monkeypatch.setattr(matrix_product, "_BLAS_IS_SINGLE", True)
