@@ -2,6 +2,8 @@
 
     python -m bench.session_overhead [--tensorflow PYTHON]
 
+Both with one thread a kernel, so that the pool's parallelism is what is seen.
+
 PYTHON is an interpreter with TensorFlow: this file runs itself there on the same graphs.
 """
 
@@ -38,6 +40,9 @@ def ours() -> Rows:
     from runtime.api import SessionOptions, new_session
     from tests.conformance.case import Graph
 
+    def one_thread_a_kernel() -> pb.ConfigProto:
+        return pb.ConfigProto(intra_op_parallelism_threads=1)
+
     caller = pb.RunOptions(inter_op_thread_pool=-1)
     rows: Rows = {}
     for length in CHAINS:
@@ -45,7 +50,7 @@ def ours() -> Rows:
         value = graph.placeholder("float32", "x")
         for index in range(length):
             value = graph.add("AddV2", value, np.float32([1, 2]), name=f"n{index}")[0]
-        session = new_session(SessionOptions())
+        session = new_session(SessionOptions(config=one_thread_a_kernel()))
         session.create(graph.graph_def)
         feeds = {"x": np.float32([1, 2])}
         for where, options in (("caller", caller), ("pool", pb.RunOptions())):
@@ -64,7 +69,7 @@ def ours() -> Rows:
             for i, each in enumerate(negated)
         ]
         total = graph.add("AddN", scaled, name="total")[0]
-        config = pb.ConfigProto()
+        config = one_thread_a_kernel()
         config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
         session = new_session(SessionOptions(config=config))
         session.create(graph.graph_def)
