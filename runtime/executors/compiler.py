@@ -27,6 +27,7 @@ from runtime.graph.node import Endpoint, Node
 from runtime.graph.optimizer import Optimizer
 from runtime.graph.partition import partition
 from runtime.graph.pruning import StepGraph, prune
+from runtime.graph.symbolic_gradient import function_body
 
 ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Executor]
 StepPlacer = Callable[[StepGraph], str | None]
@@ -166,7 +167,7 @@ class FunctionExecutors(FunctionRunner):
         return body
 
     def _compile(self, function: NameAttrList) -> _CompiledBody:
-        body = self._library.body(function)
+        body = function_body(self._library, function)
         graph = _body_graph(body)
         self.transform(graph)
         return _CompiledBody(build_executor(graph, self._kernels, self), len(body.arguments))
@@ -185,7 +186,8 @@ class FunctionExecutors(FunctionRunner):
         if known is None:
             self._waits[key] = False  # what calls itself waits if something else in it does
             known = self._waits[key] = any(
-                self._is_asynchronous(node) for node in self._library.body(function).nodes
+                self._is_asynchronous(node)
+                for node in function_body(self._library, function).nodes
             )
         return known
 

@@ -18,6 +18,7 @@ from runtime.framework.attr_value import NameAttrList
 from runtime.graph.function_library import FunctionBody, FunctionLibrary, op_info
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.pruning import StepGraph
+from runtime.graph.symbolic_gradient import SYMBOLIC_GRADIENT, function_body
 
 _CALL_OPS = ("PartitionedCall", "StatefulPartitionedCall")
 _V1_CONTROL_FLOW = frozenset(
@@ -31,6 +32,8 @@ def called_function(node: Node, library: FunctionLibrary) -> NameAttrList | None
     if node.op in _CALL_OPS:
         function: NameAttrList = node.attr("f")
         return function
+    if node.op == SYMBOLIC_GRADIENT:
+        return NameAttrList(node.op, {"f": node.attr("f"), "Tout": tuple(node.attr("Tout"))})
     if node.op in library and op_info(node.op) is None:
         return NameAttrList(node.op, node.attr_values())
     return None
@@ -61,13 +64,14 @@ class _Inliner:
         result: list[Node] = []
         for node in nodes:
             function = called_function(node, self._library)
-            if function is None or function.name in stack:
+            if function is None or _recursion_name(function) in stack:
                 if function is not None and node.op not in _CALL_OPS:
                     _spell_as_call(node, function)
                 result.append(node)
                 continue
-            body = self._library.body(function)
-            result += self.expand(self._inline(node, body), (*stack, function.name))
+            body = function_body(self._library, function)
+            inlined = self._inline(node, body)
+            result += self.expand(inlined, (*stack, _recursion_name(function)))
             self._count += len(body.nodes)
             if self._count > _MAX_NODES:
                 raise InvalidArgumentError(
@@ -141,6 +145,13 @@ class _Inliner:
             else:
                 resolved[node] = None
         return list(resolved)
+
+
+def _recursion_name(function: NameAttrList) -> str:
+    """What two calls share when one is a recursion of the other."""
+    if function.name != SYMBOLIC_GRADIENT:
+        return function.name
+    return f"{SYMBOLIC_GRADIENT} of {_recursion_name(function.attrs['f'])}"
 
 
 def _spell_as_call(node: Node, function: NameAttrList) -> None:

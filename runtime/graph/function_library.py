@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import protos as pb
@@ -133,9 +133,20 @@ class FunctionLibrary:
                     body = self._bodies[key] = _BodyBuilder(self, definition, attrs).build()
         return body
 
+    def derived_body(
+        self, function: NameAttrList, build: Callable[[], FunctionBody]
+    ) -> FunctionBody:
+        """A body that is made of others, built once."""
+        key = self.key(function)
+        with self._lock:
+            if key not in self._bodies:
+                self._bodies[key] = build()
+            return self._bodies[key]
+
     def key(self, function: NameAttrList) -> tuple[str, str]:
         """What tells instantiations apart: the name, and attributes if the function takes any."""
-        if not function.attrs or not self.definition(function.name).signature.attr:
+        known = self._functions.get(function.name)
+        if not function.attrs or (known is not None and not known.signature.attr):
             return function.name, ""
         return function.name, repr(sorted(function.attrs.items()))
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.attr_value import NameAttrList
+from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import DEAD, Deferred, KernelDef, OpKernelContext
 
 
@@ -144,6 +145,13 @@ def partitioned_call(
     return context.start_function(f, *inputs)
 
 
+def symbolic_gradient(
+    context: OpKernelContext, *inputs: Any, f: NameAttrList, Tout: tuple[DataType, ...]
+) -> list[Any] | Deferred:
+    """Call the gradient of a function that is one of itself: others are inlined."""
+    return context.start_function(NameAttrList("SymbolicGradient", {"f": f, "Tout": Tout}), *inputs)
+
+
 def switch(data: Any, pred: Any) -> tuple[Any, Any]:
     """(output_false, output_true): the data on one side, deadness on the other."""
     array = np.asarray(pred)
@@ -176,6 +184,7 @@ KERNELS = (
     KernelDef("For", for_op),
     KernelDef("PartitionedCall", partitioned_call),
     KernelDef("StatefulPartitionedCall", partitioned_call),
+    KernelDef("SymbolicGradient", symbolic_gradient),
     KernelDef("Switch", switch),
     KernelDef("RefSwitch", switch),
     KernelDef("_SwitchN", switch_n),

@@ -1,0 +1,139 @@
+"""SymbolicGradient: the body of a function's gradient, made of the gradient functions of its ops.
+
+The arguments are those of the function and a gradient for each of its results; the results are the
+gradients of its arguments, zeros where a result does not depend on one. A call in the body becomes
+a SymbolicGradient of the function that it calls.
+
+TF: tensorflow/core/common_runtime/gradients.cc (SymbolicGradientBuilder), function.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.framework.attr_value import NameAttrList
+from runtime.graph.function_library import FunctionBody, FunctionLibrary, op_info
+from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
+from runtime.graph.gradient_nodes import GradientNodes, type_of
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.topology import topological_order
+
+SYMBOLIC_GRADIENT = "SymbolicGradient"
+_CALL_OPS = ("PartitionedCall", "StatefulPartitionedCall")
+
+
+def function_body(library: FunctionLibrary, function: NameAttrList) -> FunctionBody:
+    """The body of a function of the library, or of a gradient of one; errors as `body`."""
+    if function.name != SYMBOLIC_GRADIENT or SYMBOLIC_GRADIENT in library:
+        return library.body(function)
+    return library.derived_body(function, lambda: _Differentiation(library, function).body())
+
+
+class _Differentiation:
+    """Builds one gradient."""
+
+    def __init__(self, library: FunctionLibrary, function: NameAttrList) -> None:
+        self._library = library
+        self._function = function
+        self._of: NameAttrList = function.attrs["f"]
+        if self._of.name not in library and op_info(self._of.name) is not None:
+            raise NotFoundError(f"No gradient defined for op: {self._of.name}")
+        forward = function_body(library, self._of)
+        copies = {node: node.clone(node.name) for node in forward.nodes}
+        for copy in copies.values():
+            copy.inputs = [(copies[source], index) for source, index in copy.inputs]
+            copy.control_inputs = [copies[control] for control in copy.control_inputs]
+        self._nodes = list(copies.values())
+        self._arguments = [copies[argument] for argument in forward.arguments]
+        self._results = [(copies[node], index) for node, index in forward.results]
+        self._is_stateful = forward.is_stateful
+        self._ops = GradientNodes()
+        self._gradients: dict[Endpoint, list[Endpoint]] = {}
+
+    def body(self) -> FunctionBody:
+        """The body; NotFoundError for an op without a gradient function."""
+        given = [self._argument(position) for position in range(len(self._results))]
+        for result, gradient in zip(self._results, given, strict=True):
+            self._gradients.setdefault(result, []).append((gradient, 0))
+        depends = self._depending()
+        for node in reversed(topological_order(self._nodes)):
+            if node in depends and node not in self._arguments:
+                self._go_back(node, depends)
+        results = tuple(
+            self._total((argument, 0)) or self._ops.ZerosLike((argument, 0))
+            for argument in self._arguments
+        )
+        wanted = self._function.attrs.get("Tout", [type_of(result) for result in results])
+        if list(wanted) != [type_of(result) for result in results]:
+            raise InvalidArgumentError(
+                f"SymbolicGradient of {self._of.name} gives "
+                f"{', '.join(type_of(result).tf_name for result in results)}; its attribute Tout "
+                f"says {', '.join(each.tf_name for each in wanted)}"
+            )
+        return FunctionBody(
+            f"{SYMBOLIC_GRADIENT}_{self._of.name}",
+            (*self._nodes, *given, *self._ops.nodes),
+            (*self._arguments, *given),
+            results,
+            (),
+            self._is_stateful,
+        )
+
+    def _argument(self, position: int) -> Node:
+        """The argument that brings the gradient of a result."""
+        info = op_info("_Arg")
+        assert info is not None
+        attrs = {"T": type_of(self._results[position]), "index": len(self._arguments) + position}
+        name = f"gradients/argument_{position}"
+        node = Node(name, info, pb.NodeDef(name=name, op="_Arg"), attrs)
+        node.set_types()
+        return node
+
+    def _depending(self) -> set[Node]:
+        """The nodes whose values change with the arguments."""
+        depends = set(self._arguments)
+        for node in topological_order(self._nodes):
+            if node.op not in NO_GRADIENT and any(source in depends for source, _ in node.inputs):
+                depends.add(node)
+        return depends
+
+    def _total(self, output: Endpoint) -> Endpoint | None:
+        """The sum of the gradients that came to an output, None when none came."""
+        found = self._gradients.get(output)
+        if not found:
+            return None
+        total: Endpoint = found[0] if len(found) == 1 else self._ops.AddN(list(found))
+        return total
+
+    def _go_back(self, node: Node, depends: set[Node]) -> None:
+        """Give the gradients of a node's outputs on to its inputs."""
+        outputs = [(node, index) for index in range(len(node.output_types))]
+        totals = [self._total(output) for output in outputs]
+        if all(total is None for total in totals):
+            return
+        gradients = [
+            total if total is not None else self._ops.ZerosLike(output)
+            for total, output in zip(totals, outputs, strict=True)
+        ]
+        for source, gradient in zip(node.inputs, self._derive(node, gradients), strict=True):
+            if gradient is not None and source[0] in depends:
+                self._gradients.setdefault(source, []).append(gradient)
+
+    def _derive(self, node: Node, gradients: list[Endpoint]) -> Sequence[Endpoint | None]:
+        function = GRADIENT_FUNCTIONS.get(node.op)
+        if function is not None and node.op not in self._library:
+            return function(self._ops, node, gradients)
+        called = self._called(node)
+        if called is None:
+            raise NotFoundError(f"No gradient defined for op: {node.op}", node.name)
+        types = [type_of(source) for source in node.inputs]
+        derived = self._ops.SymbolicGradient([*node.inputs, *gradients], Tout=types, f=called)
+        return list(derived)
+
+    def _called(self, node: Node) -> NameAttrList | None:
+        if node.op in _CALL_OPS:
+            function: NameAttrList = node.attr("f")
+            return function
+        return NameAttrList(node.op, node.attr_values()) if node.op in self._library else None
