@@ -89,11 +89,14 @@ class DataflowRun:
         self._error: OpError | None = None
 
     def start(self) -> None:
-        """Run the nodes without inputs, and what follows from them."""
+        """Run the nodes that wait for nothing, and what follows from them."""
         iteration = self._root.iterations[0]
-        ready = collections.deque(
-            (item, self._root, iteration, False) for item in self._graph.roots
-        )
+        roots = self._graph.roots  # a trace shows the constants too
+        if self._step.collector is None:
+            start = self._graph.start
+            iteration.begin(start.inputs, start.pending)
+            roots = start.ready
+        ready = collections.deque((item, self._root, iteration, False) for item in roots)
         self._outstanding = len(ready)
         iteration.outstanding = len(ready)
         if not ready:
@@ -133,16 +136,15 @@ class DataflowRun:
         self, item: Item, frame: Frame, iteration: Iteration, is_dead: bool
     ) -> list[Any] | None:
         """The outputs of one node; None when they come later."""
-        outputs_count = len(item.node.output_types)
         if is_dead and item.is_send and self._error is None:
             # The other partition must learn that the value is dead.
             item.kernel(OpKernelContext(item.node, self._step), DEAD)  # type: ignore[misc]
         if is_dead or self._error is not None:
-            return [DEAD] * outputs_count
+            return _dead_outputs(item)
         step = self._step
         if step.cancellation.error:
             self._fail(step.cancellation.copy_of_error())
-            return [DEAD] * outputs_count
+            return _dead_outputs(item)
         if step.is_low_priority and gate.pending:
             gate.wait()
         started = now_nanos() if step.collector is not None else 0
@@ -150,7 +152,7 @@ class DataflowRun:
             result = self._call(item, iteration)
         except Exception as error:
             self._fail(as_op_error(error, item.node.name))
-            return [DEAD] * outputs_count
+            return _dead_outputs(item)
         if isinstance(result, Deferred):
             result.when_done(
                 lambda deferred: self._resume(item, frame, iteration, deferred, started)
@@ -172,10 +174,11 @@ class DataflowRun:
         values = iteration.take_inputs(item)
         if item.is_merge:
             return _merge(values)
-        values = [
-            value.read() if deref else value
-            for value, deref in zip(values, item.derefs, strict=True)
-        ]
+        if item.derefs:
+            values = [
+                value.read() if deref else value
+                for value, deref in zip(values, item.derefs, strict=True)
+            ]
         if item.kernel is None:
             return evaluate_control_flow(item, values)
         if item.needs_context:
@@ -198,7 +201,7 @@ class DataflowRun:
 
         def go_on() -> None:
             if deferred.error is not None:
-                outputs = [DEAD] * len(item.node.output_types)
+                outputs = _dead_outputs(item)
             else:
                 outputs = self._outputs(item, deferred.value)
                 collector = self._step.collector
@@ -243,7 +246,7 @@ class DataflowRun:
                 self._propagate(item, frame, iteration, outputs, ready)
             self._outstanding += len(ready) - 1
             iteration.outstanding -= 1
-            if self._error is None:
+            if self._error is None and frame.parent is not None:
                 before = len(ready)
                 frame.clean_up(iteration, ready, self._graph)
                 self._outstanding += len(ready) - before
@@ -260,8 +263,10 @@ class DataflowRun:
         outputs: list[Any],
         ready: list[tuple[Item, Frame, Iteration, bool]],
     ) -> None:
-        is_dead = bool(outputs) and all(value is DEAD for value in outputs)
-        is_dead = is_dead or iteration.was_dead(item)
+        if outputs:
+            is_dead = outputs[0] is DEAD and all(value is DEAD for value in outputs)
+        else:
+            is_dead = iteration.was_dead(item)
         if item.is_enter:
             child = frame.child(item, iteration, self._graph)
             child.enter(item, outputs, is_dead, ready)
@@ -294,6 +299,10 @@ class DataflowRun:
             self._done(None, error)
             return
         self._done(values, None)
+
+
+def _dead_outputs(item: Item) -> list[Any]:
+    return [DEAD] * len(item.node.output_types)
 
 
 def plain_value(value: Any, is_ref: bool) -> Any:

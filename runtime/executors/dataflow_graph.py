@@ -22,6 +22,15 @@ _ENTER = frozenset(("Enter", "RefEnter"))
 _EXIT = frozenset(("Exit", "RefExit"))
 _NEXT_ITERATION = frozenset(("NextIteration", "RefNextIteration"))
 V1_CONTROL_FLOW = _MERGE | _ENTER | _EXIT | _NEXT_ITERATION | {"Switch", "RefSwitch", "LoopCond"}
+_FLAGS: dict[str, str] = {
+    **dict.fromkeys(_MERGE, "is_merge"),
+    **dict.fromkeys(_ENTER, "is_enter"),
+    **dict.fromkeys(_EXIT, "is_exit"),
+    **dict.fromkeys(_NEXT_ITERATION, "is_next_iteration"),
+    "ControlTrigger": "is_control_trigger",
+    "_Send": "is_send",
+    "_HostSend": "is_send",
+}
 # Their input passes through as it is, a Variable included.
 _PASS_THROUGH = _ENTER | _EXIT | _NEXT_ITERATION | {"LoopCond"}
 
@@ -40,6 +49,7 @@ class Item:
     argument: int = -1  # position of the feed that this `_Arg` stands for
     input_count: int = 0
     control_count: int = 0
+    initial_pending: int = 0  # edges to wait for; a Merge waits for one live input
     data_edges: list[tuple[int, Item, int]] = dataclasses.field(default_factory=list)
     control_edges: list[Item] = dataclasses.field(default_factory=list)
     is_merge: bool = False
@@ -50,14 +60,9 @@ class Item:
     is_constant_enter: bool = False
     is_send: bool = False
     frame_name: str = ""  # of an Enter: the frame that it opens
-    derefs: tuple[bool, ...] = ()
+    derefs: tuple[bool, ...] = ()  # inputs to read out of a Variable; empty without any
     fetches: list[tuple[int, int]] = dataclasses.field(default_factory=list)  # (output, position)
     error: OpError | None = None  # why it can't run, for those that reach it
-
-    @property
-    def initial_pending(self) -> int:
-        """Edges to wait for; a Merge waits for its control edges and one live input."""
-        return self.control_count + (1 if self.is_merge else self.input_count)
 
 
 class DataflowGraph:
@@ -78,6 +83,7 @@ class DataflowGraph:
         self.fetch_is_ref = [node.output_is_ref[output] for node, output in graph.fetches]
         self.roots = [item for item in self.items if not item.input_count + item.control_count]
         _check_frames(self.items)
+        self.start = _Start(self.items, self.roots)
         # Enter nodes of a frame: how many inputs its first iteration gets from outside.
         self.enters: dict[str, int] = {}
         for item in self.items:
@@ -86,27 +92,23 @@ class DataflowGraph:
 
     def _prepare(self, item: Item, by_node: dict[Node, Item]) -> None:
         node = item.node
-        item.is_merge = node.op in _MERGE
-        item.is_enter = node.op in _ENTER
-        item.is_exit = node.op in _EXIT
-        item.is_next_iteration = node.op in _NEXT_ITERATION
-        item.is_control_trigger = node.op == "ControlTrigger"
-        item.is_send = node.op in ("_Send", "_HostSend")
-        if item.is_enter:
-            item.frame_name = node.attr("frame_name")
-            item.is_constant_enter = node.attr("is_constant")
+        flag = _FLAGS.get(node.op)
+        if flag is not None:
+            setattr(item, flag, True)
+            if item.is_enter:
+                item.frame_name = node.attr("frame_name")
+                item.is_constant_enter = node.attr("is_constant")
         item.input_count = len(node.inputs)
         item.control_count = len(node.control_inputs)
+        item.initial_pending = item.control_count + (1 if item.is_merge else item.input_count)
+        reads_refs = False
         for slot, (source, output) in enumerate(node.inputs):
             by_node[source].data_edges.append((output, item, slot))
+            reads_refs = reads_refs or source.output_is_ref[output]
         for control in node.control_inputs:
             by_node[control].control_edges.append(item)
-        item.derefs = tuple(
-            source.output_is_ref[output]
-            and not (node.input_is_ref[slot] if slot < len(node.input_is_ref) else False)
-            and not (node.op in _PASS_THROUGH and node.op.startswith("Ref"))
-            for slot, (source, output) in enumerate(node.inputs)
-        )
+        if reads_refs:
+            item.derefs = _derefs(node)
         self._bind(item)
 
     def _bind(self, item: Item) -> None:
@@ -124,6 +126,47 @@ class DataflowGraph:
             item.needs_context, item.is_expensive = kernel.needs_context, kernel.expensive
         except OpError as error:
             item.error = error
+
+
+class _Start:
+    """What a run begins with: constants that only give values have given them already.
+
+    `inputs` and `pending` are those of the outermost frame's iteration, `ready` is what can run.
+    """
+
+    def __init__(self, items: Sequence[Item], roots: Sequence[Item]) -> None:
+        self.inputs: dict[int, list[Any]] = {}
+        self.pending: dict[int, int] = {}
+        rest: list[Item] = []
+        for root in roots:
+            if root.is_constant and not root.fetches and not _has_merge_among_readers(root):
+                self._give(root)
+            else:
+                rest.append(root)
+        self.ready = rest + [items[index] for index, left in self.pending.items() if left == 0]
+
+    def _give(self, constant: Item) -> None:
+        for _, reader, slot in constant.data_edges:
+            inputs = self.inputs.setdefault(reader.index, [None] * reader.input_count)
+            inputs[slot] = constant.constant
+        for reader in [each for _, each, _ in constant.data_edges] + constant.control_edges:
+            left = self.pending.get(reader.index, reader.initial_pending)
+            self.pending[reader.index] = left - 1
+
+
+def _has_merge_among_readers(item: Item) -> bool:
+    return any(reader.is_merge for _, reader, _ in item.data_edges) or any(
+        reader.is_merge for reader in item.control_edges
+    )
+
+
+def _derefs(node: Node) -> tuple[bool, ...]:
+    return tuple(
+        source.output_is_ref[output]
+        and not (node.input_is_ref[slot] if slot < len(node.input_is_ref) else False)
+        and not (node.op in _PASS_THROUGH and node.op.startswith("Ref"))
+        for slot, (source, output) in enumerate(node.inputs)
+    )
 
 
 def _check_frames(items: Sequence[Item]) -> None:

@@ -8,6 +8,7 @@ TF: tensorflow/core/common_runtime/propagator_state.h (FrameState, IterationStat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from runtime.executors.dataflow_graph import DataflowGraph, Item
@@ -37,6 +38,11 @@ class Iteration:
         self.dead_items: set[int] = set()
         self.outstanding = 0  # items of this iteration that are ready or running
         self.children: dict[str, Frame] = {}
+
+    def begin(self, inputs: Mapping[int, list[Any]], pending: dict[int, int]) -> None:
+        """Start with these inputs, and edges to wait for; the caller's stay as they are."""
+        self.inputs = {index: values.copy() for index, values in inputs.items()}
+        self.pending = pending.copy()
 
     def take_inputs(self, item: Item) -> list[Any]:
         """The item's inputs, forgotten here: a value lives as long as somebody needs it."""
@@ -101,7 +107,10 @@ class Frame:
             if reader.is_merge:
                 self._arrive_at_merge(item, reader, slot, value, iteration, ready)
             else:
-                iteration.inputs.setdefault(reader.index, [None] * reader.input_count)[slot] = value
+                inputs = iteration.inputs.get(reader.index)
+                if inputs is None:
+                    inputs = iteration.inputs[reader.index] = [None] * reader.input_count
+                inputs[slot] = value
                 self._arrive(reader, value is DEAD, iteration, ready)
         for reader in item.control_edges:
             if reader.is_merge:

@@ -90,10 +90,8 @@ def from_proto(proto: pb.AttrValue) -> Any:
     kind = proto.WhichOneof("value")
     if kind is not None and kind != "list":
         return _SCALAR_READERS[kind](proto)
-    for field, read in _LIST_READERS.items():
-        values = getattr(proto.list, field)
-        if values:
-            return tuple(read(value) for value in values)
+    for field, values in proto.list.ListFields():
+        return tuple(map(_LIST_READERS[field.name], values))
     return ()
 
 

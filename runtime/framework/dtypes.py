@@ -151,6 +151,10 @@ _FROM_NAME: dict[str, DataType] = {}
 for _data_type in DataType:
     for _name in (_data_type.tf_name, _data_type.name_on_wire, f"DT_{_data_type.name}"):
         _FROM_NAME[_name] = _data_type
+# Wire number → (type, whether it is the `_REF` form).
+_FROM_NUMBER = {int(each): (each, False) for each in DataType} | {
+    each + REF_OFFSET: (each, True) for each in DataType if each
+}
 
 
 def from_numpy(dtype: np.dtype) -> DataType:
@@ -186,8 +190,7 @@ def from_number(number: int) -> tuple[DataType, bool]:
 
     Raises InvalidArgumentError for a number that is not assigned.
     """
-    is_ref = number > REF_OFFSET
     try:
-        return DataType(number - REF_OFFSET if is_ref else number), is_ref
-    except ValueError:
+        return _FROM_NUMBER[number]
+    except KeyError:
         raise InvalidArgumentError(f"Unknown DataType number {number}") from None

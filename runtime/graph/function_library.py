@@ -196,8 +196,8 @@ class _BodyBuilder:
         """An `_Arg` node for each input; a list input contributes one for each element."""
         arguments: list[Node] = []
         probe = Node("", OpInfo(self._definition.signature), pb.NodeDef(), dict(self._attrs))
-        for argument in self._definition.signature.input_arg:
-            types, _ = probe._types((argument,))
+        for argument in probe.info.inputs:
+            types, _ = probe.types_of((argument,))
             nodes = [
                 self._argument(data_type, len(arguments) + i) for i, data_type in enumerate(types)
             ]
@@ -266,7 +266,7 @@ class _BodyBuilder:
             return [(node, index) for index in range(len(node.output_types))]
         first = 0
         for output in node.info.outputs:
-            count = len(node._types((output,))[0])
+            count = len(node.types_of((output,))[0])
             if output.name == rest[0]:
                 if len(rest) == 1:
                     return [(node, index) for index in range(first, first + count)]

@@ -16,11 +16,10 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
 )
 from runtime.framework import op_def_registry
-from runtime.framework.attr_value import from_proto
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.graph import CURRENT_VERSION, MIN_PRODUCER, RELEASE, Graph
-from runtime.graph.node import Node
+from runtime.graph.node import AttrRule, Node
 from runtime.graph.tensor_name import is_valid_node_name, parse_tensor_name
 
 _MAX_LISTED = 20  # offenders named in a message
@@ -66,17 +65,21 @@ def _check_versions(versions: pb.VersionDef) -> None:
 
 def _check_ops_are_known(graph_def: pb.GraphDef, library: FunctionLibrary) -> None:
     """NOT_FOUND with every unknown op and where it is used, in the graph and its functions."""
+    used = {node.op for node in graph_def.node}
+    for function in graph_def.library.function:
+        used.update(node.op for node in function.node_def)
+    missing = {op for op in used if library.find_info(op) is None}
+    if not missing:
+        return
     unknown: dict[str, list[str]] = {}
     for node in graph_def.node:
-        if library.find_info(node.op) is None:
+        if node.op in missing:
             unknown.setdefault(node.op, []).append(node.name)
     for function in graph_def.library.function:
         for node in function.node_def:
-            if library.find_info(node.op) is None:
+            if node.op in missing:
                 where = f"{function.signature.name}/{node.name}"
                 unknown.setdefault(node.op, []).append(where)
-    if not unknown:
-        return
     ops = list(unknown)
     listed = "; ".join(
         f"{op} (nodes {', '.join(nodes[:_MAX_LISTED])}"
@@ -96,13 +99,15 @@ class _Constructor:
         self._graph_def = graph_def
         self._library = library
         self._new: dict[str, Node] = {}
+        self._is_ordered = True  # every node comes after what it reads: then there is no cycle
 
     def build(self) -> dict[str, Node]:
         for node_def in self._graph_def.node:
             self._add(node_def)
-        for node_def in self._graph_def.node:
-            self._connect(self._new[node_def.name], node_def.input)
-        check_acyclic(self._new)
+        for node in self._new.values():
+            self._connect(node, node.node_def.input)
+        if not self._is_ordered:
+            check_acyclic(self._new)
         return self._new
 
     def _add(self, node_def: pb.NodeDef) -> None:
@@ -137,6 +142,8 @@ class _Constructor:
                 raise InvalidArgumentError(
                     f"Node '{node.name}': Unknown input node '{text.lstrip('^')}'"
                 )
+            if source.number >= node.number and not _is_back_edge(source, node):
+                self._is_ordered = False
             if index < 0:
                 seen_control = True
                 if source not in node.control_inputs:
@@ -165,39 +172,43 @@ _KIND_OF_FIELD = {
 
 
 def _check_attrs(node: Node) -> None:
-    for attr in node.info.op_def.attr:
-        if attr.name in node.node_def.attr:
-            _check_kind(attr, node.node_def.attr[attr.name])
-        if attr.HasField("allowed_values"):
-            _check_allowed(node, attr)
-        elif not attr.HasField("default_value") and attr.name not in node.node_def.attr:
-            node.attr(attr.name)  # raises NOT_FOUND with TensorFlow's text
+    given = node.node_def.attr
+    for rule in node.info.attr_rules:
+        value = given.get(rule.name)
+        if value is not None:
+            field = value.WhichOneof("value")
+            if field != rule.field or field == "list":
+                _check_kind(rule, field, value)
+        if rule.allowed is not None:
+            _check_allowed(node, rule)
+        elif value is None and not rule.has_default:
+            node.attr(rule.name)  # raises NOT_FOUND with TensorFlow's text
 
 
-def _check_kind(attr: pb.OpDef.AttrDef, value: pb.AttrValue) -> None:
+def _check_kind(rule: AttrRule, field: str | None, value: pb.AttrValue) -> None:
     """TF: attr_value_util.cc (AttrValueHasType); no value at all is an empty list."""
-    field = value.WhichOneof("value")
+    is_list = rule.field == "list"
     if field is None:
-        if attr.type.startswith("list("):
+        if is_list:
             return
         raise InvalidArgumentError(
-            f"AttrValue missing value with expected type '{attr.type}'\n\t for attr '{attr.name}'"
+            f"AttrValue missing value with expected type '{rule.kind}'\n\t for attr '{rule.name}'"
         )
     kinds = [_KIND_OF_FIELD.get(field, field)]
     if field == "list":
         kinds = [f"list({_KIND_OF_FIELD[each.name]})" for each, _ in value.list.ListFields()]
-        if not kinds and attr.type.startswith("list("):
+        if not kinds and is_list:
             return
-    if kinds != [attr.type]:
+    if kinds != [rule.kind]:
         raise InvalidArgumentError(
             f"AttrValue had value with type '{' and '.join(kinds) or 'list()'}' when "
-            f"'{attr.type}' expected\n\t for attr '{attr.name}'"
+            f"'{rule.kind}' expected\n\t for attr '{rule.name}'"
         )
 
 
-def _check_allowed(node: Node, attr: pb.OpDef.AttrDef) -> None:
-    value = node.attr(attr.name)
-    allowed = from_proto(attr.allowed_values)
+def _check_allowed(node: Node, rule: AttrRule) -> None:
+    value = node.attr(rule.name)
+    allowed = rule.allowed or ()
     for each in value if isinstance(value, tuple) else (value,):
         if each not in allowed:
             shown = each.tf_name if isinstance(each, DataType) else f'"{each}"'
@@ -206,7 +217,7 @@ def _check_allowed(node: Node, attr: pb.OpDef.AttrDef) -> None:
                 for choice in allowed
             )
             raise InvalidArgumentError(
-                f"Value for attr '{attr.name}' of {shown} is not in the list of allowed values: "
+                f"Value for attr '{rule.name}' of {shown} is not in the list of allowed values: "
                 f"{choices}\n\t; NodeDef: {{{{node {node.name}}}}}; Op<name={node.op}>"
             )
 
@@ -238,6 +249,10 @@ def _check_edge(node: Node, source: Node, index: int, expected: Sequence[DataTyp
             f"{source.name}:{index} incompatible with expected "
             f"{wanted.tf_name}{'_ref' if is_ref else ''}."
         )
+
+
+def _is_back_edge(source: Node, node: Node) -> bool:
+    return node.op in ("Merge", "RefMerge") and source.op in ("NextIteration", "RefNextIteration")
 
 
 def check_acyclic(nodes: dict[str, Node]) -> None:

@@ -9,8 +9,9 @@ TF: tensorflow/core/graph/graph.h (Node), framework/node_def_util.cc
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import protos as pb
 from runtime.foundation.errors import (
@@ -25,12 +26,39 @@ from runtime.framework.dtypes import DataType, from_number
 Endpoint = tuple["Node", int]  # an output of a node
 # A count is a few bytes of a graph from the wire, and stands for that many inputs or outputs.
 _MAX_COUNT = 1 << 16
+_creation_numbers = itertools.count()  # next() is atomic
+
+
+class Argument(NamedTuple):
+    """An input or output of a signature: its type, or the attribute that gives it."""
+
+    name: str
+    fixed_type: DataType  # where no attribute gives the type
+    type_attr: str
+    number_attr: str
+    type_list_attr: str
+    is_ref: bool
+
+
+class AttrRule(NamedTuple):
+    """What a signature asks of an attribute. `field` is that of an AttrValue: `type`, `list`, …"""
+
+    name: str
+    kind: str
+    field: str
+    allowed: tuple[Any, ...] | None  # None: any value
+    has_default: bool
+
+
+# The field of an AttrValue that OpDefs call otherwise.
+_FIELD_OF_KIND = {"string": "s", "int": "i", "float": "f", "bool": "b"}
 
 
 class OpInfo:
     """An op's signature, prepared for the questions that graph construction asks."""
 
     __slots__ = (
+        "attr_rules",
         "attr_types",
         "defaults",
         "has_single_output",
@@ -44,10 +72,11 @@ class OpInfo:
     def __init__(self, op_def: pb.OpDef) -> None:
         self.op_def = op_def
         self.name = op_def.name
-        self.inputs = tuple(op_def.input_arg)
-        self.outputs = tuple(op_def.output_arg)
+        self.inputs = tuple(_argument(each) for each in op_def.input_arg)
+        self.outputs = tuple(_argument(each) for each in op_def.output_arg)
         self.is_stateful = op_def.is_stateful
-        self.attr_types = {attr.name: attr.type for attr in op_def.attr}
+        self.attr_rules = tuple(_rule(attr) for attr in op_def.attr)
+        self.attr_types = {rule.name: rule.kind for rule in self.attr_rules}
         self.defaults = {
             attr.name: attr.default_value for attr in op_def.attr if attr.HasField("default_value")
         }
@@ -56,6 +85,25 @@ class OpInfo:
             and not self.outputs[0].number_attr
             and not self.outputs[0].type_list_attr
         )
+
+
+def _argument(proto: pb.OpDef.ArgDef) -> Argument:
+    return Argument(
+        proto.name,
+        from_number(proto.type)[0],
+        proto.type_attr,
+        proto.number_attr,
+        proto.type_list_attr,
+        proto.is_ref,
+    )
+
+
+def _rule(attr: pb.OpDef.AttrDef) -> AttrRule:
+    field = "list" if attr.type.startswith("list(") else _FIELD_OF_KIND.get(attr.type, attr.type)
+    allowed = None
+    if attr.HasField("allowed_values"):
+        allowed = attr_value.from_proto(attr.allowed_values)
+    return AttrRule(attr.name, attr.type, field, allowed, attr.HasField("default_value"))
 
 
 class Node:
@@ -71,6 +119,8 @@ class Node:
         "missing_inputs",
         "name",
         "node_def",
+        "number",
+        "op",
         "output_is_ref",
         "output_types",
     )
@@ -80,6 +130,8 @@ class Node:
     ) -> None:
         self.name = name
         self.info = info
+        self.op = info.name
+        self.number = next(_creation_numbers)  # clones keep it
         self.node_def = node_def
         self._attrs: dict[str, Any] = {} if attrs is None else attrs
         self.inputs: list[Endpoint] = []
@@ -90,11 +142,6 @@ class Node:
         self.output_is_ref: tuple[bool, ...] = ()
         self.input_is_ref: tuple[bool, ...] = ()
 
-    @property
-    def op(self) -> str:
-        """The op's name."""
-        return self.info.name
-
     def attr(self, name: str) -> Any:
         """The Python value of an attribute, the op's default when the node has none.
 
@@ -104,8 +151,9 @@ class Node:
             return self._attrs[name]
         except KeyError:
             pass
-        if name in self.node_def.attr:
-            value = attr_value.from_proto(self.node_def.attr[name])
+        given = self.node_def.attr.get(name)
+        if given is not None:
+            value = attr_value.from_proto(given)
         elif name in self.info.defaults:
             value = attr_value.from_proto(self.info.defaults[name])
         else:
@@ -127,26 +175,26 @@ class Node:
 
     def set_types(self) -> None:
         """Compute the element types of inputs and outputs from the attributes."""
-        self.output_types, self.output_is_ref = self._types(self.info.outputs)
+        self.output_types, self.output_is_ref = self.types_of(self.info.outputs)
 
     def expected_inputs(self) -> list[DataType]:
         """Element types of the inputs that the signature asks for; notes which are refs."""
-        types, self.input_is_ref = self._types(self.info.inputs)
+        types, self.input_is_ref = self.types_of(self.info.inputs)
         return list(types)
 
-    def _types(
-        self, arguments: tuple[pb.OpDef.ArgDef, ...]
+    def types_of(
+        self, arguments: tuple[Argument, ...]
     ) -> tuple[tuple[DataType, ...], tuple[bool, ...]]:
+        """Element types of arguments of the signature, one after the other; which are refs."""
         types: tuple[DataType, ...] = ()
         refs: tuple[bool, ...] = ()
         for argument in arguments:
             if argument.type_list_attr:
                 one = tuple(self.attr(argument.type_list_attr))
             else:
-                if argument.type_attr:
-                    data_type = self.attr(argument.type_attr)
-                else:
-                    data_type = from_number(argument.type)[0]
+                data_type = (
+                    self.attr(argument.type_attr) if argument.type_attr else argument.fixed_type
+                )
                 count = self.attr(argument.number_attr) if argument.number_attr else 1
                 if count < 0:
                     raise InvalidArgumentError(
@@ -166,9 +214,15 @@ class Node:
 
     def clone(self, name: str | None = None) -> Node:
         """A copy for a pass to change; attributes are shared, edges are not."""
-        copy = Node(name or self.name, self.info, self.node_def, self._attrs)
-        copy.inputs = list(self.inputs)
-        copy.control_inputs = list(self.control_inputs)
+        copy = object.__new__(Node)
+        copy.name = name or self.name
+        copy.info = self.info
+        copy.op = self.op
+        copy.number = self.number
+        copy.node_def = self.node_def
+        copy._attrs = self._attrs
+        copy.inputs = self.inputs.copy()
+        copy.control_inputs = self.control_inputs.copy()
         copy.device = self.device
         copy.missing_inputs = self.missing_inputs
         copy.output_types = self.output_types
@@ -179,6 +233,7 @@ class Node:
     def become(self, info: OpInfo, attrs: dict[str, Any]) -> None:
         """Turn a clone into another op with the same outputs; edges are the caller's to change."""
         self.info = info
+        self.op = info.name
         self.node_def = pb.NodeDef(name=self.name, op=info.name, device=self.device)
         self._attrs = attrs
 

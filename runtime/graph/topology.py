@@ -16,6 +16,9 @@ _LOOP_OPS = frozenset(
      "Switch", "RefSwitch", "Merge", "RefMerge", "_SwitchN")
 )  # fmt: skip
 
+_MERGE_OPS = frozenset(("Merge", "RefMerge"))
+_NEXT_ITERATION_OPS = frozenset(("NextIteration", "RefNextIteration"))
+
 
 def is_loop_node(node: Node) -> bool:
     """Whether a node belongs to v1 control flow, which passes must not move things across."""
@@ -28,13 +31,15 @@ def topological_order(nodes: Sequence[Node]) -> list[Node]:
     The back edge of a loop (into a Merge) does not count. Raises InvalidArgumentError for any
     other cycle.
     """
+    if _is_ordered(nodes):
+        return list(nodes)
     position = {node: index for index, node in enumerate(nodes)}
     waiting = [0] * len(nodes)
     readers: list[list[int]] = [[] for _ in nodes]
     for index, node in enumerate(nodes):
         sources = {source for source, _ in node.inputs}
-        if node.op in ("Merge", "RefMerge"):
-            sources = {s for s in sources if s.op not in ("NextIteration", "RefNextIteration")}
+        if node.op in _MERGE_OPS:
+            sources = {source for source in sources if source.op not in _NEXT_ITERATION_OPS}
         sources.update(node.control_inputs)
         waiting[index] = len(sources)
         for source in sources:
@@ -52,3 +57,21 @@ def topological_order(nodes: Sequence[Node]) -> list[Node]:
     if len(order) < len(nodes):
         raise InvalidArgumentError(f"{len(nodes) - len(order)} nodes in a cycle")
     return order
+
+
+def _is_ordered(nodes: Sequence[Node]) -> bool:
+    """Whether every node comes after what it reads and waits for, loops' back edges apart."""
+    seen: set[Node] = set()
+    for node in nodes:
+        for source, _ in node.inputs:
+            if source not in seen and not _is_back_edge(source, node):
+                return False
+        for control in node.control_inputs:
+            if control not in seen:
+                return False
+        seen.add(node)
+    return True
+
+
+def _is_back_edge(source: Node, node: Node) -> bool:
+    return node.op in _MERGE_OPS and source.op in _NEXT_ITERATION_OPS
