@@ -142,7 +142,7 @@ def _convolve_group(
         rows = x[(slice(None), *steps)].reshape(-1, depth)
         _matmul_into(rows, matrix, out)
         return
-    windows = _windows(x, dimensions)
+    windows = window_view(x, dimensions)
     line_rows, line_count = math.prod(out.shape[2:-1]), out.shape[1]
     row_bytes = matrix.shape[0] * line_rows * x.dtype.itemsize
     lines = max(1, TILE_BYTES // max(row_bytes, 1))  # of the first spatial dimension
@@ -179,7 +179,7 @@ def _matmul_into(rows: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
         out[...] = matrix_product(rows, matrix).reshape(out.shape)
 
 
-def _windows(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
+def window_view(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
     """A view `[n, *outputs, *windows, depth]` of a padded `x`."""
     shape = (
         x.shape[0],
@@ -264,7 +264,7 @@ def depthwise_convolve(
     filter = np.ascontiguousarray(filter).reshape(*filter.shape[:-2], channels)
     outputs = tuple(each.output for each in dimensions)
     result = np.empty((x.shape[0], *outputs, channels), x.dtype)
-    out, windows = result, _windows(x, dimensions)
+    out, windows = result, window_view(x, dimensions)
     if channels <= MERGED_CHANNELS and dimensions[-1].stride == 1:
         # few channels make short inner loops: treat whole rows of pixels as the channels
         filter = np.tile(filter, outputs[-1])

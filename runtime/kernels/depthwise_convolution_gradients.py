@@ -5,16 +5,23 @@ TF: tensorflow/core/kernels/depthwise_conv_grad_op.cc
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.intra_op_pool import shard
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.accumulation import widen
-from runtime.kernels.convolution import pad_spatial
-from runtime.kernels.convolution_gradients import inside_padding, tap_slices
+from runtime.kernels.convolution import (
+    TAP_NANOSECONDS,
+    depthwise_convolve,
+    pad_spatial,
+    window_view,
+)
 from runtime.kernels.register_types import FLOAT_TYPES
 from runtime.kernels.window import (
     WindowAttrs,
@@ -46,17 +53,38 @@ def depthwise_backprop_input(
     sizes = _sizes("input_sizes", input_sizes)
     dimensions = _dimensions("Input", sizes, filter.shape, out_backprop.shape, attrs)
     gradient = widen(to_channels_last(out_backprop, data_format))
-    by_channel = gradient.reshape(*gradient.shape[:-1], *filter.shape[2:])
-    shape = (sizes[0], *(each.padded for each in dimensions), filter.shape[2])
-    check_allocation(shape, gradient.dtype)
-    padded = np.zeros(shape, gradient.dtype)
-    if out_backprop.size:
-        weights = widen(filter)
-        for tap in np.ndindex(filter.shape[:2]):
-            part = (by_channel * weights[tap]).sum(axis=-1)
-            padded[(slice(None), *tap_slices(tap, dimensions))] += part
-    result = padded[(slice(None), *inside_padding(dimensions))]
+    check_allocation(sizes, gradient.dtype)
+    if not out_backprop.size or not math.prod(sizes):
+        return np.zeros(input_sizes, filter.dtype)
+    result = _convolve_back(gradient, widen(filter), dimensions)
     return from_channels_last(result.astype(filter.dtype, copy=False), data_format)
+
+
+def _convolve_back(
+    gradient: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
+) -> np.ndarray:
+    """Convolve the channels-last gradient, spread by the strides, with the filter turned round."""
+    reach = [(each.window - 1) * each.dilation for each in dimensions]
+    shape = [each.padded + more for each, more in zip(dimensions, reach, strict=True)]
+    spread = np.zeros((gradient.shape[0], *shape, gradient.shape[-1]), gradient.dtype)
+    at = [
+        slice(more, more + (each.output - 1) * each.stride + 1, each.stride)
+        for each, more in zip(dimensions, reach, strict=True)
+    ]
+    spread[(slice(None), *at)] = gradient
+    seen = [
+        slice(each.pad_before, each.pad_before + each.input + more)
+        for each, more in zip(dimensions, reach, strict=True)
+    ]
+    back = [
+        dataclasses.replace(each, stride=1, pad_before=0, pad_after=0, output=each.input)
+        for each in dimensions
+    ]
+    turned = filter[::-1, ::-1].reshape(*filter.shape[:2], -1, 1)
+    result = depthwise_convolve(spread[(slice(None), *seen)], turned, back)
+    if filter.shape[-1] == 1:
+        return result
+    return result.reshape(*result.shape[:-1], *filter.shape[2:]).sum(axis=-1)
 
 
 def depthwise_backprop_filter(
@@ -83,10 +111,17 @@ def depthwise_backprop_filter(
     if out_backprop.size and x.size:
         padded = pad_spatial(widen(to_channels_last(x, data_format)), dimensions)
         gradient = widen(to_channels_last(out_backprop, data_format))
+        windows = window_view(padded, dimensions)
         by_channel = gradient.reshape(*gradient.shape[:-1], *shape[2:])
-        for tap in np.ndindex(*shape[:2]):
-            seen = padded[(slice(None), *tap_slices(tap, dimensions))]
-            result[tap] = (seen[..., None] * by_channel).sum(axis=(0, 1, 2))
+        images = np.empty((len(x), *shape), padded.dtype)
+
+        def work(start: int, limit: int) -> None:
+            part = slice(start, limit)
+            np.einsum("nhwijc,nhwcm->nijcm", windows[part], by_channel[part], out=images[part])
+
+        cost = gradient[0].size * math.prod(shape[:2]) * TAP_NANOSECONDS
+        shard(len(x), cost, work)
+        result[...] = images.sum(axis=0)
     return result
 
 

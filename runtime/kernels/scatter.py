@@ -16,6 +16,7 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
+from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 
 # Puts updates [n, m] at rows [n] of a target [r, m], in order; rows may repeat.
 Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
@@ -29,14 +30,21 @@ def _add(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
     if target.dtype.hasobject:  # strings are joined
         for row, update in zip(rows.tolist(), updates, strict=True):
             target[row] += update
-    elif updates.shape[1] == 1:
-        np.add.at(target[:, 0], rows, updates[:, 0])
     else:
-        # Sorted by row, so that what goes to one row is one segment to add up.
-        order = np.argsort(rows, kind="stable")
-        begins = np.flatnonzero(np.diff(rows[order], prepend=-1))
-        sums = np.add.reduceat(updates[order], begins, 0, dtype=updates.dtype)
-        target[rows[order][begins]] += sums
+        _combine(np.add, target, rows, updates)
+
+
+def _combine(ufunc: Any, target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    """Combine what goes to one row first, then with the row."""
+    if updates.shape[1] == 1:
+        ufunc.at(target[:, 0], rows, updates[:, 0])
+        return
+    order = stable_order(rows, len(target))
+    ordered = rows[order]
+    starts = run_starts(ordered)
+    runs = combine_runs(ufunc, updates, order, starts, updates.dtype)
+    places = ordered[starts]
+    target[places] = ufunc(target[places], runs)
 
 
 def _subtract(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
@@ -44,11 +52,11 @@ def _subtract(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None
 
 
 def _maximum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    np.fmax.at(target, rows, updates)
+    _combine(np.fmax, target, rows, updates)
 
 
 def _minimum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    np.fmin.at(target, rows, updates)
+    _combine(np.fmin, target, rows, updates)
 
 
 def scatter_nd(

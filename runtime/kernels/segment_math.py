@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/segment_reduction_ops_impl.h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,30 +18,38 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.reductions import is_floating
 from runtime.kernels.register_types import NUMBER_TYPES, REAL_NUMBER_TYPES
+from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 
 finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo  # numpy's does not know bfloat16
 
 
-def reduce_rows(ufunc: Any, data: Any, ids: Any, count: int, initial: Any) -> np.ndarray:
+def reduce_rows(
+    ufunc: Any, data: Any, ids: Any, count: int, initial: Any, rows: Any = None
+) -> np.ndarray:
     """`[count, …]`: rows of `data` combined by their id; `initial` where an id has none.
 
-    Ids below 0 or from `count` on are left out. Rows are put in order of their ids and combined
-    run by run, which is far faster than one row at a time.
+    `rows` says which row of `data` each id belongs to; by default they go side by side. Ids below 0
+    or from `count` on are left out.
     """
     inner = data.shape[1:]
     check_allocation((count, *inner), data.dtype)
     result = np.full((count, *inner), initial, data.dtype)
     inside = (ids >= 0) & (ids < count)
     if not inside.all():
-        data, ids = data[inside], ids[inside]
+        rows = np.flatnonzero(inside) if rows is None else rows[inside]
+        ids = ids[inside]
     if not ids.size or not result.size:
         return result
+    if ufunc is np.add and data.dtype.char in "fd" and math.prod(inner) == 1:
+        numbers = np.ravel(data) if rows is None else np.ravel(data)[rows]
+        return np.bincount(ids, numbers, count).astype(data.dtype).reshape(result.shape)
     if (ids[1:] < ids[:-1]).any():
-        order = np.argsort(ids, kind="stable")
-        data, ids = data[order], ids[order]
-    starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+        order = stable_order(ids, count)
+        ids = ids[order]
+        rows = order if rows is None else rows[order]
+    starts = run_starts(ids)
     wide = np.float32 if data.dtype.itemsize == 2 and is_floating(data.dtype) else data.dtype
-    runs = ufunc.reduceat(data.astype(wide, copy=False), starts, axis=0, dtype=wide)
+    runs = combine_runs(ufunc, data, rows, starts, np.dtype(wide))
     result[ids[starts]] = runs.astype(data.dtype, copy=False)
     return result
 

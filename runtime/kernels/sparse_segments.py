@@ -44,9 +44,10 @@ def _check_rows(data: Any, indices: Any, segment_ids: Any, count: int) -> None:
 
 def _reduce(kind: str, data: Any, indices: Any, segment_ids: Any, count: int) -> Any:
     _check_rows(data, indices, segment_ids, count)
-    rows = data[indices]
-    wide = rows.astype(np.float32) if data.dtype.itemsize == 2 and kind != "Sum" else rows
-    totals = reduce_rows(np.add, wide, segment_ids, count, 0)
+    rows, wide = indices, data
+    if data.dtype.itemsize == 2 and kind != "Sum":
+        rows, wide = None, data[indices].astype(np.float32)
+    totals = reduce_rows(np.add, wide, segment_ids, count, 0, rows)
     if kind == "Sum":
         return totals
     sizes = np.maximum(np.bincount(segment_ids, minlength=count), 1)
