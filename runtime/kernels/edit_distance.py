@@ -37,43 +37,70 @@ def edit_distance(
     group_shape = np.maximum(hypothesis_shape, truth_shape)[:-1]
     sizes = group_shape.tolist()
     check_allocation(sizes, np.float32)
-    hypotheses = _sequences(hypothesis_indices, hypothesis_values, group_shape)
-    truths = _sequences(truth_indices, truth_values, group_shape)
-    result = np.zeros(math.prod(sizes), np.float32)
-    for group in hypotheses.keys() | truths.keys():
-        result[group] = _distance(hypotheses.get(group, []), truths.get(group, []), normalize)
-    return result.reshape(sizes)
+    groups = math.prod(sizes)
+    values = np.concatenate([hypothesis_values, truth_values])
+    numbers = _equal_numbers(values)
+    hypotheses, lengths = _sequences(
+        hypothesis_indices, numbers[: len(hypothesis_values)], group_shape, groups
+    )
+    truths, wanted = _sequences(
+        truth_indices, numbers[len(hypothesis_values) :], group_shape, groups
+    )
+    distances = _distances(hypotheses, lengths, truths, wanted)
+    if normalize:
+        with np.errstate(all="ignore"):
+            distances = np.where((lengths == 0) & (wanted == 0), 0, distances / wanted)
+    return distances.astype(np.float32).reshape(sizes)
+
+
+def _equal_numbers(values: np.ndarray) -> np.ndarray:
+    """Integers that are equal where the values are."""
+    if values.dtype.hasobject:
+        number_of: dict[object, int] = {}
+        return np.array([number_of.setdefault(each, len(number_of)) for each in values], np.int64)
+    return np.unique(values, return_inverse=True, equal_nan=False)[1].ravel()
 
 
 def _sequences(
-    indices: np.ndarray, values: np.ndarray, group_shape: np.ndarray
-) -> dict[int, list[object]]:
-    result: dict[int, list[object]] = {}
+    indices: np.ndarray, numbers: np.ndarray, group_shape: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers `[groups, longest]`, padded with −1, and the lengths `[groups]`)."""
     groups = flat_positions(indices[:, :-1], group_shape)
-    count = math.prod(group_shape.tolist())
     outside = (groups < 0) | (groups >= count)
     if outside.any():
         raise InternalError(
             f"Got an inner product {groups[outside][0]} which would require writing to outside of "
             f"the buffer for the output tensor (max elements {count})"
         )
-    for group, value in zip(groups.tolist(), values.tolist(), strict=True):
-        result.setdefault(group, []).append(value)
+    lengths = np.bincount(groups, minlength=count)
+    order = np.argsort(groups, kind="stable")
+    place = np.arange(len(groups)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    longest = int(lengths.max(initial=0))
+    check_allocation((count, longest), np.int64)
+    sequences = np.full((count, longest), -1)
+    sequences[groups[order], place] = numbers[order]
+    return sequences, lengths
+
+
+def _distances(
+    hypotheses: np.ndarray, lengths: np.ndarray, truths: np.ndarray, wanted: np.ndarray
+) -> np.ndarray:
+    """Levenshtein distances `[groups]`: all groups and all of a row of the table at once.
+
+    Along a row, the least of row[j − 1] + 1 over all j before is a running minimum of row[j] − j.
+    """
+    columns = np.arange(truths.shape[1] + 1)
+    groups = np.arange(len(truths))
+    row = np.broadcast_to(columns, (len(truths), len(columns))).copy()
+    result = np.array(wanted)
+    for number in range(1, hypotheses.shape[1] + 1):
+        changed = row[:, :-1] + (hypotheses[:, number - 1 : number] != truths)
+        np.minimum(row[:, 1:] + 1, changed, out=row[:, 1:])
+        row[:, 0] = number
+        row = np.minimum.accumulate(row - columns, axis=1) + columns
+        ends = lengths == number
+        result[ends] = row[groups[ends], wanted[ends]]
     return result
-
-
-def _distance(hypothesis: list[object], truth: list[object], normalize: bool) -> float:
-    row = list(range(len(truth) + 1))
-    for number, item in enumerate(hypothesis, 1):
-        diagonal, row[0] = row[0], number
-        for column, wanted in enumerate(truth, 1):
-            cheapest = min(row[column] + 1, row[column - 1] + 1, diagonal + (item != wanted))
-            diagonal, row[column] = row[column], cheapest
-    if not normalize:
-        return row[-1]
-    if truth:
-        return row[-1] / len(truth)
-    return math.inf if hypothesis else 0.0
 
 
 KERNELS = (KernelDef("EditDistance", edit_distance),)

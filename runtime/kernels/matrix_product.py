@@ -19,6 +19,8 @@ from runtime.foundation.intra_op_pool import shard, thread_width
 _NANOSECONDS = {"f": 0.013, "d": 0.026, "F": 0.05, "D": 0.1}  # a multiply-add in one thread's BLAS
 _NANOSECONDS_OTHERWISE = 1.0  # integers: numpy's own loops
 _LARGE = 1 << 23  # multiply-adds; smaller products are over before a second thread is awake
+_LARGE_OF_INTEGERS = 1 << 16  # multiply-adds; worth looking for the largest number
+_EXACT_IN_FLOAT64 = 1 << 53
 _ALIGNMENT = 16  # rows and columns of a block: as many as BLAS takes at a time
 
 
@@ -34,12 +36,25 @@ def matrix_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """`[m, k]` times `[k, n]`."""
     rows, inner = left.shape
     columns = right.shape[1]
+    if left.dtype.kind == "i" and rows * inner * columns > _LARGE_OF_INTEGERS:
+        exact = _integer_product(left, right)
+        if exact is not None:
+            return exact
     if rows * inner * columns <= _LARGE or not _splits(left):
         product: np.ndarray = np.dot(left, right)
         return product
     out = np.empty((rows, columns), left.dtype)
     matrix_product_into(left, right, out)
     return out
+
+
+def _integer_product(left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """The product by way of float64, ten times as quick; None where that would round."""
+    bounds = [max(abs(int(each.min())), abs(int(each.max()))) for each in (left, right)]
+    if bounds[0] * bounds[1] * left.shape[1] >= _EXACT_IN_FLOAT64:
+        return None
+    product = matrix_product(left.astype(np.float64), right.astype(np.float64))
+    return product.astype(np.int64).astype(left.dtype, copy=False)
 
 
 def matrix_product_into(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:

@@ -18,22 +18,29 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
-Similarity = Callable[[int, np.ndarray], np.ndarray]  # of one candidate with several
+# Of p candidates with q others, by their indices: [p, q].
+Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
+CHUNK = 128  # candidates compared with each other at once
 
 LOWEST = float(np.finfo(np.float32).min)
 
 
 def intersection_over_union(boxes: np.ndarray) -> Similarity:
-    """Overlap of box `i` of `[n, 4]` (two opposite corners each) with boxes `others`."""
+    """Overlap of the boxes of `[n, 4]` (two opposite corners each)."""
     wide = boxes.astype(np.float32, copy=False)
-    low, high = np.minimum(wide[:, :2], wide[:, 2:]), np.maximum(wide[:, :2], wide[:, 2:])
-    area = np.prod(high - low, axis=1)
+    low = np.ascontiguousarray(np.minimum(wide[:, :2], wide[:, 2:]).T)
+    high = np.ascontiguousarray(np.maximum(wide[:, :2], wide[:, 2:]).T)
+    area = (high[0] - low[0]) * (high[1] - low[1])
 
-    def similarity(index: int, others: np.ndarray) -> np.ndarray:
-        sides = np.minimum(high[index], high[others]) - np.maximum(low[index], low[others])
-        shared = np.prod(np.maximum(sides, 0), axis=1)
-        union = area[index] + area[others] - shared
-        usable = (area[index] > 0) & (area[others] > 0)
+    def similarity(indices: np.ndarray, others: np.ndarray) -> np.ndarray:
+        shared = np.ones((len(indices), len(others)), np.float32)
+        for begin, end in zip(low, high, strict=True):
+            side = np.minimum(end[indices, None], end[others])
+            side -= np.maximum(begin[indices, None], begin[others])
+            shared *= np.maximum(side, 0, out=side)
+        own, other = area[indices, None], area[others]
+        union = own + other - shared
+        usable = (own > 0) & (other > 0)
         return np.where(usable, shared / np.where(usable, union, np.float32(1)), np.float32(0))
 
     return similarity
@@ -55,12 +62,23 @@ class Selection:
         if self.soft_nms_sigma > 0:
             return self._select_softly(wide, candidates, similarity)
         order = candidates[np.argsort(-wide[candidates], kind="stable")]
-        selected: list[int] = []
-        while order.size and len(selected) < self.max_output_size:
-            best, order = int(order[0]), order[1:]
-            selected.append(best)
-            order = order[similarity(best, order) <= np.float32(self.threshold)]
-        indices = np.array(selected, np.int32)
+        threshold = np.float32(self.threshold)
+        selected = np.empty(0, np.int64)
+        for first in range(0, order.size, CHUNK):
+            room = self.max_output_size - len(selected)
+            if room <= 0:
+                break
+            chunk = order[first : first + CHUNK]
+            if len(selected):
+                chunk = chunk[(similarity(chunk, selected) <= threshold).all(axis=1)]
+            near = similarity(chunk, chunk) <= threshold
+            is_alive, kept = np.ones(len(chunk), bool), []
+            for place in range(len(chunk)):
+                if is_alive[place]:
+                    kept.append(place)
+                    is_alive &= near[place]
+            selected = np.concatenate([selected, chunk[kept[:room]]])
+        indices = selected.astype(np.int32)
         return indices, wide[indices]
 
     def _select_softly(
@@ -74,7 +92,7 @@ class Selection:
         kept: list[float] = []
         while heap and len(selected) < self.max_output_size:
             negative, index, seen = heapq.heappop(heap)
-            overlaps = similarity(index, np.array(selected[seen:], np.int64))
+            overlaps = similarity(np.array([index]), np.array(selected[seen:], np.int64))[0]
             score = float(np.float32(-negative) * np.prod(np.exp(scale * np.square(overlaps))))
             if score == -negative:
                 selected.append(index)
@@ -231,7 +249,7 @@ def non_max_suppression_with_overlaps(
         raise InvalidArgumentError(f"overlaps must be square{shape_text(overlaps.shape)}")
     _check_scores(overlaps.shape[0], scores)
     selection = Selection(size, threshold, lowest_score)
-    return selection.select(scores, lambda index, others: overlaps[others, index])[0]
+    return selection.select(scores, lambda indices, others: overlaps[others, indices[:, None]])[0]
 
 
 _SMALL = (DataType.HALF, DataType.FLOAT)

@@ -14,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 from runtime.kernels.sparse_structure import (
     Sparse,
     check_bounds,
@@ -83,11 +84,12 @@ def sparse_tensor_dense_matmul(
     result = np.zeros((outer, right.shape[1]), values.dtype)
     if not result.size or not len(values):
         return result
-    # Sorted by row, so that each row is one segment to add up.
-    order = np.argsort(rows, kind="stable")
-    begins = np.flatnonzero(np.diff(rows[order], prepend=-1))
-    products = factors[order, None] * right[columns[order]]
-    result[rows[order][begins]] = np.add.reduceat(products, begins, 0)
+    order = stable_order(rows, outer)
+    ordered = rows[order]
+    starts = run_starts(ordered)
+    products = right[columns[order]]
+    products = np.multiply(products, factors[order, None], dtype=values.dtype)
+    result[ordered[starts]] = combine_runs(np.add, products, None, starts, values.dtype)
     return result
 
 
@@ -117,8 +119,11 @@ def sparse_add(
     _check_pair(a_indices, a_values, a_shape, b_indices, b_values, b_shape)
     positions, first, second = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
     sums = first + second
+    low = np.abs(sums) < thresh
+    if not low.any():
+        return index_rows(positions, a_shape.tolist()), sums, a_shape
     both = np.intersect1d(flat_positions(a_indices, a_shape), flat_positions(b_indices, a_shape))
-    kept = (np.abs(sums) >= thresh) | ~np.isin(positions, both)
+    kept = ~(low & np.isin(positions, both))
     return index_rows(positions[kept], a_shape.tolist()), sums[kept], a_shape
 
 

@@ -48,17 +48,15 @@ def invert_permutation(permutation: np.ndarray) -> np.ndarray:
     if permutation.ndim != 1:
         raise InvalidArgumentError("invert_permutation expects a 1D vector.")
     count = permutation.size
-    for each in permutation.tolist():
-        if not 0 <= each < count:
-            raise InvalidArgumentError(f"{each} is not between 0 and {count}")
+    outside = (permutation < 0) | (permutation >= count)
+    if outside.any():
+        raise InvalidArgumentError(f"{permutation[outside][0]} is not between 0 and {count}")
     result = np.full(count, -1, permutation.dtype)
     result[permutation] = np.arange(count)
     if count and result.min() < 0:
-        seen = set()
-        for each in permutation.tolist():
-            if each in seen:
-                raise InvalidArgumentError(f"{each} is duplicated in the input.")
-            seen.add(each)
+        is_first = np.zeros(count, bool)
+        is_first[np.unique(permutation, return_index=True)[1]] = True
+        raise InvalidArgumentError(f"{permutation[~is_first][0]} is duplicated in the input.")
     return result
 
 
@@ -67,6 +65,8 @@ def reverse_v2(value: Any, axis: np.ndarray) -> Any:
     array = box(value)
     if axis.ndim != 1:
         raise InvalidArgumentError(f"'dims' must be 1-dimension, not {axis.ndim}")
+    if not array.ndim or not array.size:
+        return value
     ranks = array.ndim
     seen: set[int] = set()
     for position, given in enumerate(axis.tolist()):
@@ -84,6 +84,8 @@ def reverse_v2(value: Any, axis: np.ndarray) -> Any:
 def reverse(value: Any, dims: np.ndarray) -> Any:
     """Reverse: ReverseV2 with one bool a dimension."""
     array = box(value)
+    if not array.ndim:
+        return value
     if dims.ndim != 1:
         raise InvalidArgumentError(f"'dims' must be 1-dimension, not {dims.ndim}")
     if array.ndim != dims.size:
@@ -91,6 +93,8 @@ def reverse(value: Any, dims: np.ndarray) -> Any:
             "'dims' must have the same number of values as 'input' has dimensions. "
             f"'input' has {array.ndim}'dims' has {dims.size} values"
         )
+    if not len(array):
+        raise InvalidArgumentError("Invalid input first dimension. Found 0.")
     return unbox(np.flip(array, tuple(np.flatnonzero(dims))))
 
 

@@ -15,6 +15,8 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
+TABLE_SIZE = 4  # places an element at most, in a table of all integers between two
+
 
 def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndarray]:
     """Unique: distinct elements in the order of first occurrence, and each element's number."""
@@ -85,6 +87,10 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
         # Rows without elements are all equal.
         count = min(len(rows), 1)
         return np.arange(count), np.zeros(len(rows), np.int64), np.full(count, len(rows))
+    if rows.shape[1] == 1 and rows.dtype.kind in "iub":
+        low, high = int(rows.min()), int(rows.max())
+        if high - low < TABLE_SIZE * len(rows):
+            return _first_occurrences_by_table(rows[:, 0].astype(np.int64) - low, high - low + 1)
     keys, axis = (rows[:, 0], None) if rows.shape[1] == 1 else (rows, 0)
     _, first, inverse, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True, axis=axis,
@@ -96,9 +102,28 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     return first[order], rank[inverse.ravel()], counts[order]
 
 
+def _first_occurrences_by_table(
+    keys: np.ndarray, span: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of integers 0 … span − 1, each of which has a place in a table."""
+    places = np.arange(len(keys))
+    table = np.zeros(span, np.int64)
+    table[keys[::-1]] = places[::-1]  # the last that is written stays: the first occurrence
+    first = np.flatnonzero(table[keys] == places)
+    table[keys[first]] = np.arange(len(first))
+    numbers = table[keys]
+    return first, numbers, np.bincount(numbers, minlength=len(first))
+
+
 def _first_occurrences_of_objects(
     rows: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if rows.shape[1] == 1:
+        keys = rows[:, 0].tolist()
+        number_of = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        ordered = np.fromiter(map(number_of.__getitem__, keys), np.int64, len(keys))
+        first_of, _, counts = _first_occurrences_by_table(ordered, len(number_of))
+        return first_of, ordered, counts
     seen: dict[Any, int] = {}
     first: list[int] = []
     numbers = np.empty(len(rows), np.int64)
