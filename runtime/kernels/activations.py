@@ -6,6 +6,7 @@ TF: tensorflow/core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h, sof
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -34,14 +35,14 @@ def relu6(features: np.ndarray) -> np.ndarray:
     return np.minimum(positive, number(6), out=in_place)
 
 
-def relu_in_place(features: np.ndarray) -> np.ndarray:
+def relu_in_place(features: Any) -> Any:
     """`relu` into `features`."""
     if not isinstance(features, np.ndarray):  # a numpy scalar
         return relu(features)
     return np.maximum(features, features.dtype.type(0), out=features)
 
 
-def relu6_in_place(features: np.ndarray) -> np.ndarray:
+def relu6_in_place(features: Any) -> Any:
     """`relu6` into `features`."""
     if not isinstance(features, np.ndarray):  # a numpy scalar
         return relu6(features)

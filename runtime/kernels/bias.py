@@ -11,18 +11,18 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import accumulation_dtype
+from runtime.kernels.element_blocks import on_threads
 from runtime.kernels.window import is_channels_first
 
 
 def bias_add(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.ndarray:
     """`value` plus `bias` `[c]` along its channels: the last dimension, or the second of NCHW."""
-    return value + _along_channels(value, bias, data_format)
+    return on_threads(np.add, value, _along_channels(value, bias, data_format))
 
 
 def bias_add_in_place(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.ndarray:
     """`bias_add` into `value`."""
-    value += _along_channels(value, bias, data_format)
-    return value
+    return on_threads(np.add, value, _along_channels(value, bias, data_format), value)
 
 
 def _along_channels(value: np.ndarray, bias: np.ndarray, data_format: str) -> np.ndarray:

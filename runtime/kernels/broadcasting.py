@@ -15,6 +15,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
+from runtime.kernels.element_blocks import LARGE, on_threads
 
 SMALL_ENOUGH = 1 << 24  # elements; a product of sizes below this needs no look at the limit
 
@@ -54,6 +55,8 @@ def binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def kernel(x: Any, y: Any) -> Any:
         if x.size * y.size > SMALL_ENOUGH:
             check_broadcast_allocation(x, y)
+            if isinstance(function, np.ufunc) and x.size >= LARGE:
+                return _on_threads(function, x, y)
         try:
             return function(x, y)
         except ValueError:
@@ -61,6 +64,13 @@ def binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
     kernel.__name__ = kernel.__qualname__ = function.__name__
     return kernel
+
+
+def _on_threads(ufunc: np.ufunc, x: Any, y: Any) -> Any:
+    try:
+        return on_threads(ufunc, x, y)
+    except ValueError:
+        raise incompatible_shapes(x, y) from None
 
 
 def binary_in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.intra_op_pool import shard
+from runtime.foundation.intra_op_pool import shard, thread_width
 
 BLOCK = 16384
+NANOSECONDS = 0.4  # an addition of one element of a large array: the memory's time
 MULTIPLE_BLOCKS = 4  # a thread takes at least so many
 
 
@@ -50,6 +51,39 @@ def in_blocks(
         return kernel
 
     return decorate
+
+
+LARGE = 1 << 19  # elements; numpy takes 0.2 ms for an addition of so many
+
+
+def on_threads(ufunc: np.ufunc, x: Any, y: Any, out: Any = None) -> Any:
+    """`ufunc(x, y)` on the threads of the step where x is large.
+
+    For a y that is a scalar, has the shape of x, or the size of its last dimension; all others go
+    to one thread.
+    """
+    if x.size < LARGE or thread_width() == 1 or not (np.ndim(x) and x.flags.c_contiguous):
+        return ufunc(x, y, out=out)
+    if np.ndim(y) == 0:
+        rows, others = x.reshape(-1), None
+    elif y.shape == x.shape and y.flags.c_contiguous:
+        rows, others = x.reshape(-1), y.reshape(-1)
+    elif y.shape == x.shape[-1:]:
+        rows, others = x.reshape(-1, y.size), None
+    else:
+        return ufunc(x, y, out=out)
+    if out is None or not out.flags.c_contiguous:
+        result = np.empty(x.shape, ufunc(rows[:0], y if others is None else others[:0]).dtype)
+    else:
+        result = out
+    target = result.reshape(rows.shape)
+
+    def work(start: int, limit: int) -> None:
+        part = slice(start, limit)
+        ufunc(rows[part], y if others is None else others[part], out=target[part])
+
+    shard(len(rows), NANOSECONDS * x.size / len(rows), work)
+    return result
 
 
 _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}

@@ -11,6 +11,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.element_blocks import on_threads
 from runtime.kernels.window import is_channels_first
 
 
@@ -200,9 +201,8 @@ def _normalise(
     with np.errstate(all="ignore"):  # an untrained variance below -epsilon gives NaN, as in TF
         factor = scale / np.sqrt(variance + np.float32(epsilon))
     shift = offset - mean * factor
-    y = np.multiply(x, along_channels(factor, x.ndim, channels_first), out=out)
-    y += along_channels(shift, x.ndim, channels_first)
-    return y
+    y = on_threads(np.multiply, x, along_channels(factor, x.ndim, channels_first), out)
+    return on_threads(np.add, y, along_channels(shift, x.ndim, channels_first), y)
 
 
 def _mixed(running: np.ndarray, batch: np.ndarray, factor: float) -> np.ndarray:

@@ -13,17 +13,20 @@ import pytest
 from runtime.api import new_session
 from runtime.foundation import intra_op_pool
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.kernels import activations, element_blocks, matrix_product
+from runtime.kernels import activations, broadcasting, element_blocks, matrix_product
 from tests.conformance.case import Answer, Case, assert_matches, read_golden
 from tests.conformance.test_cases import options
 
 FAMILIES = (
     "activation_gradients",
     "activations",
+    "bias",
     "convolution",
     "convolution_gradients",
     "einsum",
     "matmul",
+    "normalization",
+    "pooling",
 )
 WIDTHS = (1, 2, 4)
 
@@ -52,6 +55,9 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(intra_op_pool, "MIN_BLOCK_NANOSECONDS", 1e-9)
     monkeypatch.setattr(activations, "BLOCK", 1)
     monkeypatch.setattr(element_blocks, "BLOCK", 1)
+    for module in (broadcasting, element_blocks):
+        monkeypatch.setattr(module, "LARGE", 1)
+    monkeypatch.setattr(broadcasting, "SMALL_ENOUGH", 0)
     monkeypatch.setattr(matrix_product, "_LARGE", 0)
     monkeypatch.setattr(matrix_product, "_ALIGNMENT", 1)
     monkeypatch.setattr(matrix_product, "_BLAS_IS_SINGLE", True)
