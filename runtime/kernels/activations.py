@@ -15,7 +15,7 @@ from runtime.foundation.intra_op_pool import shard
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import widen
-from runtime.kernels.element_blocks import BLOCK, in_blocks
+from runtime.kernels.element_blocks import BLOCK, in_blocks, on_threads
 from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -24,22 +24,22 @@ SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 
 def relu(features: np.ndarray) -> np.ndarray:
     """`max(features, 0)`; NaN stays NaN."""
-    return np.maximum(features, features.dtype.type(0))
+    return on_threads(np.maximum, features, features.dtype.type(0))
 
 
 def relu6(features: np.ndarray) -> np.ndarray:
     """`min(max(features, 0), 6)`."""
     number = features.dtype.type
-    positive = np.maximum(features, number(0))
+    positive = on_threads(np.maximum, features, number(0))
     in_place = positive if isinstance(positive, np.ndarray) else None
-    return np.minimum(positive, number(6), out=in_place)
+    return on_threads(np.minimum, positive, number(6), in_place)
 
 
 def relu_in_place(features: Any) -> Any:
     """`relu` into `features`."""
     if not isinstance(features, np.ndarray):  # a numpy scalar
         return relu(features)
-    return np.maximum(features, features.dtype.type(0), out=features)
+    return on_threads(np.maximum, features, features.dtype.type(0), features)
 
 
 def relu6_in_place(features: Any) -> Any:
@@ -47,7 +47,7 @@ def relu6_in_place(features: Any) -> Any:
     if not isinstance(features, np.ndarray):  # a numpy scalar
         return relu6(features)
     positive = relu_in_place(features)
-    return np.minimum(positive, features.dtype.type(6), out=positive)
+    return on_threads(np.minimum, positive, features.dtype.type(6), positive)
 
 
 def leaky_relu(features: np.ndarray, *, alpha: float) -> np.ndarray:
