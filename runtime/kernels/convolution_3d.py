@@ -91,6 +91,48 @@ def conv3d_backprop_filter_v2(
     return backprop_filter("Conv3DBackpropFilterOp", x, sizes, out_backprop, attrs)
 
 
+def conv3d_backprop_input(
+    x: np.ndarray,
+    filter: np.ndarray,
+    out_backprop: np.ndarray,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    dilations: Sequence[int],
+) -> np.ndarray:
+    """Conv3DBackpropInput of version 1, which takes the input for its shape."""
+    return conv3d_backprop_input_v2(
+        np.array(x.shape),
+        filter,
+        out_backprop,
+        strides=strides,
+        padding=padding,
+        data_format="NDHWC",
+        dilations=dilations,
+    )
+
+
+def conv3d_backprop_filter(
+    x: np.ndarray,
+    filter: np.ndarray,
+    out_backprop: np.ndarray,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    dilations: Sequence[int],
+) -> np.ndarray:
+    """Conv3DBackpropFilter of version 1, which takes the filter for its shape."""
+    return conv3d_backprop_filter_v2(
+        x,
+        np.array(filter.shape),
+        out_backprop,
+        strides=strides,
+        padding=padding,
+        data_format="NDHWC",
+        dilations=dilations,
+    )
+
+
 def _sizes(name: str, sizes: np.ndarray) -> np.ndarray:
     if sizes.ndim != 1:
         raise InvalidArgumentError(f"{name} must be a vector, got shape {shape_text(sizes.shape)}")
@@ -98,6 +140,8 @@ def _sizes(name: str, sizes: np.ndarray) -> np.ndarray:
 
 
 KERNELS = (
+    KernelDef("Conv3DBackpropFilter", conv3d_backprop_filter, {"T": FLOAT_TYPES}, expensive=True),
+    KernelDef("Conv3DBackpropInput", conv3d_backprop_input, {"T": FLOAT_TYPES}, expensive=True),
     KernelDef("Conv3D", conv3d, {"T": FLOAT_TYPES}, expensive=True),
     KernelDef(
         "Conv3DBackpropFilterV2", conv3d_backprop_filter_v2, {"T": FLOAT_TYPES}, expensive=True

@@ -55,6 +55,7 @@ KERNELS = (
     KernelDef("PlaceholderV2", placeholder),
     KernelDef("PlaceholderWithDefault", identity),
     KernelDef("PreventGradient", identity),
+    KernelDef("RefIdentity", identity),
     KernelDef("Snapshot", identity),
     KernelDef("StopGradient", identity),
 )

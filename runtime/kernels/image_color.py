@@ -83,6 +83,15 @@ def adjust_contrast_v2(images: np.ndarray, contrast_factor: np.ndarray) -> np.nd
     return ((wide - mean) * factor + mean).astype(images.dtype, copy=False)
 
 
+def adjust_contrast(
+    images: np.ndarray, contrast_factor: np.ndarray, min_value: np.ndarray, max_value: np.ndarray
+) -> np.ndarray:
+    """AdjustContrast of version 1: as float32, clipped to a range."""
+    low, high = _scalar("min_value", min_value), _scalar("max_value", max_value)
+    adjusted = adjust_contrast_v2(images.astype(np.float32), contrast_factor)
+    return np.clip(adjusted, low, high)
+
+
 def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:
     """RGB pixels `[…, h, w, 3]` with `delta` added to their hue, which is cyclic in [0, 1)."""
 
@@ -135,6 +144,7 @@ def _scalar(name: str, tensor: np.ndarray) -> np.float32:
 _FLOAT = {"T": (DataType.FLOAT,)}
 
 KERNELS = (
+    KernelDef("AdjustContrast", adjust_contrast),
     KernelDef("AdjustContrastv2", adjust_contrast_v2, _FLOAT),
     KernelDef("AdjustHue", adjust_hue, _FLOAT),
     KernelDef("AdjustSaturation", adjust_saturation, _FLOAT),

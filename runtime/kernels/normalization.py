@@ -211,10 +211,36 @@ def _mixed(running: np.ndarray, batch: np.ndarray, factor: float) -> np.ndarray:
     return running * np.float32(1 - factor) + batch * np.float32(factor)
 
 
+def batch_norm_with_global_normalization(
+    t: np.ndarray,
+    m: np.ndarray,
+    v: np.ndarray,
+    beta: np.ndarray,
+    gamma: np.ndarray,
+    *,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+) -> np.ndarray:
+    """BatchNormWithGlobalNormalization: by a given mean and variance of the last dimension."""
+    if t.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional, got {shape_text(t.shape)}")
+    for name, each in (("mean", m), ("var", v), ("beta", beta), ("gamma", gamma)):
+        if each.shape != t.shape[-1:]:
+            raise InvalidArgumentError(
+                f"{name} must have shape {shape_text(t.shape[-1:])}, got {shape_text(each.shape)}"
+            )
+    scale = 1 / np.sqrt(v + v.dtype.type(variance_epsilon))
+    if scale_after_normalization:
+        scale = scale * gamma
+    return ((t - m) * scale + beta).astype(t.dtype, copy=False)
+
+
 def lrn(x: np.ndarray, *, depth_radius: int, bias: float, alpha: float, beta: float) -> np.ndarray:
     """Divide by `(bias + alpha * sum of squares over 2 * depth_radius + 1 channels) ** beta`."""
     if x.ndim != 4:
         raise InvalidArgumentError("in must be 4-dimensional")
+    if depth_radius < 0:
+        raise InvalidArgumentError(f"depth_radius = {depth_radius} larger than int max")
     return (x * lrn_norm(x, depth_radius, bias, alpha) ** np.float32(-beta)).astype(x.dtype)
 
 
@@ -234,6 +260,7 @@ def channel_window_sum(x: np.ndarray, depth_radius: int) -> np.ndarray:
 
 
 KERNELS = (
+    KernelDef("BatchNormWithGlobalNormalization", batch_norm_with_global_normalization),
     KernelDef("FusedBatchNorm", fused_batch_norm),
     KernelDef("FusedBatchNormV2", fused_batch_norm),
     KernelDef(

@@ -48,6 +48,10 @@ def quantize_and_dequantize_v2(
     axis: int,
 ) -> np.ndarray:
     """QuantizeAndDequantizeV2: the range given, or that of the values (of each slice of `axis`)."""
+    if range_given and axis == -1:
+        for name, given in (("min", input_min), ("max", input_max)):
+            if np.ndim(given):
+                raise InvalidArgumentError(f"input_{name} must be a scalar.")
     low, high = _range(value, input_min, input_max, range_given, axis)
     steps = _Steps(signed_input, num_bits, narrow_range, round_mode, range_given)
     return steps.apply(value, low, high)
@@ -75,6 +79,25 @@ def quantize_and_dequantize_v3(
     low, high = _range(value, input_min, input_max, range_given, axis)
     steps = _Steps(signed_input, bits, narrow_range, "HALF_TO_EVEN", range_given)
     return steps.apply(value, low, high)
+
+
+def quantize_and_dequantize_v4_grad(
+    gradients: np.ndarray,
+    input: np.ndarray,
+    input_min: np.ndarray,
+    input_max: np.ndarray,
+    *,
+    axis: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """QuantizeAndDequantizeV4Grad: passes where the input lies within the range."""
+    if gradients.shape != input.shape:
+        raise InvalidArgumentError("gradient and input must be the same size")
+    low, high = np.asarray(input_min), np.asarray(input_max)
+    if axis >= 0:
+        around = (-1, *(1,) * (input.ndim - 1 - axis))
+        low, high = low.reshape(around), high.reshape(around)
+    inside = (input >= low) & (input <= high)
+    return np.where(inside, gradients, gradients.dtype.type(0)), input_min * 0, input_max * 0
 
 
 def _range(
@@ -141,4 +164,5 @@ KERNELS = (
     KernelDef("QuantizeAndDequantizeV2", quantize_and_dequantize_v2),
     KernelDef("QuantizeAndDequantizeV3", quantize_and_dequantize_v3),
     KernelDef("QuantizeAndDequantizeV4", quantize_and_dequantize_v2),
+    KernelDef("QuantizeAndDequantizeV4Grad", quantize_and_dequantize_v4_grad),
 )

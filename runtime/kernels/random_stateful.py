@@ -10,6 +10,7 @@ stateful_random_ops.cc
 from __future__ import annotations
 
 import math
+import secrets
 from typing import Any
 
 import numpy as np
@@ -212,8 +213,16 @@ def rng_skip(context: OpKernelContext, handle: Any, algorithm: Any, delta: Any) 
     _take_state(context, handle, algorithm, (int(delta) & _MASK) * BLOCKS_PER_OUTPUT)
 
 
+def non_deterministic_ints(shape: Any, *, dtype: DataType) -> np.ndarray:
+    """NonDeterministicInts: all bit patterns, and nobody can tell which."""
+    sizes = output_shape(shape, dtype.numpy)
+    drawn = secrets.token_bytes(math.prod(sizes) * dtype.numpy.itemsize)
+    return np.frombuffer(drawn, dtype.numpy).reshape(sizes)
+
+
 KERNELS = (
     KernelDef("Multinomial", multinomial),
+    KernelDef("NonDeterministicInts", non_deterministic_ints),
     KernelDef("RandomGamma", random_gamma),
     KernelDef("RandomPoissonV2", random_poisson),
     KernelDef("RandomShuffle", random_shuffle),

@@ -14,7 +14,9 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.farmhash import fingerprint64
 from runtime.foundation.keyed_hashes import murmurhash64, siphash64
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import items_of
+from runtime.kernels.boxing import box
 
 
 def _buckets(hashes: np.ndarray, strings: Any, num_buckets: int) -> np.ndarray:
@@ -32,6 +34,30 @@ def string_to_hash_bucket(string_tensor: Any, *, num_buckets: int) -> np.ndarray
     return _buckets(murmurhash64(items_of(string_tensor)), string_tensor, num_buckets)
 
 
+def fingerprint(data: Any, method: Any) -> np.ndarray:
+    """Fingerprint: eight bytes for each row; of several strings, of their fingerprints."""
+    rows = box(data)
+    if not rows.ndim:
+        raise InvalidArgumentError(
+            f"`data` should have at least one dimension: {shape_text(rows.shape)}"
+        )
+    if np.ndim(method):
+        raise InvalidArgumentError(
+            f"`method` should be a scalar string: {shape_text(np.shape(method))}"
+        )
+    name = bytes(np.asarray(method, object)[()])
+    if name != b"farmhash64":
+        raise InvalidArgumentError(f"Unsupported fingerprint method: {name.decode()}")
+    if rows.dtype != object:
+        hashes = fingerprint64([np.ascontiguousarray(row).tobytes() for row in rows])
+    elif rows.ndim == 1:
+        hashes = fingerprint64(items_of(rows))
+    else:
+        parts = fingerprint64(items_of(rows)).astype("<u8").reshape(len(rows), -1)
+        hashes = fingerprint64([row.tobytes() for row in parts])
+    return hashes.astype("<u8").view(np.uint8).reshape(len(rows), 8)
+
+
 def string_to_hash_bucket_strong(
     input: Any,
     *,
@@ -45,6 +71,7 @@ def string_to_hash_bucket_strong(
 
 
 KERNELS = (
+    KernelDef("Fingerprint", fingerprint),
     KernelDef("StringToHashBucket", string_to_hash_bucket),
     KernelDef("StringToHashBucketFast", string_to_hash_bucket_fast),
     KernelDef("StringToHashBucketStrong", string_to_hash_bucket_strong),

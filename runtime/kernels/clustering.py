@@ -1,0 +1,106 @@
+"""Points and the cluster centres nearest to them; first centres for k-means.
+
+TF: tensorflow/core/kernels/clustering_ops.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.op_kernel import KernelDef
+
+_ROWS_AT_ONCE = 1 << 22  # elements of a block of distances
+
+
+def _check_matrix(name: str, value: Any) -> None:
+    if np.ndim(value) != 2:
+        raise InvalidArgumentError(f"{name} must be a matrix.")
+
+
+def _check_scalar(name: str, value: Any) -> int:
+    if np.ndim(value):
+        raise InvalidArgumentError(f"{name} must be a scalar.")
+    return int(value)
+
+
+def nearest_neighbors(points: Any, centers: Any, k: Any) -> tuple[np.ndarray, np.ndarray]:
+    """NearestNeighbors: the k nearest centres of each point and their squared distances."""
+    _check_matrix("points", points)
+    _check_matrix("centers", centers)
+    count = _check_scalar("k", k)
+    if count < 0:
+        raise InvalidArgumentError("k must not be negative.")
+    if not len(points):
+        raise InvalidArgumentError("Expected points.rows() > 0.")
+    if points.shape[1] != centers.shape[1]:
+        raise InvalidArgumentError("Expected points.dim_size(1) == centers.dim_size(1).")
+    count = min(count, len(centers))
+    check_allocation((len(points), count), np.int64)
+    places = np.empty((len(points), count), np.int64)
+    distances = np.empty((len(points), count), np.float32)
+    squares = 0.5 * np.square(centers).sum(axis=1)
+    rows = max(1, _ROWS_AT_ONCE // max(1, len(centers)))
+    for start in range(0, len(points), rows):
+        block = points[start : start + rows]
+        halves = squares - block @ centers.T  # half the distances, but for the points' own squares
+        order = np.argsort(halves, axis=1, kind="stable")[:, :count]
+        own = np.square(block).sum(axis=1, keepdims=True)
+        places[start : start + rows] = order
+        distances[start : start + rows] = own + 2 * np.take_along_axis(halves, order, axis=1)
+    return places, distances
+
+
+def kmc2_chain_initialization(distances: Any, seed: Any) -> np.int64:
+    """KMC2ChainInitialization: the end of a Markov chain over points by their distances."""
+    if np.ndim(distances) != 1:
+        raise InvalidArgumentError("distances must be a vector.")
+    chances = np.random.default_rng(abs(_check_scalar("seed", seed))).random(len(distances))
+    chosen, current = 0, 0.0
+    for place, distance in enumerate(distances.tolist()):
+        if place == 0 or current == 0 or distance > chances[place] * current:
+            chosen, current = place, distance
+    return np.int64(chosen)
+
+
+def kmeans_plus_plus_initialization(
+    points: Any, num_to_sample: Any, seed: Any, num_retries_per_sample: Any
+) -> np.ndarray:
+    """KmeansPlusPlusInitialization: points, each chosen by its squared distance to the others.
+
+    Several candidates are drawn for each; the one that brings the points nearest is kept.
+    """
+    _check_matrix("points", points)
+    wanted = _check_scalar("num_to_sample", num_to_sample)
+    retries = _check_scalar("num_retries_per_sample", num_retries_per_sample)
+    if wanted <= 0:
+        raise InvalidArgumentError("num_to_sample must be positive.")
+    if wanted > len(points):
+        raise InvalidArgumentError(
+            f"Expected points.dim_size(0) >= num_to_sample: {len(points)} vs. {wanted}"
+        )
+    candidates = 1 + (retries if retries >= 0 else int(2 + np.log(wanted)))
+    generator = np.random.default_rng(abs(_check_scalar("seed", seed)))
+    chosen = [int(generator.integers(len(points)))]
+    nearest = np.square(points - points[chosen[0]]).sum(axis=1, dtype=np.float64)
+    while len(chosen) < wanted:
+        limits = np.cumsum(nearest)
+        drawn = np.searchsorted(limits, generator.random(candidates) * limits[-1], side="right")
+        drawn = np.minimum(drawn, len(points) - 1)
+        options = [
+            np.minimum(nearest, np.square(points - points[each]).sum(axis=1)) for each in drawn
+        ]
+        best = int(np.argmin([option.sum() for option in options]))
+        chosen.append(int(drawn[best]))
+        nearest = options[best]
+    return np.asarray(points)[chosen]
+
+
+KERNELS = (
+    KernelDef("KMC2ChainInitialization", kmc2_chain_initialization),
+    KernelDef("KmeansPlusPlusInitialization", kmeans_plus_plus_initialization, expensive=True),
+    KernelDef("NearestNeighbors", nearest_neighbors, expensive=True),
+)

@@ -1,0 +1,105 @@
+"""Ops that watch tensors: values pass through; what is counted of them comes out as numbers.
+
+Nothing is sent to debug URLs: watching happens through fetches and traces here.
+
+TF: tensorflow/core/kernels/debug_ops.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import UnimplementedError
+from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.identity import identity
+from runtime.kernels.register_types import POD_TYPES, REAL_NUMBER_TYPES
+
+
+def debug_nan_count(input: Any) -> np.ndarray:
+    """DebugNanCount: how many elements are NaN, [1]."""
+    return np.array([np.count_nonzero(input != input)], np.int64)
+
+
+def debug_numeric_summary(input: Any, *, lower_bound: float, upper_bound: float) -> np.ndarray:
+    """DebugNumericSummary: counts by kind, extremes, mean, variance, type, rank and sizes."""
+    array = np.asarray(input)
+    values = array.astype(np.float64).ravel()
+    is_nan = np.isnan(values)
+    below = ~is_nan & ((values <= lower_bound) if lower_bound == -np.inf else values < lower_bound)
+    above = ~is_nan & ((values >= upper_bound) if upper_bound == np.inf else values > upper_bound)
+    inside = ~(is_nan | below | above)
+    finite = values[np.isfinite(values)]
+    counts = (
+        1.0, values.size, is_nan.sum(), below.sum(), (inside & (values < 0)).sum(),
+        (inside & (values == 0)).sum(), (inside & (values > 0)).sum(), above.sum(),
+    )  # fmt: skip
+    if finite.size:
+        extremes = finite.min(), finite.max(), finite.mean(), finite.var()
+    else:
+        extremes = np.inf, -np.inf, np.nan, np.nan
+    kind = from_numpy(array.dtype).value
+    return np.array([*counts, *extremes, kind, array.ndim, *array.shape], np.float64)
+
+
+def _health(values: np.ndarray) -> tuple[Any, ...]:
+    """How many elements are −∞, ∞, NaN."""
+    return (values == -np.inf).sum(), (values == np.inf).sum(), np.isnan(values).sum()
+
+
+def _curt(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+    return (any(_health(values)),)
+
+
+def _concise(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+    return (values.size, *_health(values))
+
+
+def _full(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+    finite = values[np.isfinite(values)]
+    signs = (finite < 0).sum(), (finite == 0).sum(), (finite > 0).sum()
+    no_device = -1
+    return (no_device, _type(array), array.ndim, values.size, *_health(values), *signs)
+
+
+def _sizes(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+    sizes = (*array.shape[-_SIZES:], *[0] * _SIZES)[:_SIZES]
+    return (_type(array), array.ndim, values.size, *sizes)
+
+
+def _type(array: np.ndarray) -> int:
+    return from_numpy(array.dtype).value
+
+
+_SIZES = 6  # the last so many sizes of a shape
+# TF: debug_event.proto (TensorDebugMode)
+_MODES = {2: _curt, 3: _concise, 4: _full, 5: _sizes}
+_REDUCE_INF_NAN = 8
+
+
+def debug_numeric_summary_v2(
+    input: Any, *, output_dtype: DataType, tensor_debug_mode: int, tensor_id: int
+) -> np.ndarray:
+    """DebugNumericSummaryV2: what the mode asks for, after the tensor's id."""
+    array = np.asarray(input)
+    values = array.astype(np.float64).ravel()
+    if tensor_debug_mode == _REDUCE_INF_NAN:
+        found = zip(_health(values), (-np.inf, np.inf, np.nan), strict=True)
+        return np.array([each if count else 0 for count, each in found], output_dtype.numpy)
+    if tensor_debug_mode not in _MODES:
+        raise UnimplementedError(f"Unimplemented tensor debug mode: {tensor_debug_mode}")
+    return np.array([tensor_id, *_MODES[tensor_debug_mode](values, array)], output_dtype.numpy)
+
+
+KERNELS = (
+    KernelDef("DebugGradientIdentity", identity),
+    KernelDef("DebugGradientRefIdentity", identity),
+    KernelDef("DebugIdentity", identity),
+    KernelDef("DebugIdentityV2", identity),
+    KernelDef("DebugIdentityV3", identity),
+    KernelDef("DebugNanCount", debug_nan_count, {"T": REAL_NUMBER_TYPES}),
+    KernelDef("DebugNumericSummary", debug_numeric_summary, {"T": POD_TYPES}),
+    KernelDef("DebugNumericSummaryV2", debug_numeric_summary_v2, {"T": POD_TYPES}),
+)

@@ -1,0 +1,66 @@
+"""Convolutions with what comes before them: margins that mirror, resizing.
+
+TF: tensorflow/core/kernels/conv_ops_fused_image_transform.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.convolution import conv2d
+from runtime.kernels.image_resize import resize_bilinear
+from runtime.kernels.padding import mirror_pad
+from runtime.kernels.register_types import FLOAT_TYPES
+
+
+def fused_pad_conv2d(
+    x: np.ndarray,
+    paddings: np.ndarray,
+    filter: np.ndarray,
+    *,
+    mode: str,
+    strides: Sequence[int],
+    padding: str,
+) -> np.ndarray:
+    """FusedPadConv2D: MirrorPad, then Conv2D."""
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional, got {x.ndim} dimensions")
+    return conv2d(
+        mirror_pad(x, paddings, mode=mode),
+        filter,
+        strides=strides,
+        padding=padding,
+        explicit_paddings=(),
+        data_format="NHWC",
+        dilations=(1, 1, 1, 1),
+    )
+
+
+def fused_resize_and_pad_conv2d(
+    x: np.ndarray,
+    size: np.ndarray,
+    paddings: np.ndarray,
+    filter: np.ndarray,
+    *,
+    resize_align_corners: bool,
+    mode: str,
+    strides: Sequence[int],
+    padding: str,
+) -> np.ndarray:
+    """FusedResizeAndPadConv2D: ResizeBilinear, MirrorPad, then Conv2D."""
+    resized = resize_bilinear(
+        x, size, align_corners=resize_align_corners, half_pixel_centers=False
+    ).astype(x.dtype, copy=False)
+    return fused_pad_conv2d(resized, paddings, filter, mode=mode, strides=strides, padding=padding)
+
+
+KERNELS = (
+    KernelDef("FusedPadConv2D", fused_pad_conv2d, {"T": FLOAT_TYPES}, expensive=True),
+    KernelDef(
+        "FusedResizeAndPadConv2D", fused_resize_and_pad_conv2d, {"T": FLOAT_TYPES}, expensive=True
+    ),
+)

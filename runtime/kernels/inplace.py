@@ -1,0 +1,63 @@
+"""Rows of a tensor exchanged, added to or subtracted from.
+
+The ops are called in-place, but nobody sees the input change: they begin with a copy.
+
+TF: tensorflow/core/kernels/inplace_ops.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.framework.shapes import shape_text
+from runtime.kernels.boxing import box, unbox
+
+Change = Callable[[np.ndarray, Any, np.ndarray], None]
+
+
+def _replace(rows: np.ndarray, places: Any, values: np.ndarray) -> None:
+    rows[places] = values
+
+
+def _by(change: Change) -> Kernel:
+    def kernel(x: Any, i: Any, v: Any) -> Any:
+        rows, values = box(x), box(v)
+        places = np.asarray(i)
+        if places.ndim != 1:
+            raise InvalidArgumentError(f"i must be a vector. {shape_text(places.shape)}")
+        _check_rows(rows, places, values)
+        if len(rows) == 0:
+            if places.size:
+                raise InvalidArgumentError("x has no rows to change")
+            return x
+        result = rows.copy()
+        change(result, places % len(rows), values)
+        return unbox(result)
+
+    return kernel
+
+
+def _check_rows(rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    shown = f"{shape_text(rows.shape)} vs. {shape_text(values.shape)}"
+    if not rows.ndim or rows.ndim != values.ndim:
+        raise InvalidArgumentError(f"x and v shape doesn't match (ranks differ): {shown}")
+    for axis in range(1, rows.ndim):
+        if rows.shape[axis] != values.shape[axis]:
+            raise InvalidArgumentError(f"x and v shape doesn't match at index {axis} : {shown}")
+    if len(places) != len(values):
+        raise InvalidArgumentError(
+            "i and x shape doesn't match at index 0: "
+            f"{shape_text(places.shape)} vs. {shape_text(values.shape)}"
+        )
+
+
+KERNELS = (
+    KernelDef("InplaceAdd", _by(np.add.at)),
+    KernelDef("InplaceSub", _by(np.subtract.at)),
+    KernelDef("InplaceUpdate", _by(_replace)),
+)
