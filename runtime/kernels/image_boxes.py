@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
+from runtime.foundation.intra_op_pool import shard
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import REAL_NUMBER_TYPES
+
+CROP_BYTES = 1 << 18  # of crops made at once: they stay in a core's own cache
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ class _CropAxis:
             safe - lower,
         )
 
+    def of(self, boxes: slice) -> _CropAxis:
+        """Those of some boxes."""
+        fields = (self.positions, self.is_inside, self.lower, self.upper, self.fraction)
+        return _CropAxis(*(each[boxes] for each in fields))
+
     def nearest(self) -> np.ndarray:
         """The nearest row, halves away from zero."""
         safe = np.where(self.is_inside, self.positions, np.float32(0))
@@ -81,22 +89,50 @@ def crop_and_resize(
     check_allocation((boxes.shape[0], height, width, image.shape[3]), np.float32)
     rows = _CropAxis.place(boxes[:, 0], boxes[:, 2], image.shape[1], height)
     columns = _CropAxis.place(boxes[:, 1], boxes[:, 3], image.shape[2], width)
-    is_inside = (rows.is_inside[:, :, None] & columns.is_inside[:, None])[..., None]
-    batch = box_ind[:, None, None]
+    crops = np.empty((len(boxes), height, width, image.shape[3]), np.float32)
+    pixels = image.reshape(-1, image.shape[3])
+    first_row = box_ind.astype(np.int64) * image.shape[1]
+    at_once = max(1, CROP_BYTES // max(crops[:1].nbytes, 1))
 
-    def pixels(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return image[batch, y[:, :, None], x[:, None]].astype(np.float32, copy=False)
+    def work(start: int, limit: int) -> None:
+        for first in range(start, limit, at_once):
+            part = slice(first, min(first + at_once, limit))
+            crop = _Crops(pixels, first_row[part], image.shape[2], rows.of(part), columns.of(part))
+            crops[part] = crop.nearest() if method == "nearest" else crop.bilinear()
+            inside = crop.rows.is_inside[:, :, None] & crop.columns.is_inside[:, None]
+            if not inside.all():
+                crops[part][~inside] = extrapolation_value
 
-    if method == "nearest":
-        crops = pixels(rows.nearest(), columns.nearest())
-    else:
-        across = columns.fraction[:, None, :, None]
-        top = _between(pixels(rows.lower, columns.lower), pixels(rows.lower, columns.upper), across)
-        bottom = _between(
-            pixels(rows.upper, columns.lower), pixels(rows.upper, columns.upper), across
+    shard(len(boxes), crops[:1].size * 4, work)
+    return crops
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Crops:
+    """Some boxes of images whose pixels `[all, c]` begin with rows `first_row` `[boxes]`."""
+
+    pixels: np.ndarray
+    first_row: np.ndarray
+    width: int
+    rows: _CropAxis
+    columns: _CropAxis
+
+    def nearest(self) -> np.ndarray:
+        return self._at(self.rows.nearest(), self.columns.nearest())
+
+    def bilinear(self) -> np.ndarray:
+        lower, upper = self.columns.lower, self.columns.upper
+        across = self.columns.fraction[:, None, :, None]
+        top, bottom = (
+            _between(self._at(row, lower), self._at(row, upper), across)
+            for row in (self.rows.lower, self.rows.upper)
         )
-        crops = _between(top, bottom, rows.fraction[:, :, None, None])
-    return np.where(is_inside, crops, np.float32(extrapolation_value))
+        return _between(top, bottom, self.rows.fraction[:, :, None, None])
+
+    def _at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        lines = (rows + self.first_row[:, None]) * self.width
+        places = lines[:, :, None] + columns[:, None]
+        return self.pixels.take(places, axis=0).astype(np.float32, copy=False)
 
 
 def _between(low: np.ndarray, high: np.ndarray, fraction: np.ndarray) -> np.ndarray:

@@ -30,8 +30,12 @@ def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndar
         return known
     chosen = np.where(known, targets, 0)
     own = predictions[np.arange(rows), chosen]
-    better = (predictions > own[:, None]).sum(axis=1)
-    return known & np.isfinite(predictions).all(axis=1) & (better < k)
+    better = np.count_nonzero(predictions > own[:, None], axis=1)
+    # A sum is finite only if every number is; where it is not, it may just be too large.
+    finite = np.isfinite(predictions.sum(axis=1))
+    doubtful = np.flatnonzero(~finite)
+    finite[doubtful] = np.isfinite(predictions[doubtful]).all(axis=1)
+    return known & finite & (better < k)
 
 
 def in_top_k_v2(predictions: np.ndarray, targets: np.ndarray, k: Any) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.shapes import shape_text
+from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,14 +31,29 @@ class Taps:
             total += np.take(x, self.indices[:, tap], axis) * weights
         return total
 
+    def part(self, outputs: slice) -> Taps:
+        """Those of some outputs."""
+        return Taps(self.indices[outputs], self.weights[outputs])
+
+    def of_numbers(self, channels: int) -> Taps:
+        """The same for pixels of `channels` numbers each, number by number."""
+        indices = self.indices[:, None] * channels + np.arange(channels)[:, None]
+        taps = self.indices.shape[1]
+        return Taps(indices.reshape(-1, taps), np.repeat(self.weights, channels, axis=0))
+
     def apply_transposed(self, gradient: np.ndarray, axis: int, size: int) -> np.ndarray:
         """The gradient for an input of `size` along `axis`."""
-        moved = np.moveaxis(gradient, axis, 0)
+        moved = np.ascontiguousarray(np.moveaxis(gradient, axis, 0))
+        lines = moved.reshape(len(moved), -1)
         result = np.zeros((size, *moved.shape[1:]), gradient.dtype)
-        shape = (-1, *(1,) * (moved.ndim - 1))
+        weights = self.weights.astype(gradient.dtype)
         for tap in range(self.indices.shape[1]):
-            part = moved * self.weights[:, tap].reshape(shape).astype(gradient.dtype)
-            np.add.at(result, self.indices[:, tap], part)
+            rows = self.indices[:, tap]
+            order = stable_order(rows, size)
+            starts = run_starts(rows[order])
+            part = lines * weights[:, tap, None]
+            sums = combine_runs(np.add, part, order, starts, gradient.dtype)
+            result.reshape(size, -1)[rows[order][starts]] += sums
         return np.moveaxis(result, 0, axis)
 
 

@@ -91,7 +91,7 @@ def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
         raise InvalidArgumentError(
             f"Mismatched shapes {shape_text(first[0])} vs {shape_text(second[0])}"
         )
-    distinct, numbers = np.unique(np.concatenate((first[2], second[2])), return_inverse=True)
+    distinct, numbers = _numbered(np.concatenate((first[2], second[2])))
     base = max(len(distinct), 1)
     count = len(first[2])
     pairs1, pairs2 = first[1] * base + numbers[:count], second[1] * base + numbers[count:]
@@ -99,6 +99,18 @@ def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
     if operation is None:
         raise InvalidArgumentError(f"Invalid set_operation {set_operation}.")
     return _result(operation(pairs1, pairs2), base, distinct, first[0])
+
+
+def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(ascending values, the place of each among them); integers need no sorting."""
+    if values.size and values.dtype.kind in "iu":
+        low, high = int(values.min()), int(values.max())
+        if high - low < values.size:
+            places = values - values.dtype.type(low) if low > 0 else values.astype(np.int64) - low
+            steps = np.arange(high - low + 1).astype(values.dtype)
+            return steps + values.dtype.type(low), places.astype(np.int64)
+    distinct, numbers = np.unique(values, return_inverse=True)
+    return distinct, numbers
 
 
 def _result(

@@ -117,14 +117,12 @@ def sparse_add(
             f"The magnitude threshold must be a scalar: got shape {shape_text(thresh.shape)}"
         )
     _check_pair(a_indices, a_values, a_shape, b_indices, b_values, b_shape)
-    positions, first, second = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
+    positions, first, second, in_both = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
     sums = first + second
-    low = np.abs(sums) < thresh
-    if not low.any():
-        return index_rows(positions, a_shape.tolist()), sums, a_shape
-    both = np.intersect1d(flat_positions(a_indices, a_shape), flat_positions(b_indices, a_shape))
-    kept = ~(low & np.isin(positions, both))
-    return index_rows(positions[kept], a_shape.tolist()), sums[kept], a_shape
+    kept = (np.abs(sums) >= thresh) | ~in_both
+    if not kept.all():
+        positions, sums = positions[kept], sums[kept]
+    return index_rows(positions, a_shape.tolist()), sums, a_shape
 
 
 def _check_pair(
@@ -157,14 +155,22 @@ def _aligned(
     b_indices: np.ndarray,
     b_values: np.ndarray,
     shape: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The positions in either operand, ascending, and both operands' values there (0 if none)."""
-    a_positions, b_positions = flat_positions(a_indices, shape), flat_positions(b_indices, shape)
-    positions = np.union1d(a_positions, b_positions)
-    first, second = (np.zeros(len(positions), a_values.dtype) for _ in range(2))
-    first[np.searchsorted(positions, a_positions)] = a_values
-    second[np.searchsorted(positions, b_positions)] = b_values
-    return positions, first, second
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The positions in either operand, ascending; both operands' values there; where both have one.
+
+    An operand without a value there has 0.
+    """
+    every = np.concatenate([flat_positions(a_indices, shape), flat_positions(b_indices, shape)])
+    order = np.argsort(every, kind="stable")  # sorted operands are only merged
+    starts = run_starts(every[order]) if len(every) else np.empty(0, np.int64)
+    place = np.empty(len(every), np.int64)
+    place[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(every)))
+    own, other = np.split(place, [len(a_values)])
+    first, second = (np.zeros(len(starts), a_values.dtype) for _ in range(2))
+    first[own], second[other] = a_values, b_values
+    in_first, in_second = (np.zeros(len(starts), bool) for _ in range(2))
+    in_first[own] = in_second[other] = True
+    return every[order[starts]], first, second, in_first & in_second
 
 
 def _sparse_sparse(combine: Callable[..., np.ndarray]) -> Callable[..., tuple[np.ndarray, ...]]:
@@ -177,7 +183,7 @@ def _sparse_sparse(combine: Callable[..., np.ndarray]) -> Callable[..., tuple[np
         b_shape: np.ndarray,
     ) -> tuple[np.ndarray, ...]:
         _check_pair(a_indices, a_values, a_shape, b_indices, b_values, b_shape)
-        positions, first, second = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
+        positions, first, second, _ = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
         return index_rows(positions, a_shape.tolist()), combine(first, second)
 
     return kernel

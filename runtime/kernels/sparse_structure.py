@@ -38,9 +38,9 @@ def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
 
 def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
     """Raise InvalidArgumentError unless every index lies within the dense shape."""
-    outside = ((indices < 0) | (indices >= shape)).any(-1)
+    outside = (indices < 0) | (indices >= shape)
     if outside.any():
-        first = int(outside.argmax())
+        first = int(outside.any(-1).argmax())
         raise InvalidArgumentError(
             f"Sparse index {tuple(indices[first].tolist())} is out of bounds for shape "
             f"{shape_text(shape.tolist())}"
@@ -62,7 +62,8 @@ def index_rows(positions: np.ndarray, sizes: list[int]) -> np.ndarray:
     left = positions
     for axis in range(len(sizes)):
         stride = max(1, math.prod(sizes[axis + 1 :]))
-        rows[:, axis], left = left // stride, left % stride
+        rows[:, axis] = left // stride
+        left = left - rows[:, axis] * stride
     return rows
 
 
@@ -210,7 +211,10 @@ def sparse_split(
 
 
 def _cut(indices: np.ndarray, values: np.ndarray, start: np.ndarray, extent: np.ndarray) -> Sparse:
-    inside = ((indices >= start) & (indices < start + extent)).all(-1)
+    inside = np.ones(len(indices), bool)
+    for column, first, size in zip(indices.T, start.tolist(), extent.tolist(), strict=True):
+        inside &= column >= first
+        inside &= column < first + size
     return indices[inside] - start, values[inside], extent
 
 
@@ -267,6 +271,8 @@ def sparse_fill_empty_rows(
     owner = indices[:, 0]
     counts = np.bincount(owner, minlength=rows)
     empty = counts == 0
+    if not empty.any() and (owner[1:] >= owner[:-1]).all():
+        return indices, values, empty, np.arange(len(indices))
     result_owner = np.concatenate((owner, np.flatnonzero(empty)))
     order = np.argsort(result_owner, kind="stable")
     filled = np.zeros((int(empty.sum()), indices.shape[1]), np.int64)
