@@ -6,7 +6,7 @@ TF: tensorflow/python/ops/array_ops.py, control_flow_ops.py, framework/ops.py
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from runtime.client.conversion import convert_to_tensor as convert_into
 from runtime.client.device_scopes import DeviceFunction
 from runtime.client.element_types import as_array, as_dtype
 from runtime.client.graph import get_default_graph
+from runtime.client.graph_elements import GraphKeys
 from runtime.client.op_call import graph_of
 from runtime.client.operation import Operation, Tensor
 from runtime.client.ops import op_function
 from runtime.client.tensor_shape import TensorShape
+from runtime.foundation.errors import UnimplementedError
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
@@ -82,6 +84,22 @@ def group(*inputs: Any, name: str = "group_deps") -> Operation:
         return no_op(name=name)
 
 
+def tuple_(
+    tensors: Sequence[Any], control_inputs: Sequence[Any] | None = None, name: str = "tuple"
+) -> list[Any]:
+    """The tensors (None stays None), none of which is there before all are.
+
+    ValueError when there is no tensor.
+    """
+    waited = [each for each in [*tensors, *(control_inputs or ())] if each is not None]
+    if not any(each is not None for each in tensors):
+        raise ValueError(f"Must have at least one Tensor. Received: {tensors}.")
+    with get_default_graph().name_scope(name):
+        gate = group(*waited, name="group_deps")
+        with gate.graph.control_dependencies([gate]):
+            return [None if each is None else identity(each) for each in tensors]
+
+
 def _flatten(inputs: Any) -> Iterable[Any]:
     for each in inputs:
         if isinstance(each, list | tuple):
@@ -107,6 +125,37 @@ def control_dependencies(
 ) -> contextlib.AbstractContextManager[None]:
     """`Graph.control_dependencies` of the default graph."""
     return get_default_graph().control_dependencies(control_inputs)
+
+
+def colocate_with(
+    op: Any, ignore_existing: bool = False
+) -> contextlib.AbstractContextManager[None]:
+    """`Graph.colocate_with` of the default graph."""
+    return get_default_graph().colocate_with(op, ignore_existing)
+
+
+def add_to_collections(names: Any, value: Any) -> None:
+    """`Graph.add_to_collections` of the default graph."""
+    get_default_graph().add_to_collections(names, value)
+
+
+def get_collection_ref(key: Any) -> list[Any]:
+    """`Graph.get_collection_ref` of the default graph."""
+    return get_default_graph().get_collection_ref(key)
+
+
+def tables_initializer(name: str = "init_all_tables") -> Operation:
+    """An operation that runs what the collection `table_initializer` holds."""
+    return group(*get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
+
+
+def gradients(*arguments: Any, **keywords: Any) -> Any:
+    """Refused: see UnimplementedError's text."""
+    raise UnimplementedError(
+        "gradients: this front end does not differentiate graphs. Import a graph that TensorFlow "
+        "has differentiated (import_graph_def, import_meta_graph), or differentiate a function "
+        "with ops.SymbolicGradient"
+    )
 
 
 def add_to_collection(name: Any, value: Any) -> None:

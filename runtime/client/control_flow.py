@@ -14,6 +14,7 @@ from runtime.client.function_graph import FunctionGraph, output_shapes
 from runtime.client.graph import get_default_graph
 from runtime.client.op_call import apply_op
 from runtime.client.operation import Operation, Tensor
+from runtime.client.ops import op_function
 from runtime.client.structures import flatten, pack_as
 from runtime.client.tensor_shape import TensorShape
 from runtime.framework import op_def_registry
@@ -153,6 +154,24 @@ def while_loop(
     results = operation.outputs[loop.hidden : loop.hidden + len(loop.initial)]
     packed = pack_as(loop_vars, list(results))
     return packed[0] if len(packed) == 1 else packed
+
+
+def switch(data: Any, pred: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(output_false, output_true): `data` on the side that `pred` says, deadness on the other.
+
+    The form of version 1: what reads the other side does not run; `merge` joins both again.
+    """
+    op = "RefSwitch" if isinstance(data, Tensor) and data.is_ref else "Switch"
+    result = op_function(op)(data, pred, name=name)
+    return result[0], result[1]
+
+
+def merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(value, index) of the input that is alive. ValueError for None among the inputs."""
+    if any(each is None for each in inputs):
+        raise ValueError(f"At least one of the merge inputs is None: {inputs}")
+    result = op_function("Merge")(list(inputs), name=name)
+    return result[0], result[1]
 
 
 class _Loop:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import protos as pb
+from runtime.client.colocation_scopes import ColocationScopes
 from runtime.client.control_scopes import ControlScopes
 from runtime.client.default_stacks import default_graphs, default_sessions
 from runtime.client.device_scopes import DeviceFunction, DeviceScopes
@@ -45,6 +46,7 @@ class Graph(GraphElements):
         self._names = NameScopes()
         self._devices = DeviceScopes()
         self._control = ControlScopes()
+        self._colocations = ColocationScopes()
         self._is_finalized = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
@@ -100,6 +102,22 @@ class Graph(GraphElements):
             yield
 
     @contextlib.contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """Operations made inside stand on the device of `op`; None: wherever they may.
+
+        Raises as `as_graph_element` for what is neither operation nor tensor.
+        """
+        found = None if op is None else self.as_graph_element(op)
+        beside = found.op if isinstance(found, Tensor) else found
+        device = beside.device if beside is not None else ""
+        with (
+            self._colocations.entered(beside, ignore_existing),
+            self.device(None),
+            self.device(device or None),
+        ):
+            yield
+
+    @contextlib.contextmanager
     def control_dependencies(self, control_inputs: Iterable[Any] | None) -> Iterator[None]:
         """Operations made inside wait for these; None: for nothing at all.
 
@@ -142,6 +160,7 @@ class Graph(GraphElements):
                 node_def.name = name[:-1]
             else:
                 node_def.name = self._names.unique(name or op)
+            self._colocations.mark(node_def)
             operation = self.new_operation(node_def)
             controls = [each for each in self._control_inputs(operation, inputs) if each]
             operation.connect(inputs, controls)

@@ -20,6 +20,11 @@ from runtime.client.tensor_operators import TensorOperators
 from runtime.client.tensor_shape import TensorShape
 from runtime.framework.dtypes import DataType
 
+_NO_NAMES = pb.TensorProto(
+    dtype=pb.DT_STRING,
+    tensor_shape=pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=0)]),
+)
+
 
 class Variable(TensorOperators, TensorConvertible):
     """A value that steps of a session share. Uninitialised until `initializer` has run.
@@ -245,6 +250,47 @@ def _make_reference(
         "handle": handle, "initializer": assign.op, "initial_value": initial,
         "snapshot": op_function("Identity")(handle, name="read"),
     }  # fmt: skip
+
+
+def assign(
+    ref: Variable, value: Any, validate_shape: bool | None = None, name: str | None = None
+) -> Any:
+    """`Variable.assign`; `validate_shape` is for reference variables."""
+    if not ref.is_resource and validate_shape is False:
+        value = convert_to_tensor(value, ref.dtype, "value")
+        return op_function("Assign")(ref.handle, value, validate_shape=False, name=name)
+    return ref.assign(value, name)
+
+
+def assign_add(ref: Variable, value: Any, name: str | None = None) -> Any:
+    """`Variable.assign_add`."""
+    return ref.assign_add(value, name)
+
+
+def assign_sub(ref: Variable, value: Any, name: str | None = None) -> Any:
+    """`Variable.assign_sub`."""
+    return ref.assign_sub(value, name)
+
+
+def is_variable_initialized(variable: Variable) -> Tensor:
+    """`Variable.is_initialized`."""
+    return variable.is_initialized()
+
+
+def report_uninitialized_variables(
+    var_list: Iterable[Variable] | None = None, name: str = "report_uninitialized_variables"
+) -> Tensor:
+    """The names of the variables (global and local ones) that have no value, when it runs."""
+    variables = list(var_list if var_list is not None else global_variables() + local_variables())
+    with get_default_graph().name_scope(name):
+        if not variables:
+            empty: Tensor = op_function("Const")(value=_NO_NAMES, dtype=DataType.STRING)
+            return empty
+        known = op_function("Pack")([variable.is_initialized() for variable in variables])
+        missing = op_function("Where")(op_function("LogicalNot")(known))
+        names = convert_to_tensor([variable.op.name for variable in variables], DataType.STRING)
+        found: Tensor = op_function("GatherNd")(names, missing)
+        return found
 
 
 def variables_initializer(variables: Iterable[Variable], name: str = "init") -> Operation:

@@ -1,0 +1,114 @@
+"""Initial values of variables that `get_variable` makes: functions of a shape and a type.
+
+TF: tensorflow/python/ops/init_ops.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.client.construction import constant
+from runtime.client.element_types import as_dtype
+from runtime.client.operation import Tensor
+from runtime.client.ops import op_function
+from runtime.framework.dtypes import DataType
+
+# (sizes, dtype) → a tensor of that shape and type
+Initializer = Callable[..., Tensor]
+
+
+def constant_initializer(value: Any = 0, dtype: Any = DataType.FLOAT) -> Initializer:
+    """`value` everywhere, or a list of as many values as the variable has."""
+
+    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+        return constant(value, dtype, shape)
+
+    return initialize
+
+
+def zeros_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
+    """Zeros; False for bool, empty strings."""
+
+    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+        wanted = as_dtype(dtype)
+        value = b"" if wanted is DataType.STRING else np.zeros((), wanted.numpy)
+        return constant(value, wanted, shape)
+
+    return initialize
+
+
+def ones_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
+    """Ones."""
+
+    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+        return constant(np.ones((), as_dtype(dtype).numpy), dtype, shape)
+
+    return initialize
+
+
+def random_uniform_initializer(
+    minval: float = 0.0, maxval: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
+) -> Initializer:
+    """Equally likely values from `minval` up to `maxval`."""
+
+    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+        wanted = as_dtype(dtype)
+        draw = op_function("RandomUniform")(_sizes(shape), dtype=wanted, **_seeds(seed))
+        return draw * (maxval - minval) + minval  # type: ignore[no-any-return]
+
+    return initialize
+
+
+def random_normal_initializer(
+    mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
+) -> Initializer:
+    """Normally distributed values."""
+    return _normal("RandomStandardNormal", mean, stddev, seed, dtype)
+
+
+def truncated_normal_initializer(
+    mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
+) -> Initializer:
+    """Normally distributed values, none further than two deviations from the mean."""
+    return _normal("TruncatedNormal", mean, stddev, seed, dtype)
+
+
+def glorot_uniform_initializer(seed: int | None = None, dtype: Any = DataType.FLOAT) -> Initializer:
+    """Uniform in ±√(6 / (fan in + fan out)): what floating variables begin with by default."""
+
+    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+        fan_in, fan_out = _fans(shape)
+        limit = math.sqrt(6 / max(1, fan_in + fan_out))
+        return random_uniform_initializer(-limit, limit, seed)(shape, dtype)
+
+    return initialize
+
+
+def _normal(op: str, mean: float, stddev: float, seed: int | None, dtype: Any) -> Initializer:
+    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+        draw = op_function(op)(_sizes(shape), dtype=as_dtype(dtype), **_seeds(seed))
+        return draw * stddev + mean  # type: ignore[no-any-return]
+
+    return initialize
+
+
+def _sizes(shape: Sequence[int]) -> np.ndarray:
+    return np.array(list(shape), np.int32)
+
+
+def _seeds(seed: int | None) -> dict[str, int]:
+    return {} if seed is None else {"seed": 87654321, "seed2": seed}  # TF: random_seed.py
+
+
+def _fans(shape: Sequence[int]) -> tuple[int, int]:
+    """(inputs, outputs) of a unit; the leading dimensions of a filter count for both."""
+    sizes = list(shape)
+    if len(sizes) < 2:
+        size = sizes[0] if sizes else 1
+        return size, size
+    field = math.prod(sizes[:-2])
+    return sizes[-2] * field, sizes[-1] * field

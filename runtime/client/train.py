@@ -1,0 +1,65 @@
+"""What programs know as `tf.compat.v1.train`, without the optimisers.
+
+TF: tensorflow/python/training/training.py, training_util.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.client.coordinator import (
+    Coordinator,
+    QueueRunner,
+    add_queue_runner,
+    start_queue_runners,
+)
+from runtime.client.graph import Graph, get_default_graph
+from runtime.client.graph_elements import GraphKeys
+from runtime.client.initializers import zeros_initializer
+from runtime.client.meta_graph import export_meta_graph, import_meta_graph
+from runtime.client.saver import Saver, checkpoint_exists, latest_checkpoint
+from runtime.client.variable_scopes import get_variable
+from runtime.framework.dtypes import DataType
+
+__all__ = [
+    "Coordinator",
+    "QueueRunner",
+    "Saver",
+    "add_queue_runner",
+    "checkpoint_exists",
+    "export_meta_graph",
+    "get_global_step",
+    "get_or_create_global_step",
+    "global_step",
+    "import_meta_graph",
+    "latest_checkpoint",
+    "start_queue_runners",
+]
+
+
+def get_global_step(graph: Graph | None = None) -> Any:
+    """The variable that counts steps of training, None when the graph has none."""
+    found = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
+    return found[0] if found else None
+
+
+def get_or_create_global_step(graph: Graph | None = None) -> Any:
+    """The variable that counts steps of training."""
+    graph = graph or get_default_graph()
+    known = get_global_step(graph)
+    if known is not None:
+        return known
+    with graph.as_default(), graph.name_scope(None):
+        return get_variable(
+            GraphKeys.GLOBAL_STEP,
+            [],
+            DataType.INT64,
+            zeros_initializer(),
+            trainable=False,
+            collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
+        )
+
+
+def global_step(sess: Any, global_step_tensor: Any) -> int:
+    """The number of steps of training, as a number."""
+    return int(sess.run(global_step_tensor))

@@ -1,0 +1,246 @@
+"""`variable_scope` and `get_variable`: variables by name, made once and used again.
+
+The scopes and the variables by name belong to a graph; which scope is entered, to a thread.
+
+TF: tensorflow/python/ops/variable_scope.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from runtime.client.element_types import as_dtype
+from runtime.client.graph import Graph, get_default_graph
+from runtime.client.initializers import (
+    Initializer,
+    glorot_uniform_initializer,
+    zeros_initializer,
+)
+from runtime.client.tensor_shape import TensorShape
+from runtime.client.variables import Variable
+from runtime.framework.dtypes import DataType
+
+_KEY = ("variable store",)  # of the collection that holds a graph's store; no string, not exported
+
+
+class _Reuse(enum.Enum):
+    AUTO = enum.auto()
+
+
+AUTO_REUSE = _Reuse.AUTO  # use a variable that is there, make one that is not
+
+
+class VariableScope:
+    """A prefix of variable names, and what holds for the variables made in it."""
+
+    def __init__(
+        self,
+        name: str,
+        reuse: bool | _Reuse = False,
+        initializer: Any = None,
+        dtype: Any = DataType.FLOAT,
+        use_resource: bool | None = None,
+    ) -> None:
+        self.name = name
+        self.reuse = reuse
+        self.initializer = initializer
+        self.dtype = dtype
+        self.use_resource = use_resource
+
+    def reuse_variables(self) -> None:
+        """From now on `get_variable` only finds, and makes nothing."""
+        self.reuse = True
+
+    def inner(self, name: str, **stated: Any) -> VariableScope:
+        """A scope of that name that has what this one has, but for what is stated."""
+        stated = {key: value for key, value in stated.items() if value is not None}
+        kept = {"initializer": self.initializer, "dtype": self.dtype}
+        inherited = {"reuse": self.reuse, "use_resource": self.use_resource, **kept}
+        return VariableScope(name, **{**inherited, **stated})
+
+
+class _Store:
+    """The variables of one graph by name; what each thread has entered."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # guards the two dicts
+        self.variables: dict[str, Variable] = {}
+        self.scopes_made: dict[str, int] = {}  # by full name
+        self._entered = threading.local()
+
+    @property
+    def current(self) -> VariableScope:
+        if not hasattr(self._entered, "scope"):
+            self._entered.scope = VariableScope("")
+        scope: VariableScope = self._entered.scope
+        return scope
+
+    @current.setter
+    def current(self, scope: VariableScope) -> None:
+        self._entered.scope = scope
+
+    def unique(self, name: str) -> str:
+        """`name` within the current scope, numbered when there was such a scope."""
+        prefix = f"{self.current.name}/" if self.current.name else ""
+        with self.lock:
+            number, found = 0, name
+            while prefix + found in self.scopes_made:
+                number += 1
+                found = f"{name}_{number}"
+            return found
+
+
+def _store(graph: Graph) -> _Store:
+    members = graph.get_collection_ref(_KEY)
+    if not members:
+        members.append(_Store())
+    store: _Store = members[0]
+    return store
+
+
+def get_variable_scope() -> VariableScope:
+    """The innermost scope of this thread; its name is "" outside of all."""
+    return _store(get_default_graph()).current
+
+
+@contextlib.contextmanager
+def variable_scope(
+    name_or_scope: str | VariableScope | None,
+    default_name: str | None = None,
+    values: Any = None,
+    initializer: Any = None,
+    reuse: bool | _Reuse | None = None,
+    dtype: Any = None,
+    use_resource: bool | None = None,
+    auxiliary_name_scope: bool = True,
+) -> Iterator[VariableScope]:
+    """Variables made inside are called `<scope>/<name>`, operations too.
+
+    A scope that is given as an object is entered again. `default_name` is made unique and used
+    where the name is None. `reuse` is True, False, None (as outside) or AUTO_REUSE. ValueError
+    without any name.
+    """
+    if name_or_scope is None and default_name is None:
+        raise ValueError("If default_name is None then name_or_scope is required")
+    graph = get_default_graph()
+    store = _store(graph)
+    outer = store.current
+    stated = {
+        "initializer": initializer, "reuse": reuse, "dtype": dtype, "use_resource": use_resource,
+    }  # fmt: skip
+    if isinstance(name_or_scope, VariableScope):
+        scope = name_or_scope.inner(name_or_scope.name, **stated)
+    else:
+        if name_or_scope is None:
+            assert default_name is not None
+            name_or_scope = store.unique(default_name)
+        name = f"{outer.name}/{name_or_scope}" if outer.name else name_or_scope
+        scope = outer.inner(name, **stated)
+    with store.lock:
+        store.scopes_made[scope.name] = store.scopes_made.get(scope.name, 0) + 1
+    short = scope.name.rsplit("/", 1)[-1] if isinstance(name_or_scope, VariableScope) else None
+    entered: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if auxiliary_name_scope:
+        entered = graph.name_scope(short if short is not None else str(name_or_scope))
+    store.current = scope
+    try:
+        with entered:
+            yield scope
+    finally:
+        store.current = outer
+
+
+def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    trainable: bool = True,
+    collections: Iterable[str] | None = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+) -> Variable:
+    """The variable of that name in the scope: made, or found where the scope reuses.
+
+    `initializer` is a function of a shape and a type, a tensor or a value; without one floating
+    variables are drawn (Glorot, uniform) and others are zero. Raises ValueError for a name that is
+    taken, or missing, against the scope's `reuse`, and for another shape or type than the found
+    variable's.
+    """
+    graph = get_default_graph()
+    store = _store(graph)
+    scope = store.current
+    full_name = f"{scope.name}/{name}" if scope.name else name
+    wanted = as_dtype(dtype if dtype is not None else scope.dtype)
+    with store.lock:
+        known = store.variables.get(full_name)
+        if known is not None:
+            _check_found(full_name, known, scope, shape, dtype)
+            return known
+        if scope.reuse is True:
+            raise ValueError(
+                f"Variable {full_name} does not exist, or was not created with tf.get_variable(). "
+                "Did you mean to set reuse=tf.AUTO_REUSE in VarScope?"
+            )
+        if use_resource is None:
+            use_resource = scope.use_resource if scope.use_resource is not None else True
+        if initializer is None:
+            initializer = scope.initializer
+        initial = _initial(full_name, shape, wanted, initializer)
+        with graph.name_scope(None):
+            made = store.variables[full_name] = Variable(
+                initial,
+                trainable,
+                collections,
+                validate_shape,
+                full_name,
+                wanted if callable(initial) or dtype is not None else None,
+                use_resource,
+            )
+    return made
+
+
+def _check_found(name: str, known: Variable, scope: VariableScope, shape: Any, dtype: Any) -> None:
+    if not scope.reuse:
+        raise ValueError(
+            f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or "
+            "reuse=tf.AUTO_REUSE in VarScope?"
+        )
+    if shape is not None and not known.shape.is_compatible_with(TensorShape(shape)):
+        raise ValueError(
+            f"Trying to share variable {name}, but specified shape {TensorShape(shape)} and found "
+            f"shape {known.shape}."
+        )
+    if dtype is not None and as_dtype(dtype) is not known.dtype:
+        raise ValueError(
+            f"Trying to share variable {name}, but specified dtype "
+            f"{as_dtype(dtype).name_on_wire} and found dtype {known.dtype.name_on_wire}."
+        )
+
+
+def _initial(name: str, shape: Any, dtype: DataType, initializer: Any) -> Any:
+    """A function that gives the initial value, or the value."""
+    if initializer is not None and not callable(initializer):
+        if shape is not None:
+            raise ValueError("If initializer is a constant, do not specify shape.")
+        return initializer
+    known = TensorShape(shape)
+    sizes = known.sizes
+    if sizes is None or any(size < 0 for size in sizes):
+        raise ValueError(
+            f"Shape of a new variable ({name}) must be fully defined, but instead was {known}."
+        )
+    make: Initializer = initializer or (
+        glorot_uniform_initializer() if dtype.is_floating else zeros_initializer()
+    )
+
+    def draw() -> Any:
+        value = make(sizes, dtype)
+        value.set_shape(sizes)
+        return value
+
+    return draw
