@@ -34,6 +34,8 @@ from tools.oracle_comparison.seeds import dtype_of, leading_attr, pick, seeds_by
 SUMMARY = ROOT / "docs" / "oracle.json"
 KEPT = ROOT / ".oracle"
 NO_KERNEL = ("No OpKernel was registered", "Could not find device for node")
+# TensorFlow's Python refused to build the graph: no kernel answered.
+NO_GRAPH = ("with input shapes:", "Graph execution error")
 MAX_TENSOR = 1 << 30  # bytes
 GIVE_UP = 3  # cases without a TensorFlow kernel before a type is left
 
@@ -70,9 +72,10 @@ def type_name(dtype: DataType | None) -> str:
     return dtype.name_on_wire if dtype else "any"
 
 
-def lacks_kernel(theirs: Answers) -> bool:
+def lacks(theirs: Answers, words: tuple[str, ...]) -> bool:
+    """Whether one of TensorFlow's errors has one of the words."""
     return not isinstance(theirs, str) and any(
-        part in answer.message for answer in theirs for part in NO_KERNEL
+        word in answer.message for answer in theirs for word in words
     )
 
 
@@ -83,11 +86,11 @@ def compare_type(
     tally = Tally()
     cases = [make_case(op, dtype, arguments.seed, number) for number in range(arguments.cases)]
     answers = reference.answers(cases[:GIVE_UP])
-    if all(lacks_kernel(answer) for answer in answers):
+    if all(lacks(answer, NO_KERNEL) for answer in answers):
         return tally
     answers += reference.answers(cases[GIVE_UP:])
     for case, theirs in zip(cases, answers, strict=True):
-        if isinstance(theirs, str) or lacks_kernel(theirs):
+        if isinstance(theirs, str) or lacks(theirs, NO_KERNEL + NO_GRAPH):
             tally.no_reference += 1
             continue
         ours = our_answers(case)

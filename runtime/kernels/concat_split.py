@@ -189,7 +189,7 @@ def split_v(
             "size of the split_tensor must be 1-D and have the same elements as outputs "
             f"got {size_splits.ndim} -D and {size_splits.size} elements"
         )
-    dim = _split_dim(split_dim, value.ndim)
+    dim = _split_dim(split_dim.reshape(()) if split_dim.size == 1 else split_dim, value.ndim)
     sizes = size_splits.tolist()
     length = value.shape[dim]
     known = sum(size for size in sizes if size != -1)

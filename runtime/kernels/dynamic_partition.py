@@ -42,6 +42,8 @@ def dynamic_stitch(*indices_and_data: Any) -> np.ndarray:
         _check_stitch_shapes(number, where, what, indices[0], data[0])
     slice_shape = data[0].shape[indices[0].ndim :]
     rows = max((int(each.max()) + 1 for each in indices if each.size), default=0)
+    if rows > np.iinfo(np.int32).max:
+        raise InvalidArgumentError(f"Expected a non-negative size, got {rows - 2**32}")
     sizes = (rows, *slice_shape)
     check_allocation(sizes, data[0].dtype)
     result = np.zeros(sizes, data[0].dtype)

@@ -106,7 +106,7 @@ def lin_space(start: Any, stop: Any, num: Any) -> Any:
         return np.reshape(start, (1,))
     step = np.divide(np.subtract(stop, start), start.dtype.type(count - 1))
     values = np.add(start, np.multiply(np.arange(count).astype(start.dtype), step))
-    values[-1] = stop
+    values[0], values[-1] = start, stop  # exact, also beside an infinite step
     return values
 
 

@@ -88,9 +88,9 @@ def max_pool_v2(
 
 def vector_of_four(name: str, vector: np.ndarray) -> list[int]:
     """A window size or stride that comes as a tensor."""
-    if np.shape(vector) != (4,):
+    if np.size(vector) != 4:
         raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
-    return [int(size) for size in vector]
+    return [int(size) for size in np.ravel(vector)]
 
 
 def max_pool_3d(
@@ -162,7 +162,7 @@ def pooled_dimensions(
             raise InvalidArgumentError(
                 f"Sliding window {name} field must specify {rank} dimensions"
             )
-    if any(stride <= 0 for stride in strides):
+    if any(stride <= 0 for stride in strides[1:]):
         raise InvalidArgumentError(f"Sliding window strides must be positive, got {list(strides)}")
     if ksize[0] != 1 or strides[0] != 1:
         raise UnimplementedError("Pooling is not yet supported on the batch dimension.")

@@ -31,6 +31,8 @@ def max_pool_with_argmax(
     """(largest of each window, its index `(y * w + x) * c + channel`), both `[n, oh, ow, c]`."""
     if x.ndim != 4:
         raise InvalidArgumentError("tensor_in must be 4-dimensional (2)")
+    if not x.size:
+        raise InvalidArgumentError("tensor_in must not be empty (2)")
     dimensions = pooled_dimensions(x.shape, ksize, strides, padding, (), "NHWC")
     if ksize[3] != 1:
         raise UnimplementedError(

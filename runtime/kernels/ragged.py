@@ -93,6 +93,29 @@ def check_splits(splits: np.ndarray, values: int) -> None:
         raise InvalidArgumentError("Ragged splits must not point past values")
 
 
+def check_splits_cover(splits: np.ndarray, values: int) -> None:
+    """Raise InvalidArgumentError unless `splits` is sorted, from 0 to `values` exactly."""
+    problem = None
+    falls = np.flatnonzero(splits[1:] < splits[:-1])
+    if not splits.size:
+        problem = "ragged splits must have at least one splits, but is empty"
+    elif splits[0]:
+        problem = f"first element of ragged splits  must be 0 but is {splits[0]}"
+    elif falls.size:
+        at = int(falls[0])
+        problem = (
+            f"ragged splits must be monotonically increasing, but ragged_splits[{at + 1}]="
+            f"{splits[at + 1]} is smaller than row_splits[{at}]={splits[at]}"
+        )
+    elif splits[-1] != values:
+        problem = (
+            f"last element of ragged splits must be the number of ragged values({values}) "
+            f"but is {splits[-1]}"
+        )
+    if problem:
+        raise InvalidArgumentError(f"Invalid ragged splits: {problem}")
+
+
 def ragged_gather(
     *nested_splits_values_indices: np.ndarray,
     OUTPUT_RAGGED_RANK: int,  # noqa: N803 # the attribute's name

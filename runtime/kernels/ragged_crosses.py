@@ -25,32 +25,10 @@ from runtime.kernels.feature_crosses import (
     sparse_column,
     split_inputs,
 )
-from runtime.kernels.ragged import splits_of_lengths
+from runtime.kernels.ragged import check_splits_cover, splits_of_lengths
 
 RANK_2 = "tf.ragged.cross only supports inputs with rank=2."
 SAME_BATCH = "inputs must all have the same batch dimension size."
-
-
-def _check_splits(splits: np.ndarray, values: int) -> None:
-    problem = None
-    falls = np.flatnonzero(splits[1:] < splits[:-1])
-    if not splits.size:
-        problem = "ragged splits must have at least one splits, but is empty"
-    elif splits[0]:
-        problem = f"first element of ragged splits  must be 0 but is {splits[0]}"
-    elif falls.size:
-        at = int(falls[0])
-        problem = (
-            f"ragged splits must be monotonically increasing, but ragged_splits[{at + 1}]="
-            f"{splits[at + 1]} is smaller than row_splits[{at}]={splits[at]}"
-        )
-    elif splits[-1] != values:
-        problem = (
-            f"last element of ragged splits must be the number of ragged values({values}) "
-            f"but is {splits[-1]}"
-        )
-    if problem:
-        raise InvalidArgumentError(f"Invalid ragged splits: {problem}")
 
 
 def _ragged_column(values: np.ndarray, splits: np.ndarray) -> Column:
@@ -64,7 +42,7 @@ def _ragged_cross_columns(
     for values, splits in ragged:
         if np.ndim(values) != 1 or np.ndim(splits) != 1:
             raise InvalidArgumentError(RANK_2)
-        _check_splits(splits, len(values))
+        check_splits_cover(splits, len(values))
     for place, (indices, values, shape) in enumerate(sparse):
         if np.ndim(indices) != 2 or np.ndim(values) != 1 or np.ndim(shape) != 1:
             raise InvalidArgumentError(f"Invalid SparseTensor {place}")

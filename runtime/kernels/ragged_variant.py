@@ -15,7 +15,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.boxing import box
-from runtime.kernels.ragged import check_ranks, check_splits, splits_of_lengths
+from runtime.kernels.ragged import check_ranks, check_splits_cover, splits_of_lengths
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool
     check_ranks(nested, values)
     for level, splits in enumerate(nested):
         following = nested[level + 1] if level + 1 < len(nested) else None
-        check_splits(splits, len(values) if following is None else len(following) - 1)
+        check_splits_cover(splits, len(values) if following is None else len(following) - 1)
     if not batched_input:
         return RaggedTensorVariant(tuple(nested), values)
     if not nested:

@@ -17,6 +17,7 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import accumulation_dtype
 
 Outputs = tuple[np.ndarray, ...]
+PEEPHOLES = ("wci", "wcf", "wco")
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -121,8 +122,9 @@ def check_lstm(
 ) -> None:
     """Check the shapes of an LSTM's inputs against each other; `rank` is that of `x`."""
     _check_ranks(
-        ("x", x, rank), ("cs_prev", cs_prev, 2), ("h_prev", h_prev, 2), ("w", w, 2), ("b", b, 1)
-    )
+        ("x", x, rank), ("cs_prev", cs_prev, 2), ("h_prev", h_prev, 2), ("w", w, 2),
+        *((name, each, 1) for name, each in zip(PEEPHOLES, peepholes, strict=True)), ("b", b, 1),
+    )  # fmt: skip
     batch, inputs, cells = x.shape[-2], x.shape[-1], cs_prev.shape[1]
     _check_sizes(
         ("cs_prev.dims(0) != batch_size", cs_prev.shape[0], batch),
@@ -133,7 +135,7 @@ def check_lstm(
         ("b.dim_size(0) != cell_size * 4", b.shape[0], cells * 4),
     )
     if use_peephole:
-        for name, weights in zip(("wci", "wcf", "wco"), peepholes, strict=True):
+        for name, weights in zip(PEEPHOLES, peepholes, strict=True):
             if weights.shape != (cells,):
                 raise InvalidArgumentError(
                     f"{name} must have shape {shape_text((cells,))}, "

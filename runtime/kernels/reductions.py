@@ -113,8 +113,9 @@ def reduce_integer_mean(input: Any, axes: tuple[int, ...], keep_dims: bool) -> A
         dtype=np.uint64 if input.dtype.kind == "u" else np.int64,
     )
     count = max(1, math.prod(input.shape[axis] for axis in axes))
-    quotient = np.abs(total) // count
-    return np.where(np.less(total, 0), -quotient, quotient).astype(input.dtype)
+    quotient = total // count
+    rounded = quotient + (np.less(total, 0) & (total % count != 0))
+    return np.asarray(rounded).astype(input.dtype)
 
 
 def _lowest(dtype: np.dtype) -> Any:

@@ -161,6 +161,8 @@ def _assign_slice(
         index = strided_slice_index(array.shape, begin, end, strides, masks)
         # With an ellipsis the result is a view, also of a single element.
         target = array[index if Ellipsis in index else (*index, ...)]
+        if not target.size:
+            return
         if np.shape(value) not in ((), target.shape):
             raise InvalidArgumentError(
                 f"Cannot assign a value of shape {shape_text(np.shape(value))} to a slice of "

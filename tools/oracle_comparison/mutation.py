@@ -11,7 +11,7 @@ import protos as pb
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
-from tests.conformance.case import Case, Step
+from tests.conformance.case import Case
 from tools.oracle_comparison.seeds import is_single, leading_attr, subject
 from tools.oracle_comparison.values import (
     changed_values,
@@ -28,13 +28,18 @@ PLAIN_TYPES = (
     DataType.COMPLEX64, DataType.COMPLEX128, DataType.BOOL, DataType.STRING,
 )  # fmt: skip
 KNOWN_TYPES = (*PLAIN_TYPES, *QUANTIZED)
+# Of these ops only the shapes and types of results are compared, unless they are stateless.
+RANDOM = ("Random", "Stateful", "Multinomial", "TruncatedNormal", "CandidateSampler")
 # Attributes that name things, or that the inputs decide.
 FIXED_ATTRS = ("container", "shared_name", "value", "shape", "name", "equation", "key")
 
 
 @dataclasses.dataclass
 class Draft:
-    """A case in the making. `sources` are its inputs by node name: fed, or constants."""
+    """A case in the making.
+
+    `sources` are its inputs: constants by node name, what is fed by node name and `@` and step.
+    """
 
     graph: pb.GraphDef
     op: str
@@ -45,8 +50,13 @@ class Draft:
     def node(self) -> pb.NodeDef:
         return next(node for node in self.graph.node if node.op == self.op)
 
-    def find(self, name: str) -> pb.NodeDef:
-        return next(node for node in self.graph.node if node.name == name)
+    def find(self, source: str) -> pb.NodeDef:
+        """The Placeholder or Const of a source."""
+        return next(node for node in self.graph.node if node.name == source.split("@")[0])
+
+    def of_node(self, name: str) -> list[str]:
+        """The sources that a node gives, one a step."""
+        return [each for each in self.sources if each.split("@")[0] == name]
 
 
 def mutated(case: Case, op: str, dtype: DataType | None, name: str, seed: list[int]) -> Case:
@@ -54,7 +64,11 @@ def mutated(case: Case, op: str, dtype: DataType | None, name: str, seed: list[i
     random = np.random.default_rng(seed)
     graph = pb.GraphDef()
     graph.CopyFrom(case.graph)
-    fed = {key.split(":")[0]: value for key, value in case.steps[0].feeds.items()}
+    fed = {
+        _source(key, number): value
+        for number, step in enumerate(case.steps)
+        for key, value in step.feeds.items()
+    }
     constants = {
         node.name: tensor_from_proto(node.attr["value"].tensor)
         for node in graph.node
@@ -73,25 +87,35 @@ def mutated(case: Case, op: str, dtype: DataType | None, name: str, seed: list[i
         change = CHANGES[int(random.integers(len(CHANGES)))]
         if change is not _other_type or single:
             change(draft)
-    return _finished(case, draft, name, fed)
+    return _finished(case, draft, name)
 
 
-def _finished(case: Case, draft: Draft, name: str, fed: dict[str, np.ndarray]) -> Case:
+def _source(feed: str, step: int) -> str:
+    return f"{feed.split(':')[0]}@{step}"
+
+
+def _finished(case: Case, draft: Draft, name: str) -> Case:
     for node in draft.graph.node:
         if node.op == "Const" and node.name in draft.sources:
             data_type = DataType(node.attr["dtype"].type)
             tensor = tensor_to_proto(draft.sources[node.name], data_type)
             node.attr["value"].tensor.CopyFrom(tensor)
-        elif node.name in fed:  # a static shape of the recorded case may no longer hold
+        elif draft.of_node(node.name):  # a static shape of the recorded case may no longer hold
             node.attr["shape"].shape.CopyFrom(pb.TensorShapeProto(unknown_rank=True))
-    first = case.steps[0]
-    feeds = {key: draft.sources[key.split(":")[0]] for key in first.feeds}
-    steps = (Step(feeds, first.fetches, first.targets), *case.steps[1:])
-    return dataclasses.replace(case, name=name, graph=draft.graph, steps=steps)
+    steps = tuple(
+        dataclasses.replace(
+            step, feeds={key: draft.sources[_source(key, number)] for key in step.feeds}
+        )
+        for number, step in enumerate(case.steps)
+    )
+    random = any(part in draft.op for part in RANDOM) and not draft.op.startswith("Stateless")
+    return dataclasses.replace(
+        case, name=name, graph=draft.graph, steps=steps, shape_only=random or case.shape_only
+    )
 
 
 def _sources_of(draft: Draft, attr: str) -> list[str]:
-    """Names of the sources that the subject reads as arguments of this type attribute."""
+    """The sources that the subject reads as arguments of this type attribute."""
     names, position = [], 0
     for argument in op_def_registry.look_up(draft.op).input_arg:
         count = 1
@@ -100,7 +124,8 @@ def _sources_of(draft: Draft, attr: str) -> list[str]:
         elif argument.type_list_attr:
             count = len(draft.node.attr[argument.type_list_attr].list.type)
         if argument.type_attr == attr:
-            names += [each.split(":")[0] for each in draft.node.input[position : position + count]]
+            for each in draft.node.input[position : position + count]:
+                names += draft.of_node(each.split(":")[0])
         position += count
     return names
 
@@ -109,9 +134,8 @@ def _retype(draft: Draft, attr: str, to: DataType) -> None:
     """Give one type attribute another type, and its inputs with it."""
     draft.node.attr[attr].type = to  # type: ignore[assignment] # the number
     for name in _sources_of(draft, attr):
-        if name in draft.sources:
-            draft.sources[name] = converted(draft.sources[name], to, draft.random)
-            draft.find(name).attr["dtype"].type = to  # type: ignore[assignment] # the number
+        draft.sources[name] = converted(draft.sources[name], to, draft.random)
+        draft.find(name).attr["dtype"].type = to  # type: ignore[assignment] # the number
 
 
 def _retype_all(draft: Draft, old: DataType, to: DataType) -> None:
@@ -122,8 +146,9 @@ def _retype_all(draft: Draft, old: DataType, to: DataType) -> None:
                 value.type += to - old  # type: ignore[assignment] # a reference stays one
             if value.HasField("list"):
                 value.list.type[:] = [to if each == old else each for each in value.list.type]
-        if node.name in draft.sources and node.attr["dtype"].type == to:
-            draft.sources[node.name] = converted(draft.sources[node.name], to, draft.random)
+        for name in draft.of_node(node.name):
+            if node.attr["dtype"].type == to:
+                draft.sources[name] = converted(draft.sources[name], to, draft.random)
 
 
 def allowed_types(op: str, attr: str) -> list[DataType]:

@@ -1,0 +1,142 @@
+"""Inputs that nobody feeds on purpose; each was found by comparing random cases (`make oracle`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.case import Case, Graph, Step, case
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def of_nothing_read() -> list[Case]:
+    """Without elements to read, indices and axes are not looked at."""
+    return [
+        case("GatherV2", floats(2, 0, 0), [[0]], np.int32(1), name="GatherV2_empty_slices"),
+        case("GatherV2", floats(2, 3, 0), [4, INT32_MAX], np.int32(1), name="GatherV2_empty_rows"),
+        case("Gather", floats(1, 0), [[0], [2]], name="Gather_empty_rows"),
+        case("GatherV2", floats(2, 3, 4), [3], np.int32(1), name="GatherV2_bad", message=True),
+        case("ReverseV2", floats(2, 0, 4), [1, 1], name="ReverseV2_empty_twice"),
+        case("ReverseV2", floats(0), [2, 2], name="ReverseV2_empty_outside"),
+        case("ReverseV2", np.float32(1), [2], name="ReverseV2_scalar"),
+        case("Reverse", np.float32(1), [True, False], name="Reverse_scalar"),
+        case("Reverse", floats(0, 2), [True, False], name="Reverse_no_rows", message=True),
+        case("Reverse", floats(2, 0), [True, False], name="Reverse_no_columns"),
+    ]
+
+
+def of_integers() -> list[Case]:
+    wrapping = np.array([[1, INT64_MAX], [2, 1]], np.int64)
+    return [
+        case("Mean", wrapping, [0], name="Mean_wraps"),
+        case("Mean", np.array([-3, 0, -1, 0, -1], np.int64), [0], name="Mean_toward_zero"),
+        case("Mean", np.array([-3, -4], np.int8), [0], name="Mean_of_negative_int8"),
+        case(
+            "DynamicStitch",
+            [np.array([0, INT32_MAX], np.int32)],
+            [floats(2, 1)],
+            name="DynamicStitch_too_many_rows",
+            message=True,
+        ),
+    ]
+
+
+def of_shapes() -> list[Case]:
+    image, four = floats(1, 4, 4, 1), [1, 2, 2, 1]
+    pool = {"padding": "VALID"}
+    quantized = {"range_given": True, "axis": -1}
+    two = np.ones(2, np.float32)
+    return [
+        case("MaxPoolV2", image, [[v] for v in four], four, name="MaxPoolV2_column", **pool),
+        case("MaxPoolV2", image, four, [0, 1, 1, 1], name="MaxPoolV2_batch_stride", **pool),
+        case("MaxPool", image, ksize=four, strides=[0, 1, 1, 1], name="MaxPool_batch", **pool),
+        case("MaxPool", image, ksize=four, strides=[1, 0, 1, 1], name="MaxPool_zero", **pool),
+        case("AvgPool", image, ksize=four, strides=[2, 0, 1, 1], name="AvgPool_batch", **pool),
+        case(
+            "MaxPoolWithArgmax",
+            floats(2, 0, 4, 1),
+            ksize=four,
+            strides=four,
+            name="MaxPoolWithArgmax_empty",
+            message=True,
+            **pool,
+        ),
+        case("LRN", image, depth_radius=-2, name="LRN_radius", message=True),
+        case(
+            "SplitV",
+            floats(2, 3),
+            [1, 2],
+            np.array([1], np.int32),
+            num_split=2,
+            name="SplitV_vector",
+        ),
+        case("LinSpace", np.float32(3), np.float32(np.inf), np.int32(4), name="LinSpace_infinite"),
+        *(
+            case(op, floats(2, 2), low, high, name=f"{op}_{label}", message=True, **quantized)
+            for op in ("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4")
+            for label, low, high in (
+                ("min_vector", -two, two),
+                ("max_vector", np.float32(-1), two[:1]),
+            )
+        ),
+        case(
+            "QuantizeAndDequantizeV3",
+            floats(2, 2),
+            -two[:1],
+            two[:1],
+            np.int32(4),
+            name="QuantizeAndDequantizeV3_vectors",
+            **quantized,
+        ),
+        lstm("LSTMBlockCell", floats(2, 3)),
+        lstm("BlockLSTM", floats(2, 2, 3)),
+        splits_that_end_early(),
+        empty_slice_assigned(),
+    ]
+
+
+def lstm(op: str, x: np.ndarray) -> Case:
+    state, weights = floats(2, 4), floats(7, 16)
+    length = [np.int64(2)] if op == "BlockLSTM" else []
+    vector, matrix = floats(4), floats(1, 4)
+    inputs = (*length, x, state, state, weights, vector, matrix, vector, floats(16))
+    return case(op, *inputs, use_peephole=False, name=f"{op}_peephole_matrix")
+
+
+def splits_that_end_early() -> Case:
+    graph = Graph()
+    splits, values = np.array([0, 2, 2], np.int64), floats(6)
+    encoded = graph.add("RaggedTensorToVariant", [splits], values, batched_input=False)[0]
+    graph.add(
+        "RaggedTensorFromVariant",
+        encoded,
+        input_ragged_rank=1,
+        output_ragged_rank=1,
+        Tvalues=np.float32,
+        Tsplits=np.int64,
+        name="result",
+    )
+    steps = (Step({}, ("result:0", "result:1")),)
+    return Case("RaggedTensorToVariant_ends_early", graph.graph_def, steps, message=True)
+
+
+def empty_slice_assigned() -> Case:
+    graph = Graph()
+    handle = graph.add("VarHandleOp", dtype=np.float32, shape=None, shared_name="v")[0]
+    value = floats(4, 2)
+    graph.add("AssignVariableOp", handle, value, name="init", dtype=np.float32)
+    read = graph.add("ReadVariableOp", handle, name="read", dtype=np.float32)[0]
+    bound, replaced = graph.placeholder(np.int32, "bound"), graph.placeholder(np.float32, "value")
+    one = np.array([1], np.int32)
+    graph.add("ResourceStridedSliceAssign", handle, bound, bound, one, replaced, name="assign")
+    feeds = {"bound:0": np.array([2], np.int32), "value:0": floats(7, 2)}
+    steps = (Step({}, (), ("init",)), Step(feeds, (), ("assign",)), Step({}, (read[0],)))
+    return Case("ResourceStridedSliceAssign_empty", graph.graph_def, steps)
+
+
+CASES: tuple[Case, ...] = (*of_nothing_read(), *of_integers(), *of_shapes())
