@@ -19,6 +19,9 @@ _REAL = re.compile(
     rb")[ \t\n\v\f\r]*",
     re.IGNORECASE,
 )
+# Many numbers without white space, one a line, that no type's parsing treats in a special way.
+_PLAIN_INTEGERS = re.compile(rb"(?:[+-]?[0-9]{1,18}\n)*+")
+_PLAIN_REALS = re.compile(rb"(?:[+-]?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,2})?\n)*+")
 _MAX_INTEGER_TEXT = 1000  # characters: enough for leading zeros, bounded for what anybody sends
 
 
@@ -30,6 +33,22 @@ def parse_number(text: bytes, data_type: DataType) -> int | float:
     if match is None:
         raise ValueError("not a number")
     return float.fromhex(match[2].decode()) if match[2] else float(match[1])
+
+
+def parse_plain_numbers(items: list[bytes], data_type: DataType) -> np.ndarray | None:
+    """All of them at once, where they are written plainly and fit; else None."""
+    kind, plain = (int, _PLAIN_INTEGERS) if data_type.is_integer else (float, _PLAIN_REALS)
+    lines = b"".join([item + b"\n" for item in items])
+    if lines.count(b"\n") != len(items) or plain.fullmatch(lines) is None:
+        return None
+    numbers = np.array([kind(item) for item in items])
+    if data_type.is_integer and items:
+        limits = np.iinfo(data_type.numpy)
+        if numbers.min() < limits.min or numbers.max() > limits.max:
+            return None
+        if limits.min == 0 and any(item[:1] == b"-" for item in items):
+            return None
+    return numbers.astype(data_type.numpy)
 
 
 def _parse_integer(text: bytes, data_type: DataType) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import COMPLEX, DataType
-from runtime.framework.number_parsing import parse_number
+from runtime.framework.number_parsing import parse_number, parse_plain_numbers
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import items_of
 from runtime.framework.string_tensor import string_tensor as as_string_tensor
@@ -95,6 +95,9 @@ def string_to_number(string_tensor: Any, *, out_type: DataType) -> np.ndarray:
     items = items_of(string_tensor)
     numbers = np.empty(len(items), out_type.numpy)
     with np.errstate(over="ignore"):  # 1e39 is infinity in float32
+        plain = parse_plain_numbers(items, out_type)
+        if plain is not None:
+            return plain.reshape(np.shape(np.asarray(string_tensor, object)))
         for index, text in enumerate(items):
             try:
                 numbers[index] = parse_number(text, out_type)

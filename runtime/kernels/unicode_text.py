@@ -25,6 +25,10 @@ _LAST_CONTROL = 0x1F  # of the C0 control characters
 # UTF-16 and UTF-32 without a byte order mark mean big endian here.
 _CODEC = {"UTF-16": "UTF-16-BE", "UTF-32": "UTF-32-BE", "US-ASCII": "ASCII"}
 
+_ASCII_KEPT = frozenset(
+    ("utf-8", "ascii", "iso8859-1")
+)  # codecs to which ASCII bytes are characters
+
 
 def _codec(encoding: str) -> str:
     try:
@@ -46,7 +50,8 @@ class _Decoder:
         self._codec = _codec(encoding)
         self._errors = errors
         self._replacement = replacement_char
-        self._replaces_controls = replace_control_characters
+        self.replaces_controls = replace_control_characters
+        self.keeps_ascii = self._codec in _ASCII_KEPT
 
     def pairs(self, text: bytes) -> Iterator[tuple[int, int]]:
         """(code point, offset of its first byte) of every character."""
@@ -54,7 +59,7 @@ class _Decoder:
         for decoded, malformed in self._runs(text):
             for character in decoded:
                 point = ord(character)
-                if not self._replaces_controls or point > _LAST_CONTROL:
+                if not self.replaces_controls or point > _LAST_CONTROL:
                     yield point, position
                 elif self._errors != "ignore":
                     yield self._replacement, position
@@ -115,10 +120,29 @@ def unicode_decode_with_offsets(
 def _decoded(
     decoder: _Decoder, items: list[bytes], split_type: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ascii_rows = _decoded_ascii(decoder, items, split_type)
+    if ascii_rows is not None:
+        return ascii_rows
     rows = [list(decoder.pairs(item)) for item in items]
     splits = np.cumsum([0, *map(len, rows)]).astype(split_type.numpy)
     pairs = np.array([pair for row in rows for pair in row], np.int64).reshape(-1, 2)
     return splits, pairs[:, 0].astype(np.int32), pairs[:, 1].copy()
+
+
+def _decoded_ascii(
+    decoder: _Decoder, items: list[bytes], split_type: DataType
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """`_decoded` where bytes are characters; None where they may not be."""
+    joined = b"".join(items)
+    if not decoder.keeps_ascii or not joined.isascii():
+        return None
+    points = np.frombuffer(joined, np.uint8).astype(np.int32)
+    if decoder.replaces_controls and (points <= _LAST_CONTROL).any():
+        return None
+    lengths = np.fromiter(map(len, items), np.int64, len(items))
+    splits = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = np.arange(len(joined)) - np.repeat(splits[:-1], lengths)
+    return splits.astype(split_type.numpy), points, offsets
 
 
 def unicode_encode(
