@@ -14,7 +14,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
-from runtime.framework.number_parsing import parse_number
+from runtime.framework.number_parsing import parse_number, parse_plain_numbers
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import as_strings
 from runtime.framework.tensor_text import readable
@@ -83,6 +83,8 @@ def _check_selection(select_cols: Sequence[int], columns: int) -> None:
 
 def _split(line: bytes, delimiter: int, use_quotes: bool) -> list[bytes]:
     """The fields of one line."""
+    if line and not any(byte in line for byte in (*_LINE_ENDS, _QUOTE)):
+        return line.split(bytes((delimiter,)))
     fields: list[bytes] = []
     position = 0
     while position < len(line):
@@ -131,6 +133,9 @@ def _column(
 ) -> np.ndarray:
     column = np.empty(len(fields), kind.numpy)
     with np.errstate(over="ignore"):  # 1e39 is infinity in float32
+        plain = parse_plain_numbers([*fields], kind) if kind is not DataType.STRING else None
+        if plain is not None and missing[1] not in fields:
+            return plain
         for record, field in enumerate(fields):
             if field in missing:
                 if not default.size:
