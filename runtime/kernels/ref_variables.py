@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.foundation.errors import AlreadyExistsError, InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -26,7 +26,11 @@ class TemporaryVariable(RefVariable):
     """A variable that lives until it is destroyed in the step that made it."""
 
     type_name = "N10tensorflow19TemporaryVariableOp6TmpVarE"
-    __slots__ = ()
+    __slots__ = ("maker",)
+
+    def __init__(self, dtype: DataType, name: str, maker: str) -> None:
+        super().__init__(dtype, name)
+        self.maker = maker  # the node; in a loop it makes the variable anew in each iteration
 
 
 def variable(
@@ -51,12 +55,16 @@ def variable(
 def temporary_variable(
     context: OpKernelContext, *, var_name: str, dtype: DataType, shape: tuple[int, ...] | None
 ) -> Variable:
-    """TemporaryVariable: a variable of the step, with zeros in it."""
-    made = TemporaryVariable(dtype, var_name or context.node.name)
+    """TemporaryVariable: a variable of the step, with zeros in it; no two nodes make the same."""
+    name, container = var_name or context.node.name, _step_container(context)
+    made = TemporaryVariable(dtype, name, context.node.name)
+    found = context.step.resources.find(container, TemporaryVariable, name)
+    if found is not None and found.maker != made.maker:
+        raise AlreadyExistsError(f"Resource {container}/{name}/{TemporaryVariable.type_name}")
     if shape is not None and all(size >= 0 for size in shape):
         check_allocation(shape, dtype.numpy)
         made.assign(np.zeros(shape, dtype.numpy))
-    context.step.resources.put(_step_container(context), made.name, made)
+    context.step.resources.put(container, name, made)
     return made
 
 

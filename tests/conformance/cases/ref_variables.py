@@ -56,6 +56,13 @@ def _temporary() -> Case:
     return Case("temporary", graph.graph_def, (Step({}, ("value:0",)),) * 2)
 
 
+def _temporary_twice() -> Case:
+    graph = Graph()
+    for node in ("one", "other"):
+        graph.add("TemporaryVariable", dtype=F32, shape=(2,), var_name="t", name=node)
+    return Case("temporary_twice", graph.graph_def, (Step({}, (), ("one", "other")),))
+
+
 CASES = (
     *(
         _steps("VariableV2", dtype)
@@ -64,4 +71,5 @@ CASES = (
     _steps("Variable", F32),
     _errors(),
     _temporary(),
+    _temporary_twice(),
 )
