@@ -15,7 +15,7 @@ from runtime.foundation.intra_op_pool import shard
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import widen
-from runtime.kernels.element_blocks import BLOCK, in_blocks, on_threads
+from runtime.kernels.element_blocks import BLOCK, block_size, in_blocks, on_threads
 from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -121,7 +121,7 @@ def _by_rows(logits: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -
     columns = logits.shape[-1]
     rows = logits.reshape(-1, columns)
     result = np.empty(rows.shape, logits.dtype)
-    at_once = max(1, BLOCK // columns)
+    at_once = max(1, block_size(logits.size) // columns)
 
     def work(start: int, limit: int) -> None:
         for first in range(start, limit, at_once):

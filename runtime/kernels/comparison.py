@@ -20,7 +20,7 @@ from runtime.kernels.broadcasting import (
     incompatible_shapes,
     shape_text,
 )
-from runtime.kernels.element_blocks import BLOCK, choose
+from runtime.kernels.element_blocks import BLOCK, THREADED_BLOCK, block_size, choose
 from runtime.kernels.register_types import POD_TYPES, SINGLE_AND_DOUBLE
 
 EQUALITY_TYPES = (*POD_TYPES, DataType.STRING, *QUANTIZED)
@@ -68,13 +68,14 @@ def _choose(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
         return np.where(condition, t, e)
     result = np.empty(t.size, t.dtype)
     flat = condition.ravel(), t.ravel(), e.ravel()
+    size = block_size(t.size)
 
     def work(start: int, limit: int) -> None:
-        for first in range(start, limit, BLOCK):
-            part = slice(first, min(first + BLOCK, limit))
+        for first in range(start, limit, size):
+            part = slice(first, min(first + size, limit))
             result[part] = choose(flat[0][part], flat[1][part], flat[2][part])
 
-    shard(t.size, 1, work, BLOCK)
+    shard(t.size, 1, work, THREADED_BLOCK)
     return result.reshape(t.shape)
 
 

@@ -14,9 +14,17 @@ import numpy as np
 
 from runtime.foundation.intra_op_pool import shard, thread_width
 
-BLOCK = 16384
+BLOCK = 32768  # elements: 128 KB of float32
+# Of several threads: short calls of numpy would have them wait for the interpreter by turns.
+THREADED_BLOCK = 131072
 NANOSECONDS = 0.4  # an addition of one element of a large array: the memory's time
-MULTIPLE_BLOCKS = 4  # a thread takes at least so many
+
+
+def block_size(total: int) -> int:
+    """Elements to work on at once, of `total`."""
+    if total >= 2 * THREADED_BLOCK and thread_width() > 1:
+        return THREADED_BLOCK
+    return BLOCK
 
 
 def in_blocks(
@@ -39,13 +47,14 @@ def in_blocks(
                 return function(*tensors, **attrs)
             flat = [np.ravel(each) for each in tensors]
             result = np.empty(first.size, first.dtype)
+            size = block_size(first.size)
 
             def work(start: int, limit: int) -> None:
-                for begin in range(start, limit, BLOCK):
-                    part = slice(begin, min(begin + BLOCK, limit))
+                for begin in range(start, limit, size):
+                    part = slice(begin, min(begin + size, limit))
                     result[part] = function(*(each[part] for each in flat), **attrs)
 
-            shard(first.size, nanoseconds, work, MULTIPLE_BLOCKS * BLOCK)
+            shard(first.size, nanoseconds, work, THREADED_BLOCK)
             return result.reshape(first.shape)
 
         return kernel

@@ -55,6 +55,7 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(intra_op_pool, "MIN_BLOCK_NANOSECONDS", 1e-9)
     monkeypatch.setattr(activations, "BLOCK", 1)
     monkeypatch.setattr(element_blocks, "BLOCK", 1)
+    monkeypatch.setattr(element_blocks, "THREADED_BLOCK", 1)
     for module in (broadcasting, element_blocks):
         monkeypatch.setattr(module, "LARGE", 1)
     monkeypatch.setattr(broadcasting, "SMALL_ENOUGH", 0)
