@@ -31,6 +31,9 @@ def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
         )
     feeds: dict[Tensor, Any] = {}
     for key, value in feed_dict.items():
+        if type(key) is Tensor and key.graph is graph:
+            feeds[key] = feed_value(graph, key, value)
+            continue
         for single_key, single_value in _flatten_item(key, value):
             for part, part_value in _parts(single_key, single_value):
                 tensor = feed_tensor(graph, part)
@@ -57,7 +60,8 @@ def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
             f"{tensor}."
         )
     converted = convert_feed(tensor, value)
-    if not is_compatible(tensor.shape.sizes, np.shape(converted)):
+    sizes, shape = tensor.shape.sizes, np.shape(converted)
+    if sizes != shape and not is_compatible(sizes, shape):
         raise ValueError(
             f"Cannot feed value of shape {np.shape(converted)} for Tensor {tensor.name}, which "
             f"has shape {tensor.shape}"
@@ -75,6 +79,8 @@ def convert_feed(tensor: Tensor, value: Any) -> Any:
     if tensor.dtype in (DataType.RESOURCE, DataType.VARIANT) and not isinstance(value, list):
         return value
     dtype = tensor.dtype.numpy
+    if type(value) is np.ndarray and value.dtype == dtype:
+        return value
     if isinstance(value, int) and dtype.kind in "iu" and not _fits(value, dtype):
         raise TypeError(
             f"Type of feed value {value} with type {type(value)} is not compatible with Tensor "

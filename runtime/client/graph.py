@@ -256,6 +256,11 @@ class Graph(GraphElements):
         operation = element.op if isinstance(element, Tensor) else element
         return operation not in self._unfetchable
 
+    @property
+    def unfetchable_count(self) -> int:
+        """How many operations may not be fetched; never gets less."""
+        return len(self._unfetchable)
+
     # Functions and messages
 
     @property

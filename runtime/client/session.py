@@ -23,6 +23,7 @@ from runtime.client.feeds import convert_feed, feed_tensor, read_feeds, runtime_
 from runtime.client.fetches import FetchHandler
 from runtime.client.graph import Graph, get_default_graph
 from runtime.client.operation import Tensor
+from runtime.client.run_plans import RunPlans
 from runtime.foundation.errors import OpError
 from runtime.registrations import new_session, reset
 from runtime.sessions.direct_session import DirectSession
@@ -71,6 +72,7 @@ class BaseSession:
         self._operations_sent = 0
         self._functions_sent = 0
         self._closed = False
+        self._plans = RunPlans(self._graph)
         self._session = new_session(SessionOptions(self._target, config or pb.ConfigProto()))
         self._finalizer = weakref.finalize(self, _destroy, self._session)
 
@@ -132,21 +134,20 @@ class BaseSession:
         bad fetches and feeds, and the OpError of the step.
         """
         self._check_runnable()
-        feeds = read_feeds(self._graph, feed_dict)
-        handler = FetchHandler(self._graph, fetches)
-        values: dict[Tensor, Any] = dict(feeds)
-        wanted = [tensor for tensor in handler.tensors if tensor not in feeds]
-        if wanted or handler.targets:
+        feeds = read_feeds(self._graph, feed_dict) if feed_dict is not None else {}
+        plan = self._plans.find(fetches, feeds)
+        if plan.wanted or plan.targets:
             self.extend()
+            given = map(runtime_value, feeds.values())
             fetched = self._session.run(
-                {tensor.name: runtime_value(value) for tensor, value in feeds.items()},
-                [tensor.name for tensor in wanted],
-                [operation.name for operation in handler.targets],
+                dict(zip(plan.feeds, given, strict=True)),
+                plan.fetches,
+                plan.targets,
                 options,
                 run_metadata,
             )
-            values |= zip(wanted, map(_scalars_unpacked, fetched), strict=True)
-        return handler.build(values)
+            feeds |= zip(plan.wanted, map(_scalars_unpacked, fetched), strict=True)
+        return plan.handler.build(feeds)
 
     def _check_runnable(self) -> None:
         self._check_open()

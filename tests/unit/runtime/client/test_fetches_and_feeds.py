@@ -20,6 +20,7 @@ from runtime.client import (
     int32,
     no_op,
     placeholder,
+    run_plans,
     string,
     uint8,
 )
@@ -328,3 +329,26 @@ def test_sessions_of_one_graph_have_state_of_their_own():
         assert one.run(more) == 2
         other.run(variable.initializer)
         assert [one.run(variable), other.run(variable)] == [2, 1]
+
+
+def test_plans_of_runs_are_kept_and_stay_true():
+    with Graph().as_default() as graph, Session() as session:
+        x = placeholder(float32, [], name="x")
+        y = x + 1
+        plans = session._plans
+        assert session.run([y, "x:0"], {x: 1.0}) == [2, 1]
+        assert session.run((y, "x:0"), {x: 1.0}) == (2, 1)
+        assert session.run(y, {y: 5.0}) == 5
+        assert session.run(y, {x: 2.0}) == 3
+        assert plans.find(y, {x: None}) is plans.find(y, {x: None})
+        assert plans.find(y, {x: None}) is not plans.find(y, {})
+        graph.prevent_fetching(y.op)
+        with pytest.raises(InaccessibleTensorError):
+            session.run(y, {x: 2.0})
+
+
+def test_only_so_many_plans_are_kept():
+    with Graph().as_default(), Session() as session:
+        tensors = [constant(float(index)) for index in range(run_plans.CAPACITY + 3)]
+        assert [session.run(tensor) for tensor in tensors] == list(range(len(tensors)))
+        assert len(session._plans._plans) == 3

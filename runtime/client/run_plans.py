@@ -1,0 +1,68 @@
+"""What runs of the same fetches and feeds have in common, worked out once.
+
+Guarantees: thread-safe; at most CAPACITY plans are kept. Names never change their meaning in a
+graph, so a plan stays true while the graph grows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.client.fetches import FetchHandler
+from runtime.client.graph import Graph
+from runtime.client.operation import Operation, Tensor
+
+CAPACITY = 256  # plans of a session; beyond it all are forgotten
+_SIMPLE = (Tensor, Operation, str)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A fetch structure for certain feeds: what to ask of the session, by name."""
+
+    handler: FetchHandler
+    wanted: list[Tensor]
+    fetches: list[str]
+    targets: list[str]
+    feeds: list[str]
+
+
+class RunPlans:
+    """The plans of one session."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._plans: dict[Any, RunPlan] = {}  # single operations on a dict are atomic
+
+    def find(self, fetches: Any, feeds: Mapping[Tensor, Any]) -> RunPlan:
+        """The plan, made when it is new or its fetches are nested; errors as `FetchHandler`."""
+        key: Any = None
+        if isinstance(fetches, _SIMPLE):
+            key = fetches
+        elif isinstance(fetches, list | tuple) and all(
+            isinstance(each, _SIMPLE) for each in fetches
+        ):
+            key = (type(fetches), *fetches)
+        if key is None:
+            return self._make(fetches, feeds)
+        key = (key, self._graph.unfetchable_count, *feeds)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._make(fetches, feeds)
+            if len(self._plans) >= CAPACITY:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
+
+    def _make(self, fetches: Any, feeds: Mapping[Tensor, Any]) -> RunPlan:
+        handler = FetchHandler(self._graph, fetches)
+        wanted = [tensor for tensor in handler.tensors if tensor not in feeds]
+        return RunPlan(
+            handler,
+            wanted,
+            [tensor.name for tensor in wanted],
+            [operation.name for operation in handler.targets],
+            [tensor.name for tensor in feeds],
+        )
