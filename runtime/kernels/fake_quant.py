@@ -12,6 +12,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.element_blocks import in_blocks
 
 ONE, HALF = np.float32(1), np.float32(0.5)
 
@@ -26,14 +27,23 @@ class NudgedRange:
 
     def apply(self, value: np.ndarray) -> np.ndarray:
         """`value` clamped and rounded to the steps of the range."""
-        inverse = ONE / self.scale
-        zero = np.floor(-self.low * inverse + HALF)
-        shifted = np.maximum(np.minimum(value, self.high), self.low) - self.low
-        return np.floor(shifted * inverse - zero + HALF) * self.scale
+        is_scalar = not np.ndim(self.low)
+        rounded = _rounded if is_scalar else _rounded.__wrapped__  # type: ignore[attr-defined]
+        return rounded(value, low=self.low, high=self.high, scale=self.scale)
 
     def inside(self, value: np.ndarray) -> np.ndarray:
         """Which elements need no clamping."""
         return (value >= self.low) & (value <= self.high)
+
+
+@in_blocks(2)
+def _rounded(
+    value: np.ndarray, *, low: np.ndarray, high: np.ndarray, scale: np.ndarray
+) -> np.ndarray:
+    inverse = ONE / scale
+    zero = np.floor(-low * inverse + HALF)
+    shifted = np.maximum(np.minimum(value, high), low) - low
+    return np.floor(shifted * inverse - zero + HALF) * scale
 
 
 def _nudge(low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool) -> NudgedRange:

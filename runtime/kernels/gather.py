@@ -132,8 +132,10 @@ def gather_nd(
 
 def _outside(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Which rows of `indices` [I…, k] do not lie within `shape`: bool [I…]."""
-    limits = np.array(shape[: indices.shape[-1]], np.int64)
-    return np.asarray(((indices < 0) | (indices >= limits)).any(-1))
+    outside = np.zeros(indices.shape[:-1], bool)
+    for column, limit in zip(np.moveaxis(indices, -1, 0), shape, strict=False):
+        outside |= (column < 0) | (column >= limit)
+    return outside
 
 
 def _gather_inside(

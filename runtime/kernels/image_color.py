@@ -11,23 +11,44 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.foundation.intra_op_pool import shard
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import widen
+from runtime.kernels.element_blocks import THREADED_BLOCK, block_size, choose
 from runtime.kernels.register_types import FLOAT_TYPES
+
+PIXEL_NANOSECONDS = 40  # from RGB to HSV and back
 
 
 def rgb_to_hsv(images: np.ndarray) -> np.ndarray:
     """Hue, saturation and value in [0, 1] of RGB pixels `[…, 3]`."""
     _check_pixels(images)
-    return _rgb_to_hsv(widen(images)).astype(images.dtype, copy=False)
+    return _in_pixel_blocks(images, _rgb_to_hsv)
 
 
 def hsv_to_rgb(images: np.ndarray) -> np.ndarray:
     """RGB of pixels given as hue, saturation and value `[…, 3]`."""
     _check_pixels(images)
-    return _hsv_to_rgb(widen(images)).astype(images.dtype, copy=False)
+    return _in_pixel_blocks(images, _hsv_to_rgb)
+
+
+def _in_pixel_blocks(
+    images: np.ndarray, function: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """`function` of some pixels at a time, in the type that sums are taken in."""
+    pixels = images.reshape(-1, 3)
+    result = np.empty(pixels.shape, images.dtype)
+    size = max(1, block_size(images.size) // 4)
+
+    def work(start: int, limit: int) -> None:
+        for first in range(start, limit, size):
+            part = slice(first, min(first + size, limit))
+            result[part] = function(widen(pixels[part]))
+
+    shard(len(pixels), PIXEL_NANOSECONDS, work, THREADED_BLOCK // 4)
+    return result.reshape(images.shape)
 
 
 def _check_pixels(images: np.ndarray) -> None:
@@ -40,23 +61,24 @@ def _check_pixels(images: np.ndarray) -> None:
 
 
 def _rgb_to_hsv(rgb: np.ndarray) -> np.ndarray:
-    red, green, blue = rgb[..., 0], rgb[..., 1], rgb[..., 2]
-    value = rgb.max(axis=-1)
-    spread = value - rgb.min(axis=-1)
+    red, green, blue = np.ascontiguousarray(rgb.T)
+    value = np.maximum(np.maximum(red, green), blue)
+    spread = value - np.minimum(np.minimum(red, green), blue)
     number = rgb.dtype.type
-    saturation = np.where(value > 0, spread / np.where(value > 0, value, number(1)), number(0))
-    norm = number(1) / (number(6) * np.where(spread > 0, spread, number(1)))
-    hue = np.where(
+    one, nothing = number(1), np.zeros_like(value)
+    saturation = np.where(value > 0, spread / np.where(value > 0, value, one), number(0))
+    norm = one / (number(6) * np.where(spread > 0, spread, one))
+    hue = choose(
         red == value,
         norm * (green - blue),
-        np.where(
+        choose(
             green == value,
             norm * (blue - red) + number(2 / 6),
             norm * (red - green) + number(4 / 6),
         ),
     )
-    hue = np.where(spread > 0, hue, number(0))
-    hue = np.where(hue < 0, hue + number(1), hue)
+    hue = choose(spread > 0, hue, nothing)
+    hue = choose(hue < 0, hue + one, hue)
     return np.stack([hue, saturation, value], axis=-1)
 
 
@@ -123,9 +145,13 @@ def _in_hsv(
         raise InvalidArgumentError(
             f"input must have 3 channels but instead has {images.shape[-1]} channels."
         )
-    hsv = _rgb_to_hsv(widen(images)) if images.size else widen(images).copy()
-    change(hsv, number)
-    return _hsv_to_rgb(hsv).astype(images.dtype, copy=False)
+
+    def changed(pixels: np.ndarray) -> np.ndarray:
+        hsv = _rgb_to_hsv(pixels)
+        change(hsv, number)
+        return _hsv_to_rgb(hsv)
+
+    return _in_pixel_blocks(images, changed)
 
 
 def _check_images(images: np.ndarray) -> None:

@@ -241,7 +241,10 @@ def lrn(x: np.ndarray, *, depth_radius: int, bias: float, alpha: float, beta: fl
         raise InvalidArgumentError("in must be 4-dimensional")
     if depth_radius < 0:
         raise InvalidArgumentError(f"depth_radius = {depth_radius} larger than int max")
-    return (x * lrn_norm(x, depth_radius, bias, alpha) ** np.float32(-beta)).astype(x.dtype)
+    norm = lrn_norm(x, depth_radius, bias, alpha)
+    # exp and log take a fourth of the time of numpy's power
+    factor = np.exp(np.float32(-beta) * np.log(norm, out=norm), out=norm)
+    return (x * factor).astype(x.dtype)
 
 
 def lrn_norm(x: np.ndarray, depth_radius: int, bias: float, alpha: float) -> np.ndarray:
