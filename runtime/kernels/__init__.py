@@ -79,6 +79,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "fractional_pooling",
     "fused_convolution",
     "gamma_functions",
+    "gamma_gradients",
     "gather",
     "glimpses",
     "histograms",

@@ -56,20 +56,25 @@ def _box_muller(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1)
 
 
-def _normal_blocks(blocks: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def normal_blocks(blocks: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Normal samples of blocks `[n, 4]`: `[n, 4]`, doubles `[n, 2]`."""
     if dtype == np.float64:
-        halves = _to_doubles(blocks.reshape(-1, 2, 2))
+        halves = double_pairs(blocks)
         return _box_muller(halves[:, 0], halves[:, 1])
     floats = _to_floats(blocks, np.dtype(np.float32)).reshape(-1, 2, 2)
     return _box_muller(floats[..., 0], floats[..., 1]).reshape(-1, 4)
+
+
+def double_pairs(blocks: np.ndarray) -> np.ndarray:
+    """Doubles in [0, 1) of blocks `[n, 4]`: `[n, 2]`."""
+    return _to_doubles(blocks.reshape(-1, 2, 2))
 
 
 def normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
     """`count` samples of the standard normal distribution."""
     size = 2 if dtype == np.float64 else 4
     blocks = stream.blocks(-(-count // size))
-    return _normal_blocks(blocks, dtype).ravel()[:count].astype(dtype)
+    return normal_blocks(blocks, dtype).ravel()[:count].astype(dtype)
 
 
 def truncated_normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
@@ -81,7 +86,7 @@ def truncated_normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
     missing, blocks_each = np.arange(groups), 2
     while len(missing):
         offsets = starts[missing, None] + np.arange(blocks_each, dtype=np.uint64)
-        samples = _normal_blocks(stream.blocks_at(offsets.ravel()), dtype)
+        samples = normal_blocks(stream.blocks_at(offsets.ravel()), dtype)
         samples = samples.reshape(len(missing), -1)
         accepted = np.abs(samples) < 2
         enough = accepted.sum(1) >= size

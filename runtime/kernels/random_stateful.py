@@ -22,6 +22,7 @@ from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.philox import GuardedPhilox, Philox
 from runtime.framework.shapes import shape_text
 from runtime.kernels import random_distributions as distributions
+from runtime.kernels import random_rejection as rejection
 from runtime.kernels.boxing import box, unbox
 from runtime.kernels.random_distributions import BLOCKS_PER_OUTPUT, Distribution
 from runtime.kernels.resource_variables import look_up_variable
@@ -125,33 +126,24 @@ def multinomial(
     return distributions.categorical(stream, logits, count).astype(output_dtype.numpy)
 
 
-def _numpy_generator(context: OpKernelContext) -> np.random.Generator:
-    """numpy's generator on the next part of the node's stream, for what rejection needs."""
-    stream = reserve(context, BLOCKS_PER_OUTPUT)
-    seed = stream.key << 128 | stream.counter
-    return np.random.Generator(np.random.Philox(seed))
-
-
 def random_gamma(context: OpKernelContext, shape: Any, alpha: Any) -> np.ndarray:
-    """RandomGamma: [shape…, alpha's shape…]; distributed alike, not TensorFlow's sequence."""
+    """RandomGamma: [shape…, alpha's shape…]."""
     rates = np.asarray(alpha)
     sizes = output_shape(shape, rates.dtype) + rates.shape
     check_allocation(sizes, np.float64)
-    drawn = _numpy_generator(context).standard_gamma(rates.astype(np.float64), sizes)
-    return np.asarray(drawn).astype(rates.dtype)
+    stream = reserve(context, math.prod(sizes) * BLOCKS_PER_OUTPUT)
+    return rejection.gamma(stream, sizes, rates).astype(rates.dtype)
 
 
 def random_poisson(
     context: OpKernelContext, shape: Any, rate: Any, *, dtype: DataType
 ) -> np.ndarray:
-    """RandomPoissonV2: [shape…, rate's shape…]; distributed alike, not TensorFlow's sequence."""
-    rates = np.asarray(rate, np.float64)
+    """RandomPoissonV2: [shape…, rate's shape…]."""
+    rates = np.asarray(rate)
     sizes = output_shape(shape, dtype.numpy) + rates.shape
     check_allocation(sizes, np.float64)
-    is_valid = np.isfinite(rates) & (rates >= 0)
-    drawn = _numpy_generator(context).poisson(np.where(is_valid, rates, 0.0), sizes)
-    blank = np.nan if dtype.is_floating else 0
-    return np.where(is_valid, drawn, blank).astype(dtype.numpy)
+    stream = reserve(context, math.prod(sizes) * BLOCKS_PER_OUTPUT)
+    return rejection.poisson(stream, sizes, rates).astype(dtype.numpy)
 
 
 def _take_state(context: OpKernelContext, handle: Any, algorithm: Any, blocks: int) -> Philox:
@@ -201,6 +193,47 @@ def stateful_uniform_int(
     return distributions.uniform_int(stream, count, dtype, minval, maxval).reshape(sizes)
 
 
+def stateful_random_binomial(
+    context: OpKernelContext,
+    handle: Any,
+    algorithm: Any,
+    shape: Any,
+    counts: Any,
+    probs: Any,
+    *,
+    dtype: DataType,
+) -> np.ndarray:
+    """StatefulRandomBinomial: [samples…, shape of counts and probs broadcast]."""
+    sizes, trials, chances = binomial_shapes(shape, counts, probs, dtype.numpy)
+    # TensorFlow's allowance: 100 tries of two numbers for each sample, four samples at a time.
+    tries = trials.size * 200 * (math.prod(sizes) // max(trials.size, 1) + 3) // 4
+    stream = _take_state(context, handle, algorithm, tries * BLOCKS_PER_OUTPUT)
+    return rejection.binomial(stream, sizes, trials, chances).astype(dtype.numpy)
+
+
+def binomial_shapes(
+    shape: Any, counts: Any, probs: Any, dtype: np.dtype
+) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """The shape of the samples; counts and probabilities of one shape, its last dimensions."""
+    sizes = output_shape(shape, dtype)
+    check_allocation(sizes, np.float64)
+    try:
+        trials, chances = np.broadcast_arrays(np.asarray(counts), np.asarray(probs))
+    except ValueError:
+        raise InvalidArgumentError(
+            "counts and probs must have compatible batch dimensions: "
+            f"{shape_text(np.shape(counts))} vs. {shape_text(np.shape(probs))}"
+        ) from None
+    check_ends_with(sizes, trials.shape)
+    return sizes, trials, chances
+
+
+def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
+    """Raise unless the last dimensions of the samples are those of their parameters."""
+    if len(sizes) < len(last) or sizes[len(sizes) - len(last) :] != last:
+        raise InvalidArgumentError("Shape passed in must end with broadcasted shape.")
+
+
 def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: Any) -> np.ndarray:
     """RngReadAndSkip: the state, [3], which moves on as if `delta` outputs had been drawn."""
     start = _take_state(context, handle, alg, int(delta) * BLOCKS_PER_OUTPUT)
@@ -224,6 +257,7 @@ KERNELS = (
     KernelDef("Multinomial", multinomial),
     KernelDef("NonDeterministicInts", non_deterministic_ints),
     KernelDef("RandomGamma", random_gamma),
+    KernelDef("RandomPoisson", random_poisson),
     KernelDef("RandomPoissonV2", random_poisson),
     KernelDef("RandomShuffle", random_shuffle),
     KernelDef("RandomStandardNormal", _seeded(distributions.normal)),
@@ -231,6 +265,7 @@ KERNELS = (
     KernelDef("RandomUniformInt", random_uniform_int),
     KernelDef("RngReadAndSkip", rng_read_and_skip),
     KernelDef("RngSkip", rng_skip),
+    KernelDef("StatefulRandomBinomial", stateful_random_binomial),
     KernelDef("StatefulStandardNormalV2", _stateful(distributions.normal)),
     KernelDef("StatefulTruncatedNormal", _stateful(distributions.truncated_normal)),
     KernelDef("StatefulUniform", _stateful(distributions.uniform)),

@@ -16,9 +16,16 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.philox import Philox, philox_of_counters
 from runtime.framework.shapes import shape_text
 from runtime.kernels import random_distributions as distributions
+from runtime.kernels import random_rejection as rejection
 from runtime.kernels.boxing import box, unbox
 from runtime.kernels.random_distributions import Distribution
-from runtime.kernels.random_stateful import check_logits, check_range, output_shape
+from runtime.kernels.random_stateful import (
+    binomial_shapes,
+    check_ends_with,
+    check_logits,
+    check_range,
+    output_shape,
+)
 
 _MASK = (1 << 64) - 1
 _SCRAMBLE_KEY = 0x02461E293EC8F720  # TF: stateless_random_ops.cc (GenerateKey)
@@ -107,6 +114,42 @@ def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
     return unbox(array[distributions.shuffled_order(stream, len(array))])
 
 
+def _gamma(stream: Philox, shape: Any, alpha: Any) -> np.ndarray:
+    shapes = np.asarray(alpha)
+    sizes = output_shape(shape, np.dtype(np.float64))
+    check_ends_with(sizes, shapes.shape)
+    return rejection.gamma(stream, sizes, shapes).astype(shapes.dtype)
+
+
+def stateless_random_gamma_v2(shape: Any, seed: Any, alpha: Any) -> np.ndarray:
+    """StatelessRandomGammaV2: [samples…, alpha's shape…]."""
+    return _gamma(stream_of_seed(seed), shape, alpha)
+
+
+def stateless_random_gamma_v3(
+    shape: Any, key: Any, counter: Any, alg: Any, alpha: Any
+) -> np.ndarray:
+    """StatelessRandomGammaV3: [samples…, alpha's shape…]."""
+    return _gamma(_stream_of_key(key, counter, alg), shape, alpha)
+
+
+def stateless_random_poisson(shape: Any, seed: Any, lam: Any, *, dtype: DataType) -> np.ndarray:
+    """StatelessRandomPoisson: [samples…, shape of the rates…]."""
+    rates = np.asarray(lam)
+    sizes = output_shape(shape, np.dtype(np.float64))
+    check_ends_with(sizes, rates.shape)
+    return rejection.poisson(stream_of_seed(seed), sizes, rates).astype(dtype.numpy)
+
+
+def stateless_random_binomial(
+    shape: Any, seed: Any, counts: Any, probs: Any, *, dtype: DataType
+) -> np.ndarray:
+    """StatelessRandomBinomial: [samples…, shape of counts and probs broadcast]."""
+    sizes, trials, chances = binomial_shapes(shape, counts, probs, dtype.numpy)
+    drawn = rejection.binomial(stream_of_seed(seed), sizes, trials, chances)
+    return drawn.astype(dtype.numpy)
+
+
 def get_key_counter(seed: Any) -> tuple[np.ndarray, np.ndarray]:
     """StatelessRandomGetKeyCounter: the key [1] and counter [2] of a seed."""
     stream = stream_of_seed(seed)
@@ -134,9 +177,13 @@ KERNELS = (
     *(KernelDef(op, _by_seed(fill)) for op, fill in _FILLS.items()),
     *(KernelDef(f"{op}V2", _by_key(fill)) for op, fill in _FILLS.items()),
     KernelDef("StatelessMultinomial", stateless_multinomial),
+    KernelDef("StatelessRandomBinomial", stateless_random_binomial),
+    KernelDef("StatelessRandomGammaV2", stateless_random_gamma_v2),
+    KernelDef("StatelessRandomGammaV3", stateless_random_gamma_v3),
     KernelDef("StatelessRandomGetAlg", get_alg),
     KernelDef("StatelessRandomGetKeyCounter", get_key_counter),
     KernelDef("StatelessRandomGetKeyCounterAlg", get_key_counter_alg),
+    KernelDef("StatelessRandomPoisson", stateless_random_poisson),
     KernelDef("StatelessRandomUniformInt", stateless_random_uniform_int),
     KernelDef("StatelessRandomUniformIntV2", stateless_random_uniform_int_v2),
     KernelDef("StatelessShuffle", stateless_shuffle),

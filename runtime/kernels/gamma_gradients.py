@@ -1,0 +1,98 @@
+"""How the incomplete gamma function, and gamma samples, change with the shape a.
+
+Both follow from the ratio r = −(∂P/∂a) / (∂P/∂x), which is how far a sample moves with a: from the
+power series where x is small, differentiated term by term, and from the continued fraction of Q
+elsewhere, differentiated along with Lentz's method.
+
+TF: tensorflow/core/kernels/cwise_op_random_grad.cc, cwise_op_igammas.cc
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.broadcasting import binary
+from runtime.kernels.gamma_functions import EPSILON, MAX_TERMS, TINY, log_gamma, psi
+from runtime.kernels.register_types import SINGLE_AND_DOUBLE
+
+
+def _series_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """P = density · Σ x·xⁿ / a(a+1)…(a+n), whose terms change by log x − ψ(a + n + 1)."""
+    term = x / a
+    slope = np.log(x) - psi(a + 1)
+    total = term * slope
+    for n in range(1, MAX_TERMS):
+        term = term * x / (a + n)
+        slope = slope - 1 / (a + n)
+        total = total + term * slope
+        if (np.abs(term * slope) <= np.abs(total) * EPSILON).all():
+            break
+    return -total
+
+
+def _fraction_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Q = density · x · F, F the continued fraction; ′ is the derivative by a."""
+    b, db = x + 1 - a, -1.0
+    b = np.where(b == 0, TINY, b)
+    c, dc = np.full_like(x, 1 / TINY), np.zeros_like(x)
+    d = 1 / b
+    dd = -db * d * d
+    fraction, change_of_log = d, dd / d
+    for n in range(1, MAX_TERMS):
+        numerator, dn = -n * (n - a), float(n)
+        b = b + 2
+        inner, d_inner = numerator * d + b, dn * d + numerator * dd + db
+        c, dc = b + numerator / c, db + dn / c - numerator * dc / (c * c)
+        d = 1 / np.where(np.abs(inner) < TINY, TINY, inner)
+        dd = -d_inner * d * d
+        c = np.where(np.abs(c) < TINY, TINY, c)
+        change = c * d
+        fraction = fraction * change
+        step = dc / c + dd / d
+        change_of_log = change_of_log + step
+        if (np.abs(change - 1) <= 4 * EPSILON).all() and (np.abs(step) <= 4 * EPSILON).all():
+            break
+    return x * fraction * (np.log(x) - psi(a) + change_of_log)
+
+
+def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """How far a sample x moves with a; 0 at x = 0, NaN where there is no distribution."""
+    result = np.full(a.shape, np.nan)
+    result[(a > 0) & (x == 0)] = 0
+    proper = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
+    below = proper & (x < a + 1)
+    with np.errstate(all="ignore"):
+        for chosen, ratio in ((below, _series_ratio), (proper & ~below, _fraction_ratio)):
+            if chosen.any():
+                result[chosen] = ratio(a[chosen], x[chosen])
+    return result
+
+
+def _wide(a: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    wide_a, wide_x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
+    return wide_a, wide_x
+
+
+def random_gamma_grad(alpha: Any, sample: Any) -> Any:
+    """RandomGammaGrad: the derivative of a gamma sample by its shape."""
+    return _sample_ratio(*_wide(alpha, sample)).astype(alpha.dtype)
+
+
+def igamma_grad_a(a: Any, x: Any) -> Any:
+    """IgammaGradA: the derivative of P(a, x) by a."""
+    wide_a, wide_x = _wide(a, x)
+    with np.errstate(all="ignore"):
+        density = np.exp((wide_a - 1) * np.log(wide_x) - wide_x - log_gamma(wide_a))
+        result = -_sample_ratio(wide_a, wide_x) * density
+    return np.where((wide_a > 0) & (wide_x == 0), 0, result).astype(a.dtype)
+
+
+TYPES = {"T": SINGLE_AND_DOUBLE}
+
+KERNELS = (
+    KernelDef("IgammaGradA", binary(igamma_grad_a), TYPES),
+    KernelDef("RandomGammaGrad", binary(random_gamma_grad), TYPES),
+)
