@@ -125,9 +125,13 @@ def pad_spatial(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.nd
         return x
     shape = (x.shape[0], *(each.padded for each in dimensions), x.shape[-1])
     check_allocation(shape, x.dtype)
-    padded = np.zeros(shape, x.dtype)
+    padded = np.empty(shape, x.dtype)
     inside = tuple(slice(each.pad_before, each.pad_before + each.input) for each in dimensions)
     padded[(slice(None), *inside)] = x
+    for axis, each in enumerate(dimensions):
+        across = (slice(None), *inside[:axis])
+        padded[(*across, slice(0, each.pad_before))] = 0
+        padded[(*across, slice(each.pad_before + each.input, None))] = 0
     return padded
 
 

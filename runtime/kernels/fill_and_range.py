@@ -87,8 +87,11 @@ def make_range(start: Any, limit: Any, delta: Any) -> Any:
     start, limit, delta = _scalar("start", start), _scalar("limit", limit), _scalar("delta", delta)
     size = _range_size(start, limit, delta)
     check_allocation((size,), start.dtype)
-    steps = np.arange(size).astype(start.dtype)
-    return np.add(start, np.multiply(steps, delta))
+    steps = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64)
+    steps = steps.astype(start.dtype, copy=False)
+    steps *= delta
+    steps += start
+    return steps
 
 
 def lin_space(start: Any, stop: Any, num: Any) -> Any:

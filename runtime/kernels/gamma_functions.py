@@ -44,13 +44,14 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
             series = series * square + b / (2 * n * (2 * n - 1))
         series /= z
         result = (z - 0.5) * np.log(z) - z + HALF_LOG_TWO_PI + series
-        product = np.where(small, positive, 1.0)
+        product = np.array(positive)
         for step in range(1, SHIFT):
-            product = np.where(small, product * (positive + step), product)
-        result -= np.log(product)
-        # log(π / |sin πx|), with the sine of the fraction alone so that large x keep it.
-        reflected = np.log(np.pi / np.abs(np.sin(np.pi * (x - np.floor(x))))) - result
-        result = np.where(x < 0.5, reflected, result)
+            product *= positive + step
+        result -= np.log(np.where(small, product, 1.0))
+        if (x < 0.5).any():
+            # log(π / |sin πx|), with the sine of the fraction alone so that large x keep it.
+            reflected = np.log(np.pi / np.abs(np.sin(np.pi * (x - np.floor(x))))) - result
+            result = np.where(x < 0.5, reflected, result)
     result = np.where((x <= 0) & (x == np.floor(x)), np.inf, result)
     return np.where(np.isinf(x), np.inf, result)
 
@@ -65,11 +66,11 @@ def psi(x: np.ndarray) -> np.ndarray:
         for n, b in reversed([*enumerate(BERNOULLI, 1)]):
             series = (series + b / (2 * n)) * square
         result = np.log(z) - 0.5 / z - series
-        for step in range(SHIFT):
-            result = np.where(small, result - 1 / (positive + step), result)
-        fraction = x - np.floor(x)
-        reflected = result - np.pi / np.tan(np.pi * fraction)
-        result = np.where(x < 0.5, reflected, result)
+        shifted = sum(1 / (positive + step) for step in range(SHIFT))
+        result -= np.where(small, shifted, 0.0)
+        if (x < 0.5).any():
+            reflected = result - np.pi / np.tan(np.pi * (x - np.floor(x)))
+            result = np.where(x < 0.5, reflected, result)
     return np.where((x <= 0) & (x == np.floor(x)), np.nan, result)
 
 

@@ -83,15 +83,24 @@ def _rgb_to_hsv(rgb: np.ndarray) -> np.ndarray:
 
 
 def _hsv_to_rgb(hsv: np.ndarray) -> np.ndarray:
-    hue, saturation, value = hsv[..., 0], hsv[..., 1], hsv[..., 2]
+    hue, saturation, value = np.ascontiguousarray(hsv.T)
     number = hsv.dtype.type
     sixths = hue * number(6)
-    red = np.clip(np.abs(sixths - number(3)) - number(1), 0, 1)
-    green = np.clip(number(2) - np.abs(sixths - number(2)), 0, 1)
-    blue = np.clip(number(2) - np.abs(sixths - number(4)), 0, 1)
-    pure = np.stack([red, green, blue], axis=-1)
-    saturation, value = saturation[..., None], value[..., None]
-    return (number(1) - saturation + saturation * pure) * value
+    rgb = np.empty(hsv.shape, hsv.dtype)
+    rest = number(1) - saturation
+    for channel, pure in enumerate(
+        (
+            np.abs(sixths - number(3)) - number(1),
+            number(2) - np.abs(sixths - number(2)),
+            number(2) - np.abs(sixths - number(4)),
+        )
+    ):
+        np.maximum(np.minimum(pure, number(1), out=pure), number(0), out=pure)
+        pure *= saturation
+        pure += rest
+        pure *= value
+        rgb[:, channel] = pure
+    return rgb
 
 
 def adjust_contrast_v2(images: np.ndarray, contrast_factor: np.ndarray) -> np.ndarray:
@@ -100,9 +109,15 @@ def adjust_contrast_v2(images: np.ndarray, contrast_factor: np.ndarray) -> np.nd
     factor = _scalar("contrast_factor", contrast_factor)
     if images.size == 0:
         return images
-    wide = widen(images)
-    mean = wide.mean(axis=(-3, -2), keepdims=True)
-    return ((wide - mean) * factor + mean).astype(images.dtype, copy=False)
+    height, width, channels = images.shape[-3:]
+    lines = widen(images).reshape(-1, height, width * channels)
+    pixels = lines.reshape(len(lines), -1, channels)
+    weights = np.full(height * width, 1 / (height * width), lines.dtype)
+    mean = np.tile(np.matmul(weights, pixels), width)[:, None]
+    result = np.subtract(lines, mean)
+    result *= factor
+    result += mean
+    return result.reshape(images.shape).astype(images.dtype, copy=False)
 
 
 def adjust_contrast(

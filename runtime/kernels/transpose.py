@@ -52,7 +52,7 @@ def invert_permutation(permutation: np.ndarray) -> np.ndarray:
     if outside.any():
         raise InvalidArgumentError(f"{permutation[outside][0]} is not between 0 and {count}")
     result = np.full(count, -1, permutation.dtype)
-    result[permutation] = np.arange(count)
+    result[permutation] = np.arange(count, dtype=permutation.dtype)
     if count and result.min() < 0:
         is_first = np.zeros(count, bool)
         is_first[np.unique(permutation, return_index=True)[1]] = True
