@@ -19,6 +19,7 @@ import uvicorn
 from runtime.api import OpError
 from server.app import Services, create_app, make_services
 from server.log import configure_logging
+from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ CLOSING_SECONDS = 5  # for answers that are on their way out when everything has
 def serve(settings: Settings) -> int:
     """Serve until told to stop; the exit code."""
     configure_logging(settings.log.level, settings.log.format)
+    collect_less_often()
     services = make_services(settings)
     server = DrainingServer(
         uvicorn.Config(
@@ -80,6 +82,7 @@ class DrainingServer(uvicorn.Server):
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
             self._grpc = module.GrpcServer(services.sessions, services.settings, services.lifecycle)
             await self._grpc.start()
+            keep_from_collector()  # everything is imported: sessions come and go, that stays
         except OpError as error:
             _log.error("%s", error.message)
             self.has_failed = self.should_exit = True

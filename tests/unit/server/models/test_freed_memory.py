@@ -8,7 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from server.models.freed_memory import keep_from_collector, return_freed_memory
+from server.models.freed_memory import (
+    YOUNG_OBJECTS,
+    collect_less_often,
+    keep_from_collector,
+    return_freed_memory,
+)
 
 
 class Knot:
@@ -20,8 +25,10 @@ class Knot:
 
 @pytest.fixture(autouse=True)
 def usual_collector() -> Iterator[None]:
+    threshold = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*threshold)
 
 
 def test_an_unloaded_model_is_freed_though_it_was_kept_from_the_collector() -> None:
@@ -38,3 +45,9 @@ def test_an_unloaded_model_is_freed_though_it_was_kept_from_the_collector() -> N
 def test_what_exists_after_a_load_is_not_walked() -> None:
     keep_from_collector()
     assert gc.get_freeze_count() > 1000
+
+
+def test_only_young_collections_become_rarer() -> None:
+    _, *older = gc.get_threshold()
+    collect_less_often()
+    assert gc.get_threshold() == (YOUNG_OBJECTS, *older)
