@@ -89,9 +89,8 @@ def make_range(start: Any, limit: Any, delta: Any) -> Any:
     check_allocation((size,), start.dtype)
     steps = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64)
     steps = steps.astype(start.dtype, copy=False)
-    steps *= delta
-    steps += start
-    return steps
+    np.multiply(steps, delta, out=steps)
+    return np.add(steps, start, out=steps)
 
 
 def lin_space(start: Any, stop: Any, num: Any) -> Any:
