@@ -52,6 +52,14 @@ def _true_classes(given: Any, num_true: int) -> np.ndarray:
     return classes
 
 
+def _check_true(classes: np.ndarray, limit: int) -> None:
+    outside = classes[(classes < 0) | (classes >= limit)]
+    if outside.size:
+        raise InvalidArgumentError(
+            f"`true_candidate` out of range [0, {limit}), received {outside[0]}"
+        )
+
+
 def _sample(
     state: _Generator,
     true_classes: np.ndarray,
@@ -64,6 +72,7 @@ def _sample(
     check_allocation((num_sampled,), np.int64)
     if unique and num_sampled > range_max:
         raise InvalidArgumentError("Sampler's range is too small.")
+    _check_true(true_classes, range_max)
     with state.lock:
         if unique:
             sampled, tries = _distinct(state.generator, num_sampled, draw)
@@ -175,9 +184,9 @@ def all_candidate_sampler(
     """Every class of [0, num_sampled), each expected once."""
     del unique  # all of them are different anyway
     check_allocation((num_sampled,), np.int64)
-    classes = _true_classes(true_classes, num_true)
+    _check_true(_true_classes(true_classes, num_true), num_sampled)
     sampled = np.arange(num_sampled, dtype=np.int64)
-    return sampled, np.ones(classes.shape, np.float32), np.ones(num_sampled, np.float32)
+    return sampled, np.ones(np.shape(true_classes), np.float32), np.ones(num_sampled, np.float32)
 
 
 def compute_accidental_hits(

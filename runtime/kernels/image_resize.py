@@ -172,10 +172,10 @@ def resize_nearest_neighbor_grad(
     height, width = (int(each) for each in size)
     if height <= 0 or width <= 0:
         raise InvalidArgumentError("shape_t's elements must be positive")
-    if 0 in grads.shape[1:3]:
-        raise InvalidArgumentError("input image must be of non-zero size")
     shape = (grads.shape[0], height, width, grads.shape[3])
     check_allocation(shape, np.float64)
+    if not grads.size:
+        return np.zeros(shape, grads.dtype)
     rows = Sampling(height, grads.shape[1], align_corners, half_pixel_centers).nearest()
     columns = Sampling(width, grads.shape[2], align_corners, half_pixel_centers).nearest()
     wide = widen(grads)

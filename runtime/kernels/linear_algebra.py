@@ -246,7 +246,7 @@ def lu(input: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
     """L and U in one matrix, and the order of rows that partial pivoting chose."""
     check_matrix(input, name="Input tensor")
     size = input.shape[-1]
-    factors = np.array(input).reshape(-1, size, size)
+    factors = np.array(input).reshape(int(np.prod(input.shape[:-2])), size, size)
     order = np.tile(np.arange(size), (len(factors), 1))
     batch = np.arange(len(factors))
     for column in range(size):

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -24,6 +24,8 @@ def extract_image_patches(
     padding: str,
 ) -> np.ndarray:
     """ExtractImagePatches: [b, h, w, c] to [b, rows, columns, kh·kw·c], zeros outside."""
+    for name, values in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
+        _check_spatial(name, values)
     if images.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional{shape_text(images.shape)}")
     return patches(images, ksizes[1:-1], strides[1:-1], rates[1:-1], padding)
@@ -33,9 +35,18 @@ def extract_volume_patches(
     volumes: np.ndarray, *, ksizes: tuple[int, ...], strides: tuple[int, ...], padding: str
 ) -> np.ndarray:
     """ExtractVolumePatches: [b, d, h, w, c] to [b, planes, rows, columns, kd·kh·kw·c]."""
+    for name, values in (("ksizes", ksizes), ("strides", strides)):
+        _check_spatial(name, values)
     if volumes.ndim != 5:
         raise InvalidArgumentError(f"input must be 5-dimensional{shape_text(volumes.shape)}")
     return patches(volumes, ksizes[1:-1], strides[1:-1], (1, 1, 1), padding)
+
+
+def _check_spatial(name: str, values: tuple[int, ...]) -> None:
+    if values[0] != 1 or values[-1] != 1:
+        raise UnimplementedError(f"Only support {name} across space.")
+    if min(values) < 1:
+        raise OutOfRangeError(f"{name} is out of range.")
 
 
 def patches(

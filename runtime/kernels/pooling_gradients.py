@@ -166,14 +166,21 @@ def max_pool_grad_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """The elements of `grad` where each window of `orig_input` has its maximum."""
+    """The elements of `grad` where each window of `orig_input` first has its `orig_output`."""
     names = ("tensor_in", "tensor_out", "out_grad_backprop")
     _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
     dimensions = _place(orig_input, ksize, strides, padding, (), data_format)
     _expect_shape("orig_output", orig_output, _output_shape(orig_input, dimensions, data_format))
     _expect_shape("grad", grad, orig_input.shape)
-    index = _flat_index(to_channels_last(orig_input, data_format), dimensions)
-    chosen = np.ascontiguousarray(to_channels_last(grad, data_format)).reshape(-1)[index]
+    x, largest, gradient = (
+        to_channels_last(each, data_format) for each in (orig_input, orig_output, grad)
+    )
+    chosen = np.zeros(largest.shape, grad.dtype)
+    for taps in reversed(list(itertools.product(*(each.taps() for each in dimensions)))):
+        overlaps = [each.overlap(tap) for each, tap in zip(dimensions, taps, strict=True)]
+        outputs = (slice(None), *(pair[0] for pair in overlaps))
+        inputs = (slice(None), *(pair[1] for pair in overlaps))
+        np.copyto(chosen[outputs], gradient[inputs], where=x[inputs] == largest[outputs])
     return from_channels_last(chosen, data_format)
 
 

@@ -145,15 +145,22 @@ def _unsorted(ufunc: Any, default: Callable[[np.dtype], Any]) -> Kernel:
             )
         ids = np.ravel(segment_ids)
         too_large = ids >= count
-        if too_large.any():
+        inner = data.shape[rank:]
+        if too_large.any() and math.prod(inner):
             first = int(np.argmax(too_large))
             raise InvalidArgumentError(
                 f"segment_ids{_position(first, np.shape(segment_ids))} = {ids[first]} is out of "
                 f"range [0, {count})"
             )
-        inner = data.shape[rank:]
         rows = np.reshape(data, (ids.size, *inner))
-        return reduce_rows(ufunc, rows, ids, count, default(data.dtype))
+        initial = default(data.dtype)
+        result = reduce_rows(ufunc, rows, ids, count, initial)
+        # An extreme begins at the type's own limit, which an infinity does not pass; NaN stays.
+        if ufunc is np.fmax:
+            result[result < initial] = initial
+        elif ufunc is np.fmin:
+            result[result > initial] = initial
+        return result
 
     return kernel
 

@@ -112,6 +112,8 @@ def _check_output_rows(indices: Any, size: Any) -> int:
 
 def _gradient(kind: str) -> Kernel:
     def kernel(grad: Any, indices: Any, segment_ids: Any, output_dim0: Any) -> Any:
+        if np.ndim(output_dim0) == 0 and output_dim0 == 0:
+            return np.zeros((0, *grad.shape[1:]), grad.dtype)
         rows = _scaled_rows(kind, grad, indices, segment_ids)
         size = _check_output_rows(indices, output_dim0)
         check_allocation((size, *grad.shape[1:]), grad.dtype)

@@ -92,11 +92,11 @@ def string_ngrams(
 ) -> tuple[np.ndarray, np.ndarray]:
     """All windows of the given widths over each row; (ngrams [n], row splits)."""
     tokens: list[bytes] = as_strings(data).ravel().tolist()
-    splits = np.asarray(data_splits)
+    shape, splits = np.shape(data_splits), np.ravel(data_splits)
     _check_splits(splits, len(tokens))
     if not tokens or not splits.size:
         # Without splits TensorFlow answers with as many empty strings.
-        return string_tensor([b""] * len(tokens)), np.zeros(splits.size, splits.dtype)
+        return string_tensor([b""] * len(tokens)), np.zeros(shape, splits.dtype)
     pads = raw_bytes(left_pad), raw_bytes(right_pad)
     join = raw_bytes(separator).join
     ngrams: list[bytes] = []
@@ -110,7 +110,7 @@ def string_ngrams(
         if preserve_short_sequences and row and len(ngrams) == before and pad_width >= 0:
             ngrams.append(join([pads[0]] * pad_width + row + [pads[1]] * pad_width))
         ends.append(len(ngrams))
-    return string_tensor(ngrams), np.array(ends, splits.dtype)
+    return string_tensor(ngrams), np.array(ends, splits.dtype).reshape(shape)
 
 
 def _windows(

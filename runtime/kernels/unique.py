@@ -81,7 +81,9 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     """Of rows [n, m]: where each distinct one is first, each row's number, how many there are."""
     if rows.dtype.hasobject:
         return _first_occurrences_of_objects(rows)
-    if rows.dtype.kind == "V":  # bfloat16 and smaller floats: numpy's unique knows float32 better
+    if rows.dtype.kind in "fV" and rows.dtype.itemsize == 2:
+        rows = _half_keys(rows)
+    elif rows.dtype.kind == "V":  # smaller floats: numpy's unique knows float32 better
         rows = rows.astype(np.float32)
     if not rows.size:
         # Rows without elements are all equal.
@@ -100,6 +102,14 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return first[order], rank[inverse.ravel()], counts[order]
+
+
+def _half_keys(rows: np.ndarray) -> np.ndarray:
+    """Integers that differ where TensorFlow tells halves apart: by their bits, each NaN alone."""
+    keys = rows.view(np.uint16).astype(np.int64)
+    is_nan = np.isnan(rows)
+    keys[is_nan] = (1 << 16) + np.arange(np.count_nonzero(is_nan))
+    return keys
 
 
 def _first_occurrences_by_table(

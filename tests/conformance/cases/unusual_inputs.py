@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes  # noqa: F401 # numpy knows bfloat16 by name
 import numpy as np
 
 from tests.conformance.case import Case, Graph, Step, case
@@ -100,6 +101,113 @@ def of_shapes() -> list[Case]:
     ]
 
 
+def of_windows() -> list[Case]:
+    image, volume, one = floats(1, 4, 4, 1), floats(1, 3, 3, 3, 1), [1, 1, 1, 1]
+    patches = {"ksizes": [1, 2, 2, 1], "strides": one, "rates": one, "padding": "VALID"}
+    volumes = {"ksizes": [1, 2, 2, 2, 1], "strides": [1] * 5, "padding": "VALID"}
+    wrong = [
+        case("ExtractImagePatches", image, name=f"ExtractImagePatches_{name}_{what}", **options)
+        for name in ("ksizes", "strides", "rates")
+        for what, value in (("depth", [1, 1, 1, 2]), ("zero", [1, 0, 1, 1]))
+        for options in ({**patches, name: value, "message": True},)
+    ]
+    pooled = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    outputs = np.array([5, 7, 1, 15], np.float32).reshape(1, 2, 2, 1)
+    return [
+        *wrong,
+        case(
+            "ExtractVolumePatches",
+            volume,
+            name="ExtractVolumePatches_ksizes",
+            message=True,
+            **{**volumes, "ksizes": [1, 2, 2, 2, 2]},
+        ),
+        case(
+            "ExtractVolumePatches",
+            volume,
+            name="ExtractVolumePatches_strides",
+            message=True,
+            **{**volumes, "strides": [1, 1, -1, 1, 1]},
+        ),
+        case("MaxPoolGradGrad", image, outputs, image + 1, name="MaxPoolGradGrad_else", **pooled),
+        case(
+            "MaxPoolGradGrad",
+            np.ones_like(image),
+            np.ones_like(outputs),
+            image + 1,
+            name="MaxPoolGradGrad_ties",
+            **pooled,
+        ),
+        case(
+            "ResizeNearestNeighborGrad",
+            floats(1, 0, 2, 1),
+            [2, 3],
+            name="ResizeNearestNeighborGrad_empty",
+        ),
+    ]
+
+
+def of_rows() -> list[Case]:
+    halves = np.array([0, -0.0, np.nan, 1, np.nan, 0, np.inf], np.float16)
+    lowest = np.array([-np.inf, -np.inf, 1, np.nan], np.float32)
+    ids = [0, 0, 2, 3]
+    return [
+        *(
+            case("UniqueWithCounts", halves.astype(dtype), name=f"UniqueWithCounts_{dtype}")
+            for dtype in ("float16", "bfloat16", "float32", "float64")
+        ),
+        *(
+            case(op, sign * lowest.astype(dtype), ids, np.int32(4), name=f"{op}_{dtype}_infinite")
+            for op, sign in (("UnsortedSegmentMax", 1), ("UnsortedSegmentMin", -1))
+            for dtype in ("float16", "bfloat16", "float32", "float64")
+        ),
+        case("UnsortedSegmentProd", floats(2, 0), [0, 9], np.int32(4), name="Segments_empty_rows"),
+        case(
+            "SparseSegmentMeanGrad",
+            floats(0, 2),
+            [1, 2],
+            [0, 1],
+            np.int32(0),
+            name="SparseSegmentMeanGrad_no_rows",
+        ),
+        case(
+            "StringNGrams",
+            np.array([b"a", b"b", b"c"], object),
+            np.array([[0, 1, 3]], np.int64),
+            separator="|",
+            ngram_widths=[1, 2],
+            left_pad="",
+            right_pad="",
+            pad_width=0,
+            preserve_short_sequences=False,
+            name="StringNGrams_splits_matrix",
+        ),
+        case("Lu", np.zeros((2, 0, 0), np.float32), name="Lu_empty"),
+        *(
+            case(
+                "LogUniformCandidateSampler",
+                np.array([[wrong]], np.int64),
+                num_true=1,
+                num_sampled=2,
+                unique=False,
+                range_max=5,
+                message=True,
+                name=f"LogUniformCandidateSampler_true_{wrong}",
+            )
+            for wrong in (-1, 5)
+        ),
+        case(
+            "AllCandidateSampler",
+            np.array([[5]], np.int64),
+            num_true=1,
+            num_sampled=5,
+            unique=True,
+            message=True,
+            name="AllCandidateSampler_true",
+        ),
+    ]
+
+
 def lstm(op: str, x: np.ndarray) -> Case:
     state, weights = floats(2, 4), floats(7, 16)
     length = [np.int64(2)] if op == "BlockLSTM" else []
@@ -139,4 +247,6 @@ def empty_slice_assigned() -> Case:
     return Case("ResourceStridedSliceAssign_empty", graph.graph_def, steps)
 
 
-CASES: tuple[Case, ...] = (*of_nothing_read(), *of_integers(), *of_shapes())
+CASES: tuple[Case, ...] = (
+    *of_nothing_read(), *of_integers(), *of_shapes(), *of_windows(), *of_rows(),
+)  # fmt: skip
