@@ -164,4 +164,30 @@ def untaken() -> Case:
     return Case("untaken", graph.graph_def, rows)
 
 
-CASES = (single(1), single(10), nested(), array_of_conditions(), untaken())
+def side_by_side() -> Case:
+    """The sum of two loops' results: the short one's waits for the long one."""
+    graph = LoopGraph()
+    n = graph.placeholder("int32", "n")
+
+    def count(name: str, end: Output) -> Output:
+        limit, step = graph.constant(end, name), graph.constant(np.int32(1), name)
+        return graph.while_loop(
+            name,
+            [np.int32(0)],
+            lambda values: graph.one("Less", values[0], limit),
+            lambda values: [graph.one("Add", values[0], step)],
+        )[0]
+
+    end = graph.one("Mul", n, np.int32(5))
+    total = graph.one("Sub", count("short", n), count("long", end))
+    return Case("side_by_side", graph.graph_def, steps(total, {"n": 0}, {"n": 2}, {"n": 9}))
+
+
+CASES = (
+    single(1),
+    single(10),
+    nested(),
+    array_of_conditions(),
+    untaken(),
+    side_by_side(),
+)
