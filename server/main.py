@@ -126,7 +126,11 @@ def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
     add("--rest_api_enable_cors_support", type=_boolean, metavar="BOOL",
         help="let web pages of any origin call the models")  # fmt: skip
     add("--tensorflow_session_parallelism", type=int, metavar="N",
+        help="threads of the default priority's pool, and for each kernel")  # fmt: skip
+    add("--tensorflow_inter_op_parallelism", type=int, metavar="N",
         help="threads of the default priority's pool")  # fmt: skip
+    add("--tensorflow_intra_op_parallelism", type=int, metavar="N",
+        help="threads that may work on one kernel there")  # fmt: skip
     parser.set_defaults(command=_serve)
 
 

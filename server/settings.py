@@ -189,18 +189,39 @@ def load_settings(
         raise InvalidArgumentError(_describe(error, source)) from None
 
 
-def with_session_parallelism(settings: Settings, num_threads: int) -> Settings:
-    """The settings with that many threads in the pool of the default priority; 0 is one a core.
+def with_parallelism(
+    settings: Settings, session: int | None, inter_op: int | None, intra_op: int | None
+) -> Settings:
+    """The settings with these numbers of threads in the pool of the default priority.
+
+    `inter_op` is its size, `intra_op` how many threads may work on one kernel, `session` both; 0 is
+    one a core, None leaves what is set.
+
+    Raises InvalidArgumentError for a negative number, and for `session` beside another.
 
     TF: tensorflow_serving/model_servers/main.cc (--tensorflow_session_parallelism)
     """
-    if num_threads < 0:
+    given = {
+        "tensorflow_session_parallelism": session,
+        "tensorflow_inter_op_parallelism": inter_op,
+        "tensorflow_intra_op_parallelism": intra_op,
+    }
+    for flag, number in given.items():
+        if number is not None and number < 0:
+            raise InvalidArgumentError(f"{flag} must not be negative, got {number}")
+    if session is not None and (inter_op is not None or intra_op is not None):
         raise InvalidArgumentError(
-            f"tensorflow_session_parallelism must not be negative, got {num_threads}"
+            "tensorflow_session_parallelism sets both numbers of threads; give either it or "
+            "tensorflow_inter_op_parallelism and tensorflow_intra_op_parallelism"
         )
+    asked = {
+        "num_threads": session if inter_op is None else inter_op,
+        "intra_op_threads": session if intra_op is None else intra_op,
+    }
+    update = {key: number for key, number in asked.items() if number is not None}
     name = settings.priorities[settings.default_priority]
     pools = tuple(
-        pool.model_copy(update={"num_threads": num_threads}) if pool.name == name else pool
+        pool.model_copy(update=update) if pool.name == name else pool
         for pool in settings.thread_pools
     )
     return settings.model_copy(update={"thread_pools": pools})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.foundation.errors import InvalidArgumentError
-from server.settings import load_settings, with_session_parallelism
+from server.settings import load_settings, with_parallelism
 
 # (flag as argparse names it, the setting's section or "", the setting)
 _FLAGS: tuple[tuple[str, str, str], ...] = (
@@ -34,8 +34,12 @@ def serve(options: argparse.Namespace) -> int:
     """Serve until stopped; the exit code."""
     config = None if options.config is None else Path(options.config)
     settings = load_settings(config, flag_settings(options))
-    if options.tensorflow_session_parallelism is not None:
-        settings = with_session_parallelism(settings, options.tensorflow_session_parallelism)
+    settings = with_parallelism(
+        settings,
+        options.tensorflow_session_parallelism,
+        options.tensorflow_inter_op_parallelism,
+        options.tensorflow_intra_op_parallelism,
+    )
     # The server's imports come after the settings: a wrong setting is told at once.
     from server.process import serve as serve_process
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
-from server.settings import Settings, load_settings
+from server.settings import Settings, load_settings, with_parallelism
 
 CONFIG = Path(__file__).parents[3] / "configs" / "server.yaml"
 
@@ -22,6 +22,34 @@ def test_every_key_of_the_shipped_file_has_a_comment():
     for line in CONFIG.read_text().splitlines():
         key = re.match(r"\s*(- )?[a-z_]+: ?\S", line)
         assert key is None or "#" in line, line
+
+
+@pytest.mark.parametrize(
+    ("flags", "online"),
+    [
+        ((None, None, None), (0, 0)),
+        ((3, None, None), (3, 3)),
+        ((None, 2, 5), (2, 5)),
+        ((None, 2, None), (2, 0)),
+        ((None, None, 1), (0, 1)),
+    ],
+)
+def test_parallelism_goes_to_the_pool_of_the_default_priority(flags, online):
+    pool, background = with_parallelism(Settings(), *flags).thread_pools
+    assert (pool.num_threads, pool.intra_op_threads) == online
+    assert background == Settings().thread_pools[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((None, None, -2), "^tensorflow_intra_op_parallelism must not be negative, got -2$"),
+        ((4, 2, None), "^tensorflow_session_parallelism sets both numbers of threads; give either"),
+    ],
+)
+def test_parallelism_that_makes_no_sense(flags, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        with_parallelism(Settings(), *flags)
 
 
 def test_flags_win_over_environment_over_file(tmp_path, monkeypatch):
