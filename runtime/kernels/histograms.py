@@ -193,7 +193,10 @@ def _search(side: str) -> Any:
         if sorted_inputs.shape[0] != values.shape[0]:
             raise InvalidArgumentError("Leading dim_size of both tensors must match.")
         places = np.empty(values.shape, out_type.numpy)
-        for row, (line, wanted) in enumerate(zip(sorted_inputs, values, strict=True)):
+        # numpy's order of bfloat16 is not total: searching for infinity goes astray.
+        wide = np.result_type(values.dtype, np.float32) if values.dtype.kind in "fV" else None
+        lines, numbers = np.asarray(sorted_inputs, wide), np.asarray(values, wide)
+        for row, (line, wanted) in enumerate(zip(lines, numbers, strict=True)):
             places[row] = np.searchsorted(line, wanted, side=side)  # type: ignore[call-overload]
         if side == "left":  # no number is less than NaN
             places[values != values] = 0

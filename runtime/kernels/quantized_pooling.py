@@ -25,8 +25,10 @@ def quantized_max_pool(
     padding: str,
 ) -> Quantized:
     """QuantizedMaxPool: the largest of each window [kh, kw] of [b, h, w, c]."""
-    # Zero, which pads the margins, is the lowest unsigned value: it never wins.
-    largest = _windows(value, ksize, strides, padding).max(-2)
+    # Counted from the lowest value, the zeros that pad the margins never win.
+    lowest = np.iinfo(value.dtype).min
+    above = _windows(value.astype(np.int32) - lowest, ksize, strides, padding).max(-2)
+    largest = (above + lowest).astype(value.dtype)
     return largest, one_float(min_input, "min_input"), one_float(max_input, "max_input")
 
 
@@ -39,10 +41,12 @@ def quantized_avg_pool(
     strides: tuple[int, ...],
     padding: str,
 ) -> Quantized:
-    """QuantizedAvgPool: the mean of each window, without the margins, rounded down."""
+    """QuantizedAvgPool: the mean of each window, without the margins."""
     totals = _windows(value.astype(np.int32), ksize, strides, padding).sum(-2)
     counts = _windows(np.ones(value.shape, np.int32), ksize, strides, padding).sum(-2)
-    means = (totals // counts).astype(value.dtype)
+    # Signed images are oneDNN's: it rounds to the nearest, a half to even.
+    means = totals // counts if value.dtype.kind == "u" else np.rint(totals / counts)
+    means = means.astype(value.dtype)
     return means, one_float(min_input, "min_input"), one_float(max_input, "max_input")
 
 
@@ -62,7 +66,7 @@ def _windows(
     return found.reshape(*found.shape[:3], ksize[1] * ksize[2], value.shape[3])
 
 
-_TYPES = {"T": (DataType.QUINT8,)}
+_TYPES = {"T": (DataType.QUINT8, DataType.QINT8)}
 KERNELS = (
     KernelDef("QuantizedAvgPool", quantized_avg_pool, _TYPES),
     KernelDef("QuantizedMaxPool", quantized_max_pool, _TYPES),

@@ -64,6 +64,8 @@ def requantize(
     input_max: np.ndarray,
     requested_min: np.ndarray,
     requested_max: np.ndarray,
+    *,
+    out_type: DataType,
 ) -> Quantized:
     """Requantize: the same floats as integers of another type and range."""
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
@@ -75,6 +77,9 @@ def requantize(
         raise InvalidArgumentError(
             f"requested_output_max must be >= requested_output_min, but got {top:g} and {bottom:g}"
         )
+    if out_type is DataType.QINT8:
+        old, new = (low, high, DataType.QINT32), (bottom, top, out_type)
+        return in_range(value, old, new), bottom, top
     return _fixed_point(value, low, high, bottom, top), bottom, top
 
 
@@ -112,5 +117,9 @@ _TYPES = {"Tinput": (DataType.QINT32,), "out_type": (DataType.QUINT8,)}
 KERNELS = (
     KernelDef("QuantizeDownAndShrinkRange", quantize_down_and_shrink_range, _TYPES),
     KernelDef("RequantizationRange", requantization_range),
-    KernelDef("Requantize", requantize, _TYPES),
+    KernelDef(
+        "Requantize",
+        requantize,
+        {"Tinput": (DataType.QINT32,), "out_type": (DataType.QUINT8, DataType.QINT8)},
+    ),
 )

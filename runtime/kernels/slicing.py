@@ -159,7 +159,7 @@ def strided_slice_grad(
     sizes = tuple(shape.tolist())
     index = strided_slice_index(sizes, begin, end, strides, masks)
     check_allocation(sizes, gradient.dtype)
-    result = np.zeros(sizes, gradient.dtype)
+    result = np.full(sizes, b"" if gradient.dtype.hasobject else 0, gradient.dtype)
     target = result[index]
     if target.shape != gradient.shape:
         raise InvalidArgumentError(

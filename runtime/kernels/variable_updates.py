@@ -44,13 +44,19 @@ def _divide(target: np.ndarray, index: Any, updates: Any) -> None:
     target[...] = sizes * signs
 
 
+def _subtract(target: np.ndarray, index: Any, updates: Any) -> None:
+    # A difference of truth values is true unless it is 0.
+    function = np.logical_xor if target.dtype.kind == "b" else np.subtract
+    function.at(target, index, updates)
+
+
 _COMBINES: dict[str, Combine] = {
     "Add": np.add.at,
     "Div": _divide,
     "Max": np.maximum.at,
     "Min": np.minimum.at,
     "Mul": np.multiply.at,
-    "Sub": np.subtract.at,
+    "Sub": _subtract,
     "Update": _update,
 }
 

@@ -50,6 +50,17 @@ CASES = (
         for op in ("BlockLSTMGrad", "BlockLSTMGradV2")
     ),
     *(
+        case(
+            op,
+            np.int64(TIME),
+            *(e.astype(np.float16) for e in (SEQUENCE, *STATE, *ALL)),
+            use_peephole=True,
+            tolerance=0.05,
+            name=f"{op}_half",
+        )
+        for op in ("BlockLSTMGrad", "BlockLSTMGradV2")
+    ),
+    *(
         only(case(op, np.int64(TIME), SEQUENCE, *STATE, *ALL, use_peephole=False), (0, 1, 2, 3, 7))
         for op in ("BlockLSTMGrad", "BlockLSTMGradV2")
     ),

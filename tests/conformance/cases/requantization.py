@@ -22,4 +22,5 @@ CASES = (
         )
         for low, high in RANGES
     ),
+    case("Requantize", WIDE, -3.0, 5.0, -1.0, 4.0, dtypes=[QINT32], out_type=DataType.QINT8),
 )  # fmt: skip

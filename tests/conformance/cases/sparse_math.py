@@ -45,6 +45,11 @@ CASES = (
         case("SparseAdd", INDICES, VALUES.astype(t), SHAPE, OTHER, OTHERS.astype(t), SHAPE, t(0))
         for t in (np.int32, np.int64, np.float64)
     ),
+    # The threshold is read as a real number of the same width.
+    case(
+        "SparseAdd", INDICES, VALUES * np.complex128(1 + 2j), SHAPE, OTHER,
+        OTHERS * np.complex128(2 - 1j), SHAPE, np.float64(2), name="SparseAdd_complex128",
+    ),
     *(
         case(op, INDICES, VALUES, SHAPE, indices, OTHERS, shape, message=True)
         for op in ("SparseSparseMaximum", "SparseSparseMinimum")
