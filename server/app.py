@@ -131,6 +131,7 @@ def models_options(rest: RestSettings) -> ModelsOptions:
     return ModelsOptions(
         timeout_ms=rest.timeout_ms,
         max_body_bytes=rest.max_body_bytes,
+        max_answer_bytes=rest.max_answer_bytes,
         strict=rest.strict_tensorflow_serving,
         cors=rest.cors,
         non_finite=NonFinite.TOKEN if rest.non_finite == "string" else NonFinite(rest.non_finite),

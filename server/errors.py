@@ -16,6 +16,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from runtime.foundation.errors import (
     CancelledError,
@@ -57,7 +58,11 @@ class BodyTooLargeError(InvalidArgumentError):
 
 
 class MethodNotAllowedError(UnimplementedError):
-    """The path exists, but not with this method."""
+    """The path exists, but not with this method; `allowed` are those that it takes."""
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__(f"Method not allowed here; the path takes {allowed}")
+        self.allowed = allowed
 
 
 # Errors whose status is more telling than their code's.
@@ -67,6 +72,7 @@ _STATUS_OF_CLASS: dict[type[OpError], int] = {
     MethodNotAllowedError: 405,
 }
 _RETRIABLE = (429, 503)
+_METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _RETRY_AFTER_SECONDS = 1  # queues drain in less; sessions say themselves
 
 
@@ -87,6 +93,8 @@ def error_response(error: OpError, scope: dict[str, Any]) -> Response:
         if isinstance(error, TooManySessionsError):
             seconds = max(1, math.ceil(error.retry_after_seconds))
         headers["Retry-After"] = str(seconds)
+    if isinstance(error, MethodNotAllowedError):
+        headers["Allow"] = error.allowed
     return Response(to_json(body), status, headers, "application/json")
 
 
@@ -107,11 +115,26 @@ def _from_http(error: HTTPException) -> OpError:
     if error.status_code == HTTPStatus.NOT_FOUND:
         return NotFoundError("No such path; GET /docs lists those there are")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = (error.headers or {}).get("Allow", "another")
-        return MethodNotAllowedError(f"Method not allowed here; the path takes {allowed}")
+        return MethodNotAllowedError((error.headers or {}).get("Allow", "another"))
     return InvalidArgumentError(str(error.detail))
 
 
 async def handle_error(request: Request, error: Exception) -> Response:
     """Starlette's exception handler for every kind of error."""
-    return error_response(as_op_error(error), request.scope)  # type: ignore[arg-type] # a dict
+    told = as_op_error(error)
+    if isinstance(told, MethodNotAllowedError):
+        told = MethodNotAllowedError(_methods_of_path(request) or told.allowed)
+    return error_response(told, request.scope)  # type: ignore[arg-type] # a dict
+
+
+def _methods_of_path(request: Request) -> str:
+    """Every method that some route takes at this path; Starlette tells those of the first alone."""
+    taken = [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]
+    return ", ".join(taken)

@@ -37,6 +37,7 @@ class RestSettings(_Section):
     port: int = Field(default=8501, ge=0, le=65535)
     timeout_ms: int = Field(default=30000, ge=0)
     max_body_bytes: int = Field(default=64 << 20, gt=0)
+    max_answer_bytes: int = Field(default=1 << 30, gt=0)
     non_finite: NonFinite = "string"
     strict_tensorflow_serving: bool = False
     drain_seconds: float = Field(default=30, ge=0)
@@ -96,6 +97,7 @@ class SessionSettings(_Section):
     allow_new_global_pools: bool = False
     max_threads: int = Field(default=8, ge=1)
     max_tensor_bytes: int = Field(default=1 << 30, gt=0)
+    max_session_bytes: int = Field(default=8 << 30, gt=0)
     max_graph_nodes: int = Field(default=1_000_000, gt=0)
     default_timeout_ms: int = Field(default=0, ge=0)
 

@@ -51,6 +51,9 @@ class OpError(Exception):
     code = Code.UNKNOWN
 
     def __init__(self, message: str, node: str | None = None) -> None:
+        if not message.isascii():
+            # Bytes of a graph that are no UTF-8 come here as surrogates, which no wire takes.
+            message = message.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         super().__init__(message)
         self._text = message
         self.node = node

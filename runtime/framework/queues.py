@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import collections
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError
@@ -131,6 +131,9 @@ class Queue(Resource):
     def _put_back(self, elements: list[Element]) -> None:
         self._elements.extendleft(reversed(elements))
 
+    def _held(self) -> Iterable[Element]:
+        return self._elements
+
     def _available(self) -> int:
         """How many elements may be taken now."""
         return self._size()
@@ -142,6 +145,13 @@ class Queue(Resource):
         """How many elements are in it."""
         with self._lock:
             return self._size()
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of the elements that are in it."""
+        with self._lock:
+            elements = list(self._held())
+        return sum(getattr(value, "nbytes", 0) for element in elements for value in element)
 
     @property
     def is_closed(self) -> bool:

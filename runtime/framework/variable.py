@@ -25,12 +25,13 @@ class Variable(Resource):
     """A mutable tensor with a name, that resource handles lead to."""
 
     type_name = "N10tensorflow3VarE"
-    __slots__ = ("_array", "_exclusive", "_lock", "dtype", "generation", "name")
+    __slots__ = ("_array", "_exclusive", "_forked", "_lock", "dtype", "generation", "name")
 
     def __init__(self, dtype: DataType, name: str = "") -> None:
         self._lock = threading.RLock()  # guards _array and _exclusive
         self._array: np.ndarray | None = None
         self._exclusive = False
+        self._forked: np.ndarray | None = None  # the array that another manager has too
         self.dtype = dtype
         self.name = name
         self.generation = 0  # grows with every write; what is derived from the value looks at it
@@ -98,15 +99,15 @@ class Variable(Resource):
         copy = type(self)(self.dtype, self.name)
         with self._lock:
             self._exclusive = False
-            copy._array = self._array
+            copy._array = copy._forked = self._forked = self._array
             copy.generation = self.generation
         return copy
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the value when no one else shares it, else 0."""
+        """Bytes of the value, 0 while it is the one of another manager too."""
         array = self._array
-        return array.nbytes if array is not None and self._exclusive else 0
+        return array.nbytes if array is not None and array is not self._forked else 0
 
 
 class RefVariable(Variable):

@@ -50,6 +50,7 @@ from server.rest.disconnect import DisconnectWatch
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import ModelPath, parse_model_path
 from server.rest.request_body import read_body
+from server.rest.step_requests import check_answer_bytes
 from server.sessions.step_waiter import wait_for_step
 
 T = TypeVar("T")
@@ -73,6 +74,7 @@ class ModelsOptions:
 
     timeout_ms: int = 30000
     max_body_bytes: int = 64 << 20
+    max_answer_bytes: int = 1 << 30
     strict: bool = False
     non_finite: NonFinite = NonFinite.TOKEN
     cors: bool = False
@@ -262,7 +264,7 @@ class ModelsApi:
         finally:
             version.release()
         return await _off_loop(
-            sum(array.nbytes for array in outputs),
+            check_answer_bytes(outputs, self._options.max_answer_bytes),
             lambda: write_predict_response(
                 dict(zip(aliases, outputs, strict=True)), inputs.format, **self._form
             ),

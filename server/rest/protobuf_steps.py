@@ -20,7 +20,12 @@ from server.codec.session_tensors import fetch_types, read_proto_feeds, write_pr
 from server.rest.bodies import proto_response
 from server.rest.disconnect import DisconnectWatch
 from server.rest.session_bodies import read_proto
-from server.rest.step_requests import bytes_of, metadata_if_asked, off_loop, request_parts
+from server.rest.step_requests import (
+    check_answer_bytes,
+    metadata_if_asked,
+    off_loop,
+    request_parts,
+)
 from server.sessions.open_session import OpenSession
 from server.sessions.requests import StepRequest
 from server.sessions.service import SessionService
@@ -29,9 +34,12 @@ from server.sessions.service import SessionService
 class ProtobufSteps:
     """One method a call; each takes the request and its body."""
 
-    def __init__(self, service: SessionService, max_tensor_bytes: int) -> None:
+    def __init__(
+        self, service: SessionService, max_tensor_bytes: int, max_answer_bytes: int
+    ) -> None:
         self._service = service
         self._max_tensor_bytes = max_tensor_bytes
+        self._max_answer_bytes = max_answer_bytes
 
     async def run_session(self, request: Request, body: bytes) -> Response:
         """RunStepRequest in, RunStepResponse out."""
@@ -41,7 +49,7 @@ class ProtobufSteps:
             raise InvalidArgumentError("A part of a partial run goes to :partialRun")
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.run(opened.id, step)
-        return await _answer(step, values, types)
+        return await self._answer(step, values, types)
 
     async def partial_run_setup(self, request: Request, body: bytes) -> Response:
         """PartialRunSetupRequest in, PartialRunSetupResponse out."""
@@ -61,7 +69,7 @@ class ProtobufSteps:
             )
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.partial_run(opened.id, message.partial_run_handle, step)
-        return await _answer(step, values, types)
+        return await self._answer(step, values, types)
 
     async def make_callable(self, request: Request, body: bytes) -> Response:
         """MakeCallableRequest in, MakeCallableResponse out."""
@@ -88,7 +96,8 @@ class ProtobufSteps:
         )
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.run_callable(opened.id, asked.handle, feeds, step)
-        fetched = await off_loop(bytes_of(values), lambda: _tensors(values, types))
+        size = check_answer_bytes(values, self._max_answer_bytes)
+        fetched = await off_loop(size, lambda: _tensors(values, types))
         return proto_response(pb.RunCallableResponse(fetch=fetched, metadata=step.metadata))
 
     async def release_callable(self, request: Request, body: bytes) -> Response:
@@ -96,6 +105,13 @@ class ProtobufSteps:
         asked = read_proto(body, pb.ReleaseCallableRequest)
         await self._service.release_callable(self._opened(request).id, asked.handle)
         return proto_response(pb.ReleaseCallableResponse())
+
+    async def _answer(
+        self, step: StepRequest, values: Sequence[Any], types: list[DataType]
+    ) -> Response:
+        size = check_answer_bytes(values, self._max_answer_bytes)
+        tensors = await off_loop(size, lambda: write_proto_outputs(step.fetches, values, types))
+        return proto_response(pb.RunStepResponse(tensor=tensors, metadata=step.metadata))
 
     def _opened(self, request: Request) -> OpenSession:
         return self._service.get(request.path_params["session_id"])
@@ -130,13 +146,6 @@ class ProtobufSteps:
         ]
         feeds = read_proto_feeds(named, opened.tensor_info, self._max_tensor_bytes)
         return list(feeds.values())
-
-
-async def _answer(step: StepRequest, values: Sequence[Any], types: list[DataType]) -> Response:
-    tensors = await off_loop(
-        bytes_of(values), lambda: write_proto_outputs(step.fetches, values, types)
-    )
-    return proto_response(pb.RunStepResponse(tensor=tensors, metadata=step.metadata))
 
 
 def _tensors(values: Sequence[Any], types: list[DataType]) -> list[pb.TensorProto]:

@@ -34,7 +34,12 @@ from server.rest.session_bodies import (
     read_run_body,
     write_json_proto,
 )
-from server.rest.step_requests import bytes_of, metadata_if_asked, off_loop, request_parts
+from server.rest.step_requests import (
+    check_answer_bytes,
+    metadata_if_asked,
+    off_loop,
+    request_parts,
+)
 from server.sessions.open_session import OpenSession
 from server.sessions.requests import StepRequest
 from server.sessions.service import SessionService
@@ -57,7 +62,10 @@ class SessionSteps:
     def __init__(self, service: SessionService, settings: Settings) -> None:
         self._service = service
         self._non_finite = settings.rest.non_finite
-        self._protobuf = ProtobufSteps(service, settings.sessions.max_tensor_bytes)
+        self._max_answer_bytes = settings.rest.max_answer_bytes
+        self._protobuf = ProtobufSteps(
+            service, settings.sessions.max_tensor_bytes, self._max_answer_bytes
+        )
         self._max_body_bytes = settings.rest.max_body_bytes
 
     async def run_session(self, request: Request) -> Response:
@@ -71,9 +79,8 @@ class SessionSteps:
         step = run.step
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.run(opened.id, step)
-        return await off_loop(
-            bytes_of(values), lambda: self._write_run(step, values, run.types, encoding)
-        )
+        size = check_answer_bytes(values, self._max_answer_bytes)
+        return await off_loop(size, lambda: self._write_run(step, values, run.types, encoding))
 
     def _read_run(self, request: Request, opened: OpenSession, body: bytes) -> _Run:
         value = read_run_body(body, RUN_KEYS)
@@ -140,7 +147,8 @@ class SessionSteps:
         )
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.partial_run(opened.id, handle, step)
-        return self._write_run(step, values, types, encoding)
+        size = check_answer_bytes(values, self._max_answer_bytes)
+        return await off_loop(size, lambda: self._write_run(step, values, types, encoding))
 
     # --- callables ----------------------------------------------------------------------------
 
@@ -188,6 +196,7 @@ class SessionSteps:
         )
         with DisconnectWatch(request.receive, step.cancellation):
             values = await self._service.run_callable(opened.id, handle, arrays, step)
+        check_answer_bytes(values, self._max_answer_bytes)
         outputs = [
             write_tensor(value, data_type, encoding=encoding, non_finite=self._non_finite)
             for value, data_type in zip(values, types, strict=True)

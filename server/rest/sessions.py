@@ -88,6 +88,14 @@ def session_router(resource: SessionResource) -> APIRouter:
             operation_id=name,
             **SESSION_DOCS[name],
         )
+        if not path:  # with a slash at its end it is the same resource, not another place
+            router.add_api_route(
+                "/",
+                getattr(resource, name),
+                methods=[method],
+                response_class=Response,
+                include_in_schema=False,
+            )
     return router
 
 

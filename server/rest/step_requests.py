@@ -10,7 +10,7 @@ import numpy as np
 from starlette.requests import Request
 
 import protos as pb
-from runtime.api import CancellationManager
+from runtime.api import CancellationManager, ResourceExhaustedError
 from server.rest.bodies import header_timeout_ms
 
 T = TypeVar("T")
@@ -36,8 +36,29 @@ def metadata_if_asked(options: pb.RunOptions | None) -> pb.RunMetadata | None:
 
 
 def bytes_of(values: Sequence[Any]) -> int:
-    """Bytes of the arrays among `values`."""
-    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+    """Bytes of the arrays among `values`, those of their strings included."""
+    return sum(map(_bytes_of_array, values))
+
+
+def _bytes_of_array(value: Any) -> int:
+    if not isinstance(value, np.ndarray):
+        return 0
+    if value.dtype != object:
+        return value.nbytes
+    return value.nbytes + sum(len(item) for item in value.flat if isinstance(item, bytes))
+
+
+def check_answer_bytes(values: Sequence[Any], limit: int) -> int:
+    """The bytes of an answer's tensors; ResourceExhaustedError, before it is written, if too many.
+
+    As JSON text they take a few times as much.
+    """
+    size = bytes_of(values)
+    if size > limit:
+        raise ResourceExhaustedError(
+            f"The tensors of the answer have {size} bytes; rest.max_answer_bytes is {limit}"
+        )
+    return size
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:

@@ -15,11 +15,13 @@ from runtime.api import (
     DataType,
     DirectSession,
     InvalidArgumentError,
+    ResourceExhaustedError,
     ThreadPool,
     global_thread_pools,
 )
 from server.sessions.lease import Clock, Lease
 
+CHECK_SECONDS = 0.1  # between two counts of what a session holds
 Shape = tuple[int, ...] | None  # None: unknown rank; −1: unknown dimension
 
 
@@ -38,6 +40,8 @@ class OpenSession:
     runs_in_caller: bool = False  # see session_config
     steps: int = 0
     last_used_at: float = 0  # wall time
+    _next_check: float = 0.0  # instant from which bytes are counted again
+    _bytes: int = 0
     # Extends are checked against the version and applied one after the other.
     extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
     _callables: dict[int, pb.CallableOptions] = dataclasses.field(default_factory=dict)
@@ -62,6 +66,23 @@ class OpenSession:
         if known is None:
             known = self._tensor_info[name] = self.session.tensor_info(name)
         return known
+
+    def check_bytes(self, limit: int) -> None:
+        """Refuse a step of a session whose resources hold too much: ResourceExhaustedError.
+
+        Counting takes time for many variables, so it happens every CHECK_SECONDS at most; a step
+        may exceed the limit by what it adds.
+        """
+        now = self.clock.monotonic()
+        if now >= self._next_check:
+            self._next_check = now + CHECK_SECONDS
+            self._bytes = self.session.bytes_held
+        if self._bytes > limit:
+            self._next_check = 0.0  # it may be less by the next step
+            raise ResourceExhaustedError(
+                f"The resources of the session hold {self._bytes} bytes; "
+                f"sessions.max_session_bytes is {limit}"
+            )
 
     def callable_made(self, handle: int, options: pb.CallableOptions) -> None:
         """Note what a callable was made with."""

@@ -201,6 +201,7 @@ class SessionService:
         return await self._run(opened, step, opened.session.run_async)
 
     async def _run(self, opened: OpenSession, step: StepRequest, start: Starter) -> list[Any]:
+        opened.check_bytes(self._settings.max_session_bytes)
         priority = self._priority(step)
         request = RunRequest(
             feeds=step.feeds,
@@ -278,6 +279,7 @@ class SessionService:
     async def partial_run(self, session_id: str, handle: str, step: StepRequest) -> list[Any]:
         """Feed and fetch a part of a step; no thread waits for it."""
         opened = self.get(session_id)
+        opened.check_bytes(self._settings.max_session_bytes)
         with opened.step(step.request_id, step.cancellation):
             future = opened.session.partial_run_async(handle, step.feeds, step.fetches)
             deadline = self._deadline(opened, step)
