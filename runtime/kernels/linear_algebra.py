@@ -226,6 +226,12 @@ def qr(input: Any, *, full_matrices: bool) -> tuple[Any, Any]:
     return q, r
 
 
+def half_qr(input: Any, *, full_matrices: bool) -> tuple[Any, Any]:
+    """Qr in half precision, computed in float32."""
+    q, r = qr(input.astype(np.float32), full_matrices=full_matrices)
+    return q.astype(input.dtype), r.astype(input.dtype)
+
+
 def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any, Any]:
     """Singular values, descending, and U and V with U diag(s) Vᴴ = input; NaN begets NaN."""
     check_matrix(input, square=False)
@@ -316,6 +322,7 @@ KERNELS: tuple[KernelDef, ...] = (
     ),
     *(KernelDef(op, function, expensive=True) for op, function in BATCH_NAMES.items()),
     KernelDef("MatrixInverse", half_matrix_inverse, {"T": (DataType.HALF,)}, expensive=True),
+    KernelDef("Qr", half_qr, {"T": (DataType.HALF,)}, expensive=True),
     KernelDef("CholeskyGrad", cholesky_grad, {"T": SINGLE_AND_DOUBLE}, expensive=True),
     KernelDef("Cross", cross),
     KernelDef("SelfAdjointEig", self_adjoint_eig, {"T": SINGLE_AND_DOUBLE}, expensive=True),

@@ -174,6 +174,7 @@ def decompositions() -> list[Case]:
         case("Qr", TALL.astype("d"), full_matrices=True),
         case("Qr", np.zeros((0, 2), "f")),
         case("Qr", np.zeros((2, 0), "f"), full_matrices=True),
+        case("Qr", TALL.astype(np.float16), tolerance=0.02),
         case("Qr", np.ones(1, "f"), message=True),
         case("Svd", np.zeros((0, 2), "f")),
         case("Svd", np.zeros((2, 0), "f"), full_matrices=True),
