@@ -14,6 +14,7 @@ from protos.example_pb2 import *  # noqa: F403
 from protos.graph_pb2 import *  # noqa: F403
 from protos.master_pb2 import *  # noqa: F403
 from protos.saved_model_pb2 import *  # noqa: F403
+from protos.snapshot_pb2 import *  # noqa: F403
 from protos.step_stats_pb2 import *  # noqa: F403
 from protos.summary_pb2 import *  # noqa: F403
 from protos.tensor_pb2 import *  # noqa: F403

@@ -7,9 +7,10 @@ when the graph is extended, and sessions that share a graph share executors.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import protos as pb
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
@@ -178,6 +179,14 @@ class FunctionExecutors(FunctionRunner):
         inline_functions(graph, self._library)
         self._optimizer.after_inlining(graph, self._kernels)
         _drop_unreached(graph)
+
+    def definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
+        """Functions of the library, and all that they call."""
+        return self._library.reachable(names)
+
+    def of_library(self, library: pb.FunctionDefLibrary) -> FunctionExecutors:
+        """Runs the functions of another library with the same kernels."""
+        return FunctionExecutors(FunctionLibrary(library.function), self._kernels, self._optimizer)
 
     def may_wait(self, function: NameAttrList) -> bool:
         """Whether the function, or one that it calls, has asynchronous kernels."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import protos as pb
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import (
     InternalError,
@@ -44,6 +45,14 @@ class FunctionRunner(abc.ABC):
     @abc.abstractmethod
     def start(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
         """Begin; no thread waits for the outputs."""
+
+    @abc.abstractmethod
+    def definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
+        """Functions of the library, and all that they call."""
+
+    @abc.abstractmethod
+    def of_library(self, library: pb.FunctionDefLibrary) -> FunctionRunner:
+        """Runs the functions of another library in the same way."""
 
 
 class Step:
@@ -114,6 +123,21 @@ class Step:
         if self.rendezvous is None:
             self.rendezvous = Rendezvous(self.cancellation)
         return self.rendezvous
+
+    def function_definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
+        """Functions of the graph's library, and all that they call."""
+        return self._functions.definitions(names)
+
+    def function_runner(self, library: pb.FunctionDefLibrary) -> FunctionRunner:
+        """What runs the functions of another library."""
+        return self._functions.of_library(library)
+
+    def with_functions(self, runner: FunctionRunner) -> Step:
+        """The same step, whose functions are those of another library."""
+        step = self.with_runner(self.runner)
+        step.can_run_in_parallel = self.can_run_in_parallel
+        step.functions = runner
+        return step
 
     def with_runner(self, runner: Runner | None) -> Step:
         """The same step, whose closures go elsewhere."""

@@ -13,7 +13,8 @@ TF: tensorflow/core/framework/dataset.h (DatasetBase, DatasetBaseIterator)
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+import dataclasses
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from runtime.foundation.errors import (
     UnimplementedError,
 )
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.partial_shapes import PartialShape
 
 Element = tuple[Any, ...]
@@ -76,6 +77,14 @@ def _restored(context: OpKernelContext, current: Any, saved: State) -> Any:
     return saved
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Origin:
+    """The node that made a dataset, and what it was given: enough to make it again."""
+
+    node: Any  # with its NodeDef
+    inputs: tuple[Any, ...]
+
+
 class Dataset(abc.ABC):
     """How to make elements of some types and (partial) shapes, one of each for a component.
 
@@ -83,12 +92,28 @@ class Dataset(abc.ABC):
     """
 
     kind: ClassVar[str]
+    origin: Origin | None = None
 
     def __init__(
         self, output_types: tuple[DataType, ...], output_shapes: tuple[PartialShape, ...]
     ) -> None:
         self.output_types = output_types
         self.output_shapes = output_shapes
+
+    @classmethod
+    def of_node(cls, node: Any, *inputs: Any, **attrs: Any) -> Self:
+        """A dataset that knows the node that makes it; what a kernel's class is called by."""
+        given = inputs[1:] if inputs and isinstance(inputs[0], OpKernelContext) else inputs
+        return cls(*inputs, **attrs).made_by(node, given)
+
+    def made_by(self, node: Any, inputs: tuple[Any, ...]) -> Self:
+        """The same dataset, which knows where it comes from."""
+        self.origin = Origin(node, inputs)
+        return self
+
+    def step_for(self, step: StepState) -> StepState:
+        """A step that knows the functions of this dataset."""
+        return step
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -99,6 +124,10 @@ class Dataset(abc.ABC):
     def cardinality(self) -> int:
         """How many elements there are, INFINITE or UNKNOWN; found without making any."""
         return UNKNOWN
+
+    def computed_cardinality(self, context: OpKernelContext) -> int:
+        """The cardinality, also where functions have to run to find it."""
+        return self.cardinality
 
     @abc.abstractmethod
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

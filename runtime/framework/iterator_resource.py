@@ -60,6 +60,11 @@ class IteratorResource(Resource):
                 )
             return self._iterator.get_next(context)
 
+    @property
+    def dataset(self) -> Dataset | None:
+        """What the pass is over; None before `make`."""
+        return self._dataset
+
     def save(self) -> State:
         """The state of the pass; FailedPreconditionError before `make`."""
         with self._lock:

@@ -12,7 +12,7 @@ import gzip
 import io
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO
 
 from runtime.foundation.errors import (
@@ -24,6 +24,7 @@ from runtime.foundation.errors import (
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.file_errors import file_error
 from runtime.framework.masked_crc32c import crc32c, mask
+from runtime.framework.snappy import decompress_framed
 
 Records = Iterator[tuple[str, bytes]]
 _HEADER = struct.Struct("<QI")  # length of the data, masked checksum of the length
@@ -42,19 +43,25 @@ def open_records(path: str, compression_type: str = "") -> IO[bytes]:
         raise file_error(error, path) from None
     except ValueError as error:  # a path with a zero byte
         raise InvalidArgumentError(f"{path!r}; {error}") from None
-    if compression_type == "ZLIB":
+    if compression_type in _DECOMPRESS:
         with file:
-            return _inflated(file.read(tensor_limit()))
+            return io.BytesIO(_DECOMPRESS[compression_type](file.read(tensor_limit())))
     return file
 
 
-def _inflated(data: bytes) -> IO[bytes]:
-
+def _inflated(data: bytes) -> bytes:
     decompressor = zlib.decompressobj()
     try:
-        return io.BytesIO(decompressor.decompress(data, tensor_limit()))
+        return decompressor.decompress(data, tensor_limit())
     except zlib.error as error:
         raise DataLossError(f"inflate() failed: {error}") from None
+
+
+def _unsnapped(data: bytes) -> bytes:
+    return decompress_framed(data, tensor_limit())
+
+
+_DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {"ZLIB": _inflated, "SNAPPY": _unsnapped}
 
 
 def text_lines(path: str, skip_header_lines: int, compression_type: str = "") -> Records:

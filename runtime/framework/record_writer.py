@@ -19,15 +19,13 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+def framed(record: bytes) -> bytes:
+    """One record as it stands in a file."""
+    length = struct.pack("<Q", len(record))
+    checksum = struct.pack("<I", mask(crc32c(length)))
+    return b"".join((length, checksum, record, struct.pack("<I", mask(crc32c(record)))))
+
+
 def tf_record_bytes(records: Iterable[bytes], compression_type: str = "") -> bytes:
     """The contents of a file with these records."""
-    parts = []
-    for record in records:
-        length = struct.pack("<Q", len(record))
-        parts += [
-            length,
-            struct.pack("<I", mask(crc32c(length))),
-            record,
-            struct.pack("<I", mask(crc32c(record))),
-        ]
-    return _COMPRESS[compression_type](b"".join(parts))
+    return _COMPRESS[compression_type](b"".join(framed(record) for record in records))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import protos as pb
@@ -82,6 +82,17 @@ class FunctionLibrary:
                 f"{_shorten(sorted(self._functions))}"
             ) from None
 
+    def reachable(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
+        """The functions of these names, and all that they call."""
+        found: dict[str, pb.FunctionDef] = {}
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found[name] = self.definition(name)
+                pending += _called_by(found[name], self._functions)
+        return pb.FunctionDefLibrary(function=[found[name] for name in sorted(found)])
+
     def to_proto(self) -> pb.FunctionDefLibrary:
         """The library as a message."""
         return pb.FunctionDefLibrary(function=self._functions.values())
@@ -149,6 +160,14 @@ class FunctionLibrary:
         if not function.attrs or (known is not None and not known.signature.attr):
             return function.name, ""
         return function.name, repr(sorted(function.attrs.items()))
+
+
+def _called_by(function: pb.FunctionDef, known: Mapping[str, pb.FunctionDef]) -> Iterator[str]:
+    for node in function.node_def:
+        if node.op in known:
+            yield node.op
+        for value in node.attr.values():
+            yield from (func.name for func in (value.func, *value.list.func) if func.name in known)
 
 
 def _shorten(names: list[str]) -> str:

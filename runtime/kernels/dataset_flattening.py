@@ -52,6 +52,20 @@ class FlatMapDataset(UnaryDataset):
         """Not known before the functions ran."""
         return UNKNOWN
 
+    def computed_cardinality(self, context: OpKernelContext) -> int:
+        """The sum over the datasets, which are made for it."""
+        if self.input.computed_cardinality(context) == INFINITE:
+            return INFINITE
+        elements, total = self.input.iterate(context), 0
+        while (element := elements.get_next(context)) is not None:
+            context.cancellation.check()
+            made = self.function.dataset(context, "Cardinality", *element)
+            count = made.computed_cardinality(context)
+            if count < 0:
+                return count
+            total += count
+        return total
+
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """One dataset after another."""
         return _FlatMapIterator(self, context, prefix)

@@ -176,8 +176,60 @@ class _RebatchIterator(UnaryIterator):
             self.batch = tuple(box(component) for component in self.batch)
 
 
+class SplitBatchesDataset(UnaryDataset):
+    """RebatchDataset: each batch in as many parts as there are replicas, the last ones smaller.
+
+    `use_fallback` chooses how TensorFlow finds the batches in a pipeline; it splits them alike.
+    """
+
+    kind = "Rebatch"
+
+    def __init__(
+        self, input_dataset: Any, num_replicas: Any, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types, output_shapes)
+        self.num_replicas = scalar_argument(num_replicas, "num_replicas")
+        if self.num_replicas <= 0:
+            raise InvalidArgumentError("num_replicas must be greater than zero.")
+
+    @property
+    def cardinality(self) -> int:
+        """Not said, as in TensorFlow."""
+        return UNKNOWN
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """One part after another."""
+        return _SplitBatchesIterator(self, context, prefix)
+
+
+class _SplitBatchesIterator(UnaryIterator):
+    state = ("input", "batch", "part")
+
+    def __init__(self, dataset: SplitBatchesDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._count = dataset.num_replicas
+        self.batch: Element | None = None
+        self.part = 0  # of the batch
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        if self.batch is None or self.part == self._count:
+            element = self.next_input(context)
+            if element is None:
+                self.batch = None
+                return None
+            self.batch = tuple(box(component) for component in element)
+            self.part = 0
+            _check_batch(self.batch)
+        size = -(-len(self.batch[0]) // self._count)
+        start = self.part * size
+        self.part += 1
+        return tuple(component[start : start + size] for component in self.batch)
+
+
 KERNELS = (
+    KernelDef("ExperimentalRebatchDataset", SplitBatchesDataset),
     KernelDef("ExperimentalUnbatchDataset", UnbatchDataset),
+    KernelDef("RebatchDataset", SplitBatchesDataset),
     KernelDef("RebatchDatasetV2", RebatchDataset),
     KernelDef("UnbatchDataset", UnbatchDataset),
 )

@@ -95,6 +95,35 @@ class TensorSliceDataset(IndexedDataset):
         return tuple(row(component, index) for component in self._components)
 
 
+class ListDataset(IndexedDataset):
+    """ListDataset: elements that are given one by one, component after component."""
+
+    kind = "List"
+
+    def __init__(
+        self,
+        *tensors: Any,
+        output_types: tuple[DataType, ...],
+        output_shapes: tuple[PartialShape, ...],
+    ) -> None:
+        super().__init__(output_types, output_shapes)
+        width = len(output_types)
+        if len(tensors) % width:
+            raise InvalidArgumentError(
+                f"{len(tensors)} tensors are no elements of {width} components"
+            )
+        self._elements = [tensors[at : at + width] for at in range(0, len(tensors), width)]
+
+    @property
+    def cardinality(self) -> int:
+        """As many as were given."""
+        return len(self._elements)
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The tensors of an element."""
+        return self._elements[index]
+
+
 class SparseTensorSliceDataset(IndexedDataset):
     """SparseTensorSliceDataset: the slices of a sparse tensor, as (indices, values, shape)."""
 
@@ -222,6 +251,7 @@ class _GeneratorIterator(DatasetIterator):
 
 KERNELS = (
     KernelDef("GeneratorDataset", GeneratorDataset),
+    KernelDef("ListDataset", ListDataset),
     KernelDef("RangeDataset", RangeDataset),
     KernelDef("SparseTensorSliceDataset", SparseTensorSliceDataset),
     KernelDef("TensorDataset", TensorDataset),

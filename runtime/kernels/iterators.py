@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/data/{iterator_ops,dataset_ops}.cc
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -16,10 +17,10 @@ from runtime.foundation.errors import (
     InvalidArgumentError,
     NotFoundError,
     OutOfRangeError,
-    UnimplementedError,
 )
-from runtime.framework.attr_value import NameAttrList
+from runtime.framework.attr_value import NameAttrList, raw_bytes
 from runtime.framework.dataset import Dataset, Element, as_dataset, scalar_argument
+from runtime.framework.dataset_graph import DatasetGraphBuilder, check_no_state
 from runtime.framework.dtypes import DataType
 from runtime.framework.iterator_resource import IteratorResource, check_shapes, check_types
 from runtime.framework.iterator_state import decode_state, encode_state
@@ -28,9 +29,11 @@ from runtime.framework.optional import Optional
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
 from runtime.framework.string_tensor import scalar_string, string_tensor
+from runtime.kernels.dataset_graphs import FAIL_ON_STATE, dataset_of
 
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
+_MODERATE = b"\x08\x02"  # CardinalityOptions(compute_level=CARDINALITY_COMPUTE_MODERATE)
 _numbers = itertools.count()  # next() is atomic
 
 
@@ -199,19 +202,38 @@ def iterator_get_device(context: OpKernelContext, handle: Any) -> np.ndarray:
     return string_tensor([handle.device.encode()], ())
 
 
-def serialize_iterator(context: OpKernelContext, handle: Any) -> pb.VariantTensorDataProto:
+def serialize_iterator(
+    context: OpKernelContext, handle: Any, *, external_state_policy: int
+) -> pb.VariantTensorDataProto:
     """The state of an iterator as a variant, for a checkpoint."""
-    return encode_state(_resource(context, handle).save())
+    resource = _resource(context, handle)
+    if external_state_policy == FAIL_ON_STATE and resource.dataset is not None:
+        check_no_state(context, resource.dataset)
+    return encode_state(resource.save(), DatasetGraphBuilder(context).build)
 
 
 def deserialize_iterator(context: OpKernelContext, handle: Any, serialized: Any) -> None:
     """Put an iterator where it was when it was saved; it has to be initialised."""
     if isinstance(serialized, np.ndarray) and serialized.ndim == 0:
         serialized = serialized.item()
-    _resource(context, handle).restore(context, decode_state(serialized))
+    state = decode_state(serialized, functools.partial(dataset_of, context))
+    _resource(context, handle).restore(context, state)
 
 
-def dataset_cardinality(dataset: Any) -> np.int64:
+def dataset_cardinality(
+    context: OpKernelContext, dataset: Any, *, cardinality_options: str
+) -> np.int64:
+    """The number of elements, −1 for infinite, −2 for unknown.
+
+    The options may ask for functions to be run to find it.
+    """
+    source = as_dataset(dataset)
+    if raw_bytes(cardinality_options) == _MODERATE:
+        return np.int64(source.computed_cardinality(context))
+    return np.int64(source.cardinality)
+
+
+def experimental_dataset_cardinality(dataset: Any) -> np.int64:
     """The number of elements, −1 for infinite, −2 for unknown."""
     return np.int64(as_dataset(dataset).cardinality)
 
@@ -232,24 +254,15 @@ def get_element_at_index(context: OpKernelContext, dataset: Any, index: Any) -> 
     return as_dataset(dataset).checked_element_at(context, scalar_argument(index, "index"))
 
 
-def dataset_to_graph(dataset: Any) -> np.ndarray:
-    """DatasetToGraph: datasets do not know the graph they come from."""
-    raise UnimplementedError(
-        f"A {as_dataset(dataset).kind}Dataset can't be turned back into a graph"
-    )
-
-
 KERNELS = (
     KernelDef("AnonymousIterator", anonymous_iterator),
     KernelDef("AnonymousIteratorV2", anonymous_iterator_v2),
     KernelDef("AnonymousIteratorV3", anonymous_iterator),
     KernelDef("DatasetCardinality", dataset_cardinality),
-    KernelDef("DatasetToGraph", dataset_to_graph),
-    KernelDef("DatasetToGraphV2", dataset_to_graph),
     KernelDef("DatasetToSingleElement", dataset_to_single_element),
     KernelDef("DeleteIterator", delete_iterator),
     KernelDef("DeserializeIterator", deserialize_iterator),
-    KernelDef("ExperimentalDatasetCardinality", dataset_cardinality),
+    KernelDef("ExperimentalDatasetCardinality", experimental_dataset_cardinality),
     KernelDef("ExperimentalIteratorGetDevice", iterator_get_device),
     KernelDef("GetElementAtIndex", get_element_at_index),
     KernelDef("Iterator", iterator),

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
+from runtime.framework.dataset import Element, as_dataset
 from runtime.framework.dtypes import DataType
 from runtime.framework.lookup_table import HashTable, LookupTable
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -199,8 +200,44 @@ def initialize_table_from_text_file(
     table.initialize(keys, values)
 
 
+def initialize_table_from_dataset(
+    context: OpKernelContext, table_handle: Any, dataset: Any
+) -> None:
+    """Fill an immutable table with the elements of a dataset, a key and a value each; only once."""
+    table, pairs = _initializable(context, table_handle), as_dataset(dataset)
+    if table.is_initialized:
+        return
+    expected = (table.key_dtype, table.value_dtype)
+    if pairs.output_types != expected:
+        raise InvalidArgumentError(
+            f"A dataset that fills this table has elements of types {_type_names(expected)}, "
+            f"got {_type_names(pairs.output_types)}"
+        )
+    iterator = pairs.iterate(context, "LookupTable")
+    elements: list[Element] = []
+    while (element := iterator.get_next(context)) is not None:
+        context.cancellation.check()
+        elements.append(element)
+    if not elements:
+        raise OutOfRangeError("end of iterator")
+    keys, values = (
+        np.concatenate([np.empty(0, each.numpy), *map(np.ravel, column)]).astype(each.numpy)
+        for each, column in zip(expected, zip(*elements, strict=True), strict=True)
+    )
+    if keys.size != values.size:
+        raise InvalidArgumentError(
+            f"Keys and values must have the same size {keys.size} vs {values.size}"
+        )
+    table.initialize(keys, values)
+
+
+def _type_names(types: tuple[DataType, ...]) -> str:
+    return f"({', '.join(each.tf_name for each in types)})"
+
+
 KERNELS = (
     KernelDef("InitializeTable", initialize_table),
+    KernelDef("InitializeTableFromDataset", initialize_table_from_dataset),
     KernelDef("InitializeTableFromTextFile", initialize_table_from_text_file),
     KernelDef("InitializeTableFromTextFileV2", initialize_table_from_text_file),
     KernelDef("InitializeTableV2", initialize_table),

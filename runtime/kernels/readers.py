@@ -8,6 +8,7 @@ TF: tensorflow/core/kernels/reader_ops.cc
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
+from runtime.framework.op_kernel import Deferred, Kernel, KernelDef, OpKernelContext
 from runtime.framework.queues import Queue
 from runtime.framework.record_files import (
     Records,
@@ -30,6 +31,8 @@ from runtime.framework.string_tensor import as_strings, show_shape, string_tenso
 from runtime.kernels.queues import queue_of
 from runtime.kernels.resource_variables import as_handle
 
+_numbers = itertools.count()  # of readers without a shared_name; next() is atomic
+
 
 def _handle(
     context: OpKernelContext,
@@ -39,11 +42,16 @@ def _handle(
     **options: bool,
 ) -> ResourceHandle:
     """The handle of the node's reader, which is made at first use."""
-    name = shared_name or context.node.name
-    context.resources.look_up_or_create(
-        container, Reader, name, lambda: Reader(name, open_work, **options)
-    )
-    return ResourceHandle(container or DEFAULT_CONTAINER, name, Reader.type_name)
+
+    def make() -> ResourceHandle:
+        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        context.resources.look_up_or_create(
+            container, Reader, name, lambda: Reader(name, open_work, **options)
+        )
+        return ResourceHandle(container or DEFAULT_CONTAINER, name, Reader.type_name)
+
+    handle: ResourceHandle = context.kernel_state(make)
+    return handle
 
 
 def text_line_reader(
@@ -65,7 +73,7 @@ def fixed_length_record_reader(
     shared_name: str,
     encoding: str,
 ) -> ResourceHandle:
-    """A reader of records of equal length."""
+    """A reader of records of equal length; the first version lacks `encoding`, and always fails."""
     for name, value, least in (
         ("header_bytes", header_bytes, 0),
         ("record_bytes", record_bytes, 1),
@@ -210,17 +218,25 @@ def reader_restore_state(context: OpKernelContext, reader_handle: Any, state: An
     reader.restore_state(text.item())
 
 
+_READERS: dict[str, Kernel] = {
+    "FixedLengthRecordReader": fixed_length_record_reader,
+    "IdentityReader": identity_reader,
+    "TFRecordReader": tf_record_reader,
+    "TextLineReader": text_line_reader,
+    "WholeFileReader": whole_file_reader,
+}
+_READS: dict[str, Kernel] = {"ReaderRead": reader_read, "ReaderReadUpTo": reader_read_up_to}
+_OTHERS: dict[str, Kernel] = {
+    "ReaderNumRecordsProduced": reader_num_records_produced,
+    "ReaderNumWorkUnitsCompleted": reader_num_work_units_completed,
+    "ReaderReset": reader_reset,
+    "ReaderRestoreState": reader_restore_state,
+    "ReaderSerializeState": reader_serialize_state,
+}
+_VERSIONS = ("", "V2")
+
 KERNELS = (
-    KernelDef("FixedLengthRecordReaderV2", fixed_length_record_reader),
-    KernelDef("IdentityReaderV2", identity_reader),
-    KernelDef("ReaderNumRecordsProducedV2", reader_num_records_produced),
-    KernelDef("ReaderNumWorkUnitsCompletedV2", reader_num_work_units_completed),
-    KernelDef("ReaderReadUpToV2", reader_read_up_to, asynchronous=True),
-    KernelDef("ReaderReadV2", reader_read, asynchronous=True),
-    KernelDef("ReaderResetV2", reader_reset),
-    KernelDef("ReaderRestoreStateV2", reader_restore_state),
-    KernelDef("ReaderSerializeStateV2", reader_serialize_state),
-    KernelDef("TFRecordReaderV2", tf_record_reader),
-    KernelDef("TextLineReaderV2", text_line_reader),
-    KernelDef("WholeFileReaderV2", whole_file_reader),
+    *(KernelDef(op + v, make) for op, make in _READERS.items() for v in _VERSIONS),
+    *(KernelDef(op + v, read, asynchronous=True) for op, read in _READS.items() for v in _VERSIONS),
+    *(KernelDef(op + v, do) for op, do in _OTHERS.items() for v in _VERSIONS),
 )

@@ -267,6 +267,9 @@ ITERATED: dict[str, tuple[Build, int]] = {
        (_on_batches("RebatchDatasetV2", np.array(sizes, np.int64), np.bool_(drop)), 6)
        for sizes in ([2], [4, 1], [1, 0]) for drop in (0, 1)},
     "rebatch_scalar": (_on_batches("RebatchDatasetV2", np.int64(5), _FALSE), 3),
+    **{f"split_batches_{count}": (_on_batches("RebatchDataset", np.int64(count)), 10)
+       for count in (0, 1, 2, 4)},
+    "list": (lambda g: g.data("ListDataset", [np.int64(3), np.int64(1)]), 3),
     **{f"window_{sizes}": (_windows("WindowDataset", *sizes), 7)
        for sizes in ((2, 2, 1), (3, 1, 2), (2, 3, 1), (0, 1, 1), (1, 0, 1), (1, 1, 0))},
     "sliding": (_op("SlidingWindowDataset", 3, 2, 1, size=7), 4),

@@ -1,0 +1,122 @@
+"""Datasets that are saved and loaded again.
+
+The cases write small files under /tmp, each under a name of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Case, Step
+from tests.conformance.cases.datasets import DatasetGraph
+
+PREFIX = "/tmp/runstep-conformance-dataset-"
+I64, VARIANT, STRING = DataType.INT64, DataType.VARIANT, DataType.STRING
+# Reads one shard after the other, as their names say.
+_INTERLEAVED = NameAttrList("joined_shards")
+
+
+def _path(name: str) -> np.ndarray:
+    return np.array(f"{PREFIX}{name}".encode(), object)
+
+
+def _identity(name: str, output: str, data_type: DataType) -> pb.FunctionDef:
+    definition = pb.FunctionDef(ret={"y": "x"})
+    definition.signature.name = name
+    definition.signature.input_arg.add(name="x", type=int(data_type))
+    definition.signature.output_arg.add(name=output, type=int(data_type))
+    return definition
+
+
+def _joined() -> list[pb.FunctionDef]:
+    """FlatMapDataset of a function that gives the shard as it is."""
+    inner = _identity("shard_itself", "y", VARIANT)
+    outer = pb.FunctionDef(ret={"y": "flat:handle:0"})
+    outer.signature.name = _INTERLEAVED.name
+    outer.signature.input_arg.add(name="x", type=int(VARIANT))
+    outer.signature.output_arg.add(name="y", type=int(VARIANT))
+    node = outer.node_def.add(name="flat", op="FlatMapDataset", input=["x"])
+    node.attr["f"].func.name = "shard_itself"
+    node.attr["Targuments"].list.SetInParent()
+    node.attr["output_types"].list.type.append(int(I64))
+    node.attr["output_shapes"].list.shape.add()
+    return [inner, outer]
+
+
+def _graph() -> DatasetGraph:
+    g = DatasetGraph()
+    g.shapes = ((),)
+    g.graph_def.library.function.extend([*_joined(), _identity("shard_of_element", "y", I64)])
+    return g
+
+
+def _load(g: DatasetGraph, path: np.ndarray, compression: str) -> Any:
+    return g.data("LoadDataset", path, [], compression=compression, reader_func=_INTERLEAVED)
+
+
+def _taken(g: DatasetGraph, dataset: Any, name: str) -> list[Step]:
+    """Four elements of a dataset of three."""
+    attrs = {"output_types": g.types, "output_shapes": g.shapes}
+    iterator = g.add("IteratorV2", shared_name=name, container="", **attrs)[0]
+    g.add("MakeIterator", dataset, iterator, name=f"start_{name}")
+    g.add("IteratorGetNext", iterator, name=f"next_{name}", **attrs)
+    return [Step({}, (), (f"start_{name}",)), *[Step({}, (f"next_{name}:0",))] * 4]
+
+
+def _saved(compression: str, in_shards: bool) -> Case:
+    name = f"save_{compression or 'plain'}_{int(in_shards)}"
+    g = _graph()
+    options = {"compression": compression, "use_shard_func": in_shards}
+    function = NameAttrList("shard_of_element")
+    g.add("SaveDataset", g.range(3), _path(name), [], name="save", shard_func=function, **options)
+    loaded = _load(g, _path(name), compression)
+    g.add("DatasetCardinality", loaded, name="count")
+    steps = [Step({}, (), ("save",)), Step({}, ("count:0",)), *_taken(g, loaded, "loaded")]
+    return Case(name, g.graph_def, tuple(steps))
+
+
+def _saved_on_the_way() -> Case:
+    name = "save_v2"
+    g = _graph()
+    function = NameAttrList("shard_of_element")
+    dataset = g.data(
+        "SaveDatasetV2", g.range(3), _path(name), [], shard_func=function, use_shard_func=False
+    )
+    steps = _taken(g, dataset, "saved") + _taken(g, _load(g, _path(name), ""), "loaded")
+    return Case(name, g.graph_def, tuple(steps))
+
+
+def _missing() -> Case:
+    g = _graph()
+    g.add("DatasetCardinality", _load(g, _path("missing"), ""), name="count")
+    return Case("load_missing", g.graph_def, (Step({}, ("count:0",)),), message=True)
+
+
+def _snapshot(compression: str) -> Case:
+    """Two passes: the second reads what the first wrote."""
+    name = f"snapshot_{compression or 'plain'}"
+    g = _graph()
+    dataset = g.data(
+        "SnapshotDatasetV2", g.range(3), _path(name), [], [], compression=compression,
+        reader_func=_INTERLEAVED, shard_func=NameAttrList("shard_of_element"), hash_valid=True,
+        hash=7,
+    )  # fmt: skip
+    steps = _taken(g, dataset, "first") + _taken(g, dataset, "second")
+    return Case(name, g.graph_def, tuple(steps))
+
+
+CASES = (
+    *(
+        _saved(compression, in_shards)
+        for compression in ("", "GZIP", "SNAPPY")
+        for in_shards in (False, True)
+    ),
+    _saved_on_the_way(),
+    _missing(),
+    *(_snapshot(compression) for compression in ("", "GZIP", "AUTO")),
+)
