@@ -42,8 +42,15 @@ def _rounded(
 ) -> np.ndarray:
     inverse = ONE / scale
     zero = np.floor(-low * inverse + HALF)
-    shifted = np.maximum(np.minimum(value, high), low) - low
-    return np.floor(shifted * inverse - zero + HALF) * scale
+    steps = np.minimum(value, high)
+    np.maximum(steps, low, out=steps)
+    steps -= low
+    steps *= inverse
+    steps -= zero
+    steps += HALF
+    np.floor(steps, out=steps)
+    steps *= scale
+    return steps
 
 
 def _nudge(low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool) -> NudgedRange:

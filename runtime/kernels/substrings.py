@@ -8,6 +8,7 @@ TF: tensorflow/core/kernels/substr_op.cc, string_length_op.cc
 
 from __future__ import annotations
 
+import builtins
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +42,12 @@ def substr(input: Any, pos: Any, len: Any, *, unit: str) -> np.ndarray:
             f"{show_shape(positions.shape)} vs. {show_shape(lengths.shape)}"
         )
     shape = _result_shape(strings.shape, positions.shape)
+    if unit == "BYTE" and not positions.ndim:
+        items = strings.ravel().tolist()
+        begin, size = int(positions), int(lengths)
+        if 0 <= begin <= min(map(builtins.len, items), default=begin):
+            part = slice(begin, begin + size if size >= 0 else None)
+            return string_tensor([item[part] for item in items], shape)
     cut = _CUTTERS[unit]
     triples = zip(
         *(np.broadcast_to(each, shape).ravel().tolist() for each in (strings, positions, lengths)),

@@ -193,6 +193,8 @@ def unicode_transcode(
     codec = _codec(output_encoding)
 
     def transcode(text: bytes) -> bytes:
+        if decoder.keeps_ascii and not decoder.replaces_controls and text.isascii():
+            return text.decode().encode(codec)
         return "".join(map(chr, decoder.points(text))).encode(codec, "replace")
 
     return map_strings(transcode, as_strings(input))
