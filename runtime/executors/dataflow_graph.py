@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.executors.step_plan import check_complete, constant_value
+from runtime.executors.instructions import check_complete, constant_value
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.framework.op_kernel import Kernel

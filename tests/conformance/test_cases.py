@@ -9,7 +9,7 @@ import pytest
 
 import protos as pb
 from runtime.api import OpError, SessionOptions, new_session
-from runtime.executors import step_plan
+from runtime.executors import plan_text, step_plan
 from tests.conformance.case import Answer, Case, assert_matches, read_golden
 
 FAMILIES = sorted(p.stem for p in (pathlib.Path(__file__).parent / "cases").glob("[a-z]*.py"))
@@ -48,6 +48,7 @@ def test_case(
     assert digest == case.digest, "the case changed: run tools/record_cases.py"
     if executor == "GENERATED":
         monkeypatch.setattr(step_plan, "GENERATE_AT_RUN", 1)
+        monkeypatch.setattr(plan_text, "NODES_A_PART", 2)
     session = new_session(options(executor))
     session.create(case.graph)
     for step, want in zip(case.steps, answers, strict=True):

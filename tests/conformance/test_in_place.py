@@ -12,7 +12,7 @@ import pytest
 
 import protos as pb
 from runtime.api import OpError, new_session
-from runtime.executors import step_plan
+from runtime.executors import plan_text, step_plan
 from runtime.framework.dtypes import DataType
 from runtime.registrations import kernel_registry
 from tests.conformance.case import Answer, Case, assert_matches, read_golden
@@ -61,6 +61,7 @@ def with_own_memory(case: Case) -> pb.GraphDef:
 @pytest.mark.parametrize(("case", "want"), parameters())
 def test_case_in_place(case: Case, want: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_plan, "GENERATE_AT_RUN", 1)
+    monkeypatch.setattr(plan_text, "NODES_A_PART", 2)
     how = options("DEFAULT")
     how.config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
     session = new_session(how)

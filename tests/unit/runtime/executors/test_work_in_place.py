@@ -9,7 +9,7 @@ import pytest
 
 import protos as pb
 from runtime.api import InvalidArgumentError, RuntimeSession, SessionOptions, new_session
-from runtime.executors import step_plan
+from runtime.executors import plan_text, step_plan
 from tests.conformance.case import Graph
 
 
@@ -23,7 +23,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return compile(text, *rest)
 
     monkeypatch.setattr(step_plan, "GENERATE_AT_RUN", 1)
-    monkeypatch.setattr(step_plan, "compile", spy, raising=False)
+    monkeypatch.setattr(plan_text, "compile", spy, raising=False)
     return seen
 
 

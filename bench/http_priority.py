@@ -1,0 +1,166 @@
+"""Does low-priority work disturb predictions over HTTP?
+
+    python -m bench.http_priority [--seconds 20]
+
+An open loop of predictions of the digits model (30 % of what one client gets out of the server),
+while another process keeps the low-priority pool full with steps of a chain of 10,000 small ops, or
+of 512² MatMuls, in REST sessions. The same without priorities. Prints p50 and p99, and the ratio
+of p99 to idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+from collections.abc import Iterator
+
+import numpy as np
+
+import protos as pb
+from bench.measure import median, percentile, table
+from bench.targets import ROOT, address_in
+from tests.conformance.case import Graph
+
+LOAD = 0.3  # of one client's capacity
+CONFIG = f"""
+models: [{{name: digits, base_path: {ROOT}/examples/models/digits}}]
+thread_pools:
+  - {{name: online}}
+  - {{name: background, num_threads: 1, low_priority: true}}
+  - {{name: equal, num_threads: 1}}
+priorities: {{normal: online, low: background, equal: equal}}
+"""
+GRAPHS = ("10,000 small ops", "512² MatMuls")
+
+
+def graph_of(name: str) -> pb.GraphDef:
+    """Work for the low-priority pool, without feeds: `begin` is drawn in each step."""
+    graph = Graph()
+    size = [1] if name == GRAPHS[0] else [512, 512]
+    begin = graph.add("RandomUniform", np.int32(size), dtype="float32", name="begin")[0]
+    value = begin
+    for index in range(10000 if name == GRAPHS[0] else 20):
+        other = np.float32([1]) if name == GRAPHS[0] else begin
+        op = "AddV2" if name == GRAPHS[0] else "MatMul"
+        value = graph.add(op, value, other, name=f"n{index}")[0]
+    graph.add("Shape", value, name="end")
+    return graph.graph_def
+
+
+class Client:
+    """One kept connection."""
+
+    def __init__(self, address: str) -> None:
+        self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc)
+
+    def post(self, path: str, body: bytes, kind: str = "application/json") -> bytes:
+        self._connection.request("POST", path, body, {"Content-Type": kind})
+        response = self._connection.getresponse()
+        answer = response.read()
+        assert response.status in (200, 201), answer
+        return answer
+
+
+def keep_full(address: str, name: str, priority: str) -> None:
+    """Run steps one after the other, for ever."""
+    client = Client(address)
+    create = pb.CreateSessionRequest(graph_def=graph_of(name)).SerializeToString()
+    answer = client.post("/v1/sessions", create, "application/x-protobuf")
+    session = pb.CreateSessionResponse.FromString(answer).session_handle
+    body = json.dumps({"fetches": ["end"], "priority": priority}).encode()
+    while True:
+        client.post(f"/v1/sessions/{session}:run", body)
+
+
+def latencies(address: str, seconds: float) -> list[float]:
+    """Seconds from the due instant of each prediction to its answer, in an open loop."""
+    client = Client(address)
+    body = json.dumps({"instances": [[0.5] * 64]}).encode()
+
+    def predict() -> None:
+        client.post("/v1/models/digits:predict", body)
+
+    for _ in range(50):
+        predict()
+    started = time.perf_counter()
+    for _ in range(200):
+        predict()
+    interval = (time.perf_counter() - started) / 200 / LOAD
+    result: list[float] = []
+    due = time.perf_counter() + interval
+    end = due + seconds
+    while due < end:
+        delay = due - time.perf_counter()
+        if delay > 0:
+            time.sleep(delay)
+        predict()
+        result.append(time.perf_counter() - due)
+        due += interval
+    return result
+
+
+@contextlib.contextmanager
+def busy(address: str, name: str, priority: str) -> Iterator[None]:
+    """Two clients in processes of their own keep a pool full."""
+    command = [sys.executable, "-m", "bench.http_priority", "--keep-full", address, name, priority]
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            process = stack.enter_context(subprocess.Popen(command, cwd=ROOT))
+            stack.callback(process.kill)
+        time.sleep(3)  # until they have begun
+        yield
+
+
+@contextlib.contextmanager
+def server() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder, "server.yaml")
+        config.write_text(CONFIG)
+        command = [sys.executable, "-m", "server.main", "serve", f"--config={config}"]
+        with subprocess.Popen(
+            [*command, "--port=0", "--rest_api_port=0"], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                port = address_in(process, r"Serving on http://[^ ]*:(\d+)")
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                process.kill()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--keep-full", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.keep_full:
+        keep_full(*options.keep_full)
+    with server() as address:
+        time.sleep(2)
+        idle = latencies(address, options.seconds)
+        seen = {"idle": idle}
+        for name in GRAPHS:
+            for priority in ("low", "equal"):
+                with busy(address, name, priority):
+                    seen[f"{name}, {priority}"] = latencies(address, options.seconds)
+    rows = [
+        [
+            name,
+            f"{median(times) * 1e3:.2f}",
+            f"{percentile(times, 99) * 1e3:.2f}",
+            f"{percentile(times, 99) / percentile(idle, 99):.2f}",
+        ]
+        for name, times in seen.items()
+    ]
+    print(table(["beside", "p50 ms", "p99 ms", "p99 / idle"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Instructions: a pruned graph in the order in which it runs, with a slot for every value.
+
+Constants and ops that pass their input on cost no instruction. Each value is dropped after its last
+reader, and an instruction may work in place only on a value that a kernel of the same run made
+(`KernelDef.fresh`) and that has no other reader: never on a feed, a constant, a variable or a
+fetched value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.kernel_registry import KernelRegistry, bind, bind_in_place
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.pruning import StepGraph
+from runtime.graph.topology import topological_order
+
+# Ops whose only output is their first input: no call at all.
+ALIAS_OPS = frozenset(("Identity", "StopGradient", "PreventGradient", "_Retval", "IdentityN"))
+
+
+@dataclasses.dataclass(slots=True)
+class Instruction:
+    """One node to run: `outputs[i]` is the slot of output i, −1 when nobody reads it.
+
+    An input is (slot, whether to read the value out of a `Variable`).
+    """
+
+    node: Node
+    kernel: Callable[..., Any]
+    needs_context: bool
+    is_expensive: bool
+    inputs: list[tuple[int, bool]]
+    outputs: list[int]
+    has_single_output: bool
+    fresh: bool = False
+    in_place: Callable[..., Any] | str | None = None
+    dropped: list[int] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Program:
+    """The instructions of a step; arguments and results are slots."""
+
+    instructions: list[Instruction]
+    constants: list[tuple[int, Any]]  # (slot, value)
+    slot_count: int
+    argument_slots: list[int]
+    fetch_slots: list[int]
+
+
+def assemble(graph: StepGraph, kernels: KernelRegistry) -> Program:
+    """Order the nodes, find their kernels and give every value a slot.
+
+    Raises InvalidArgumentError for a node without a kernel, or with inputs missing.
+    """
+    builder = _Builder(graph, kernels)
+    return Program(
+        builder.instructions,
+        builder.constants,
+        builder.slot_count,
+        builder.argument_slots,
+        builder.fetch_slots,
+    )
+
+
+class _Builder:
+    """Orders the nodes and gives every value a slot."""
+
+    def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
+        self._kernels = kernels
+        self.slot_count = 0
+        self.constants: list[tuple[int, Any]] = []
+        self.instructions: list[Instruction] = []
+        self._slots: dict[Endpoint, int] = {}
+        self._refs: set[int] = set()  # slots that hold a Variable
+        self.argument_slots = [
+            self._new_slot((node, 0)) if node is not None else self._new_slot(None)
+            for node in graph.arguments
+        ]
+        self._read = {endpoint for node in graph.nodes for endpoint in node.inputs} | set(
+            graph.fetches
+        )
+        for node in topological_order(graph.nodes):
+            self._place(node)
+        self.fetch_slots = [self._fetch(endpoint) for endpoint in graph.fetches]
+        self._drop_after_last_use()
+        self._find_work_in_place()
+
+    def _new_slot(self, endpoint: Endpoint | None) -> int:
+        slot = self.slot_count
+        self.slot_count += 1
+        if endpoint is not None:
+            self._slots[endpoint] = slot
+        return slot
+
+    def _place(self, node: Node) -> None:
+        if node.op == "NoOp" or (node, 0) in self._slots:  # an argument
+            return
+        check_complete(node)
+        if node.op == "Const":
+            if (node, 0) in self._read:
+                self.constants.append((self._new_slot((node, 0)), constant_value(node)))
+            return
+        if node.op in ALIAS_OPS and not any(
+            self._slots[source] in self._refs for source in node.inputs
+        ):
+            for index, source in enumerate(node.inputs):
+                self._slots[(node, index)] = self._slots[source]
+            return
+        kernel = self._kernels.find(node)
+        self.instructions.append(
+            Instruction(
+                node,
+                bind(kernel, node),
+                kernel.needs_context,
+                kernel.expensive,
+                [self._input(node, position) for position in range(len(node.inputs))],
+                [self._output(node, index) for index in range(len(node.output_types))],
+                node.info.has_single_output,
+                kernel.fresh,
+                bind_in_place(kernel, node),
+            )
+        )
+
+    def _input(self, node: Node, position: int) -> tuple[int, bool]:
+        slot = self._slots[node.inputs[position]]
+        return slot, slot in self._refs and not node.input_is_ref[position]
+
+    def _output(self, node: Node, index: int) -> int:
+        if (node, index) not in self._read:
+            return -1
+        slot = self._new_slot((node, index))
+        if node.output_is_ref[index]:
+            self._refs.add(slot)
+        return slot
+
+    def _fetch(self, endpoint: Endpoint) -> int:
+        """The slot to return; a fetched ref is read by an instruction of its own at the end."""
+        slot = self._slots[endpoint]
+        if slot not in self._refs:
+            return slot
+        node = endpoint[0]
+        copy = self._new_slot(None)
+        self.instructions.append(
+            Instruction(node, _pass_on, False, False, [(slot, True)], [copy], True)
+        )
+        return copy
+
+    def _drop_after_last_use(self) -> None:
+        keep = set(self.fetch_slots) | {slot for slot, _ in self.constants}
+        seen = set(keep)
+        for instruction in reversed(self.instructions):
+            touched = {slot for slot, _ in instruction.inputs}
+            last = touched - seen
+            seen |= touched | {slot for slot in instruction.outputs if slot >= 0}
+            instruction.dropped = sorted(last)
+
+    def _find_work_in_place(self) -> None:
+        """Leave `in_place` only to instructions whose first input is theirs to overwrite."""
+        fresh: set[int] = set()
+        for instruction in self.instructions:
+            slots = [slot for slot, _ in instruction.inputs]
+            if not (
+                instruction.in_place is not None
+                and slots[0] in fresh
+                and slots[0] in instruction.dropped
+                and slots.count(slots[0]) == 1
+                and instruction.outputs[0] >= 0
+                and _type_of(instruction.node.inputs[0]) is instruction.node.output_types[0]
+            ):
+                instruction.in_place = None
+            if instruction.fresh and instruction.outputs[0] >= 0:
+                fresh.add(instruction.outputs[0])
+
+
+def _type_of(endpoint: Endpoint) -> DataType:
+    node, index = endpoint
+    return node.output_types[index]
+
+
+def _pass_on(value: Any) -> Any:
+    return value
+
+
+def constant_value(node: Node) -> Any:
+    """The value of a Const node, read-only: plans and steps share it."""
+    value = node.attr("value")
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+        if value.dtype != node.output_types[0].numpy:
+            raise InvalidArgumentError(
+                f"Const has dtype {node.output_types[0].tf_name}, its value {value.dtype}",
+                node.name,
+            )
+    return value
+
+
+def check_complete(node: Node) -> None:
+    """Refuse a node whose inputs were never all given."""
+    if node.missing_inputs:
+        raise InvalidArgumentError(
+            f"Incomplete graph, missing {node.missing_inputs} inputs for {node.name}", node.name
+        )
