@@ -22,7 +22,7 @@ def ctc_greedy_decoder(
     `inputs` `[time, batch, classes]` are logits. Returns the decoded labels as a sparse tensor
     (indices, values, shape) and minus the sum of the chosen logits `[batch, 1]`.
     """
-    _check_inputs(inputs, sequence_length, FailedPreconditionError)
+    check_inputs(inputs, sequence_length, FailedPreconditionError)
     classes = inputs.shape[2]
     if not -classes <= blank_index < classes:
         raise InvalidArgumentError(
@@ -49,7 +49,8 @@ def sparse_labels(rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.nd
     return indices, values, np.array([len(rows), max(lengths, default=0)], np.int64)
 
 
-def _check_inputs(inputs: np.ndarray, sequence_length: np.ndarray, mismatch: type[OpError]) -> None:
+def check_inputs(inputs: np.ndarray, sequence_length: np.ndarray, mismatch: type[OpError]) -> None:
+    """Raise unless `inputs` `[time, batch, classes]` and the lengths `[batch]` fit each other."""
     if inputs.ndim != 3:
         raise InvalidArgumentError("inputs is not a 3-Tensor")
     if sequence_length.ndim != 1:
@@ -128,7 +129,7 @@ def _check_loss_inputs(
             "labels_indices and labels_values must contain the same number of rows, but saw "
             f"shapes: {shape_text(labels_indices.shape)} vs. {shape_text(labels_values.shape)}"
         )
-    _check_inputs(inputs, sequence_length, InvalidArgumentError)
+    check_inputs(inputs, sequence_length, InvalidArgumentError)
 
 
 def _label_rows(

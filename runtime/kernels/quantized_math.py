@@ -14,7 +14,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.concat_split import concat
 from runtime.kernels.patches import patches
-from runtime.kernels.quantization import quantized_range
+from runtime.kernels.quantization import min_first_to_float, quantized_range
 from runtime.kernels.requantization import Quantized, in_range, one_float
 from runtime.kernels.rounding import round_half_away
 from runtime.kernels.shapes import reshape
@@ -148,6 +148,78 @@ def quantized_mul(
     return (product, *_product_range(left_range, right_range, Toutput))
 
 
+_ADD_HEADROOM, _BIAS_HEADROOM = 1 << 14, 1 << 17  # ranges of sums over those of the operands
+
+
+def _sum_range(
+    first: tuple[np.ndarray, np.ndarray, DataType],
+    second: tuple[np.ndarray, np.ndarray, DataType],
+    headroom: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """A range around zero with room for many sums."""
+    ends = [np.abs(end) for low, high, _ in (first, second) for end in (low, high)]
+    top = np.asarray(max(ends) * np.float32(headroom), np.float32)
+    return -top, top
+
+
+def quantized_add(
+    x: np.ndarray,
+    y: np.ndarray,
+    min_x: np.ndarray,
+    max_x: np.ndarray,
+    min_y: np.ndarray,
+    max_y: np.ndarray,
+    *,
+    T1: DataType,  # noqa: N803 # the attributes' names
+    T2: DataType,  # noqa: N803
+    Toutput: DataType,  # noqa: N803
+) -> Quantized:
+    """QuantizedAdd: whole steps of the sum's range for each step of the operands'."""
+    first = one_float(min_x, "min_x"), one_float(max_x, "max_x"), T1
+    second = one_float(min_y, "min_y"), one_float(max_y, "max_y"), T2
+    low, high = _sum_range(first, second, _ADD_HEADROOM)
+    try:
+        shape = np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"Incompatible shapes: {shape_text(x.shape)} vs. {shape_text(y.shape)}"
+        ) from None
+    check_allocation(shape, np.int64)
+    total = np.zeros(shape, np.int64)
+    for value, (bottom, top, data_type) in ((x, first), (y, second)):
+        # One number is moved as it is, many by the step from 0 to 1.
+        known = value.ravel() if value.size == 1 else np.array([0, 1])
+        ends = min_first_to_float(known, bottom, top, quantized_range(data_type))
+        start, *after = (_as_integer(float(each), low, high, Toutput) for each in ends)
+        total += start + sum(value.astype(np.int64) * (one - start) for one in after)
+    return total.astype(Toutput.numpy), low, high
+
+
+def quantized_bias_add(
+    x: np.ndarray,
+    bias: np.ndarray,
+    min_input: np.ndarray,
+    max_input: np.ndarray,
+    min_bias: np.ndarray,
+    max_bias: np.ndarray,
+    *,
+    T1: DataType,  # noqa: N803 # the attributes' names
+    T2: DataType,  # noqa: N803
+    out_type: DataType,
+) -> Quantized:
+    """QuantizedBiasAdd: a vector for the last dimension."""
+    if not x.ndim or bias.shape != x.shape[-1:]:
+        raise InvalidArgumentError(
+            "Must provide as many biases as the last dimension of the input tensor: "
+            f"{shape_text(bias.shape)} vs. {shape_text(x.shape)}"
+        )
+    first = one_float(min_input, "min_input"), one_float(max_input, "max_input"), T1
+    second = one_float(min_bias, "min_bias"), one_float(max_bias, "max_bias"), T2
+    low, high = _sum_range(first, second, _BIAS_HEADROOM)
+    total = in_range(x, first, (low, high, out_type))
+    return total + in_range(bias, second, (low, high, out_type)), low, high
+
+
 def _clamped(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, data_type: DataType, top: float | None
 ) -> Quantized:
@@ -220,6 +292,8 @@ def quantized_concat(
 
 
 KERNELS = (
+    KernelDef("QuantizedAdd", quantized_add),
+    KernelDef("QuantizedBiasAdd", quantized_bias_add),
     KernelDef("QuantizedConcat", quantized_concat),
     KernelDef("QuantizedConv2D", quantized_conv2d, expensive=True),
     KernelDef("QuantizedMatMul", quantized_matmul, expensive=True),

@@ -38,6 +38,20 @@ CASES = (
         for op in ("QuantizedRelu", "QuantizedRelu6")
         for low, high in (*RANGES, (-10.0, 20.0))
     ),
+    *(
+        case("QuantizedAdd", A, other, low, high, *second, dtypes=PAIR, Toutput=DataType.QINT32)
+        for low, high in RANGES
+        for second in ((-1.0, 2.0), (0.0, 7.0), (-20.0, -7.0))
+        for other in (A, A[0], np.uint8(200))
+    ),
+    case("QuantizedAdd", A, A[0, :2], -1.0, 1.0, -1.0, 2.0, dtypes=PAIR, Toutput=DataType.QINT32),
+    *(
+        case("QuantizedBiasAdd", A, A[1], low, high, *second, dtypes=PAIR, out_type=DataType.QINT32)
+        for low, high in RANGES
+        for second in ((-1.0, 2.0), (0.0, 7.0), (-20.0, -7.0))
+    ),
+    case("QuantizedBiasAdd", A, A[0, :2], -1.0, 1.0, -1.0, 2.0, dtypes=PAIR,
+         out_type=DataType.QINT32),
     case("QuantizedReshape", A, [4, 3], -1.0, 2.0, dtypes=[QUINT8]),
     case("QuantizedReshape", A, [5, 3], -1.0, 2.0, dtypes=[QUINT8]),
     *(
