@@ -204,16 +204,14 @@ def compute_accidental_hits(
             "sampled_candidates must be a vector, which is typically an "
             "output from CandidateSampler"
         )
-    position_of = {value: position for position, value in enumerate(sampled.tolist())}
-    hits = [
-        (row, position_of[value])
-        for row, values in enumerate(classes.tolist())
-        for value in values
-        if value in position_of
-    ]
-    pairs = np.array(hits, np.int64).reshape(-1, 2)
-    weights = np.full(len(pairs), -np.finfo(np.float32).max, np.float32)
-    return pairs[:, 0].astype(np.int32), pairs[:, 1].copy(), weights
+    if not sampled.size:
+        return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.float32)
+    order = np.argsort(sampled, kind="stable")
+    place = np.searchsorted(sampled, classes, side="right", sorter=order) - 1  # the last of equals
+    positions = order[np.maximum(place, 0)]
+    is_hit = sampled[positions] == classes
+    weights = np.full(np.count_nonzero(is_hit), -np.finfo(np.float32).max, np.float32)
+    return np.nonzero(is_hit)[0].astype(np.int32), positions[is_hit].astype(np.int64), weights
 
 
 KERNELS = (

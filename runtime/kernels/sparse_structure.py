@@ -250,12 +250,12 @@ def sparse_slice_grad(
             "Number of gradients and output indices should match. Got "
             f"{gradients.size} and {sliced_indices.shape[0]}"
         )
-    result = np.zeros(len(indices), gradients.dtype)
-    rows = {tuple(row): place for place, row in enumerate((sliced_indices + start).tolist())}
-    for place, row in enumerate(map(tuple, indices.tolist())):
-        if row in rows:
-            result[place] = gradients[rows[row]]
-    return result
+    rows = np.concatenate([sliced_indices + start, indices])
+    distinct, numbers = np.unique(rows, axis=0, return_inverse=True)
+    table = np.zeros(len(distinct), gradients.dtype)
+    given, asked = np.split(numbers.ravel(), [len(sliced_indices)])
+    table[given] = gradients
+    return table[asked]
 
 
 def sparse_fill_empty_rows(

@@ -128,11 +128,11 @@ def _check_sequences(
             f"Length of seq_lengths != input.dims({batch_dim}), "
             f"({len(seq_lengths)} vs. {value.shape[batch_dim]})"
         )
-    for index, length in enumerate(seq_lengths.tolist()):
-        if length < 0:
-            raise InvalidArgumentError(f"seq_lens({index}) < 0")
-        if length > value.shape[seq_dim]:
-            raise InvalidArgumentError(f"seq_lens({index}) > input.dims({seq_dim})")
+    wrong = (seq_lengths < 0) | (seq_lengths > value.shape[seq_dim])
+    if wrong.any():
+        index = int(wrong.argmax())
+        limit = "< 0" if seq_lengths[index] < 0 else f"> input.dims({seq_dim})"
+        raise InvalidArgumentError(f"seq_lens({index}) {limit}")
 
 
 def roll(value: np.ndarray, shift: np.ndarray, axis: np.ndarray) -> np.ndarray:
