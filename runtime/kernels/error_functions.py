@@ -19,7 +19,7 @@ from runtime.kernels.element_blocks import choose, in_blocks
 from runtime.kernels.register_types import HALF_TYPES, SINGLE_AND_DOUBLE
 
 WINITZKI = 0.147  # the constant of his approximation
-HALLEY_STEPS = {np.dtype(np.float32): 1, np.dtype(np.float64): 3}
+HALLEY_STEPS = 3
 ERF_IS_ONE = 4.0  # erf of this and more is 1 in float32
 ERFC_VANISHES = 30.0  # erfc of this and more is 0 even in float64
 
@@ -49,6 +49,19 @@ ERF_DOUBLE = (
     0.00021751715604160108, -1.7537169441124826e-05, 1.223382738352401e-06,
     -7.51156928660089e-08, 4.115800597664959e-09, -2.035228404899467e-10, 9.167606746069445e-12,
     -3.8078827395263415e-13, 1.454817075960679e-14,
+)  # fmt: skip
+
+# For w = −log(1 − x²): the inverse over x in powers of 2w/5 − 1, up to w = 5, and beyond that over
+# √w in powers of where √w lies between √5 and 10.3, from −1 to 1. Good to float32.
+INVERSE_NEAR_ENDS, INVERSE_FAR_ENDS = 5.0, 10.3
+INVERSE_NEAR = (
+    1.501409352, 0.6166007235, -0.02610828076, -0.01957419401, 0.008525934498, -0.0004843499508,
+    -0.0008364687387, 0.000284075153, 2.515743593e-05, -3.333980935e-05, 4.149577192e-06,
+)  # fmt: skip
+INVERSE_FAR = (
+    0.9780558107, 0.02012701255, -0.01424316197, 0.008894188136, -0.005033372689, 0.002847357748,
+    -0.001536393645, -0.0006539502941, 0.001479969568, 0.001836055277, -0.002430226776,
+    -0.002233802025, 0.002742933886, 0.0004674319292, -0.000769496089,
 )  # fmt: skip
 
 
@@ -113,7 +126,7 @@ erfc = in_blocks(6)(_erfc_block)
 erf = in_blocks(6)(_erf_block)
 
 
-def _inverse(x: np.ndarray, tail: np.ndarray, steps: int) -> np.ndarray:
+def _inverse(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
     """y of erf(y) = x in float64, for tail = 1 − |x| given with its own accuracy.
 
     Winitzki's approximation (2008), then Halley's method: each step trebles the digits.
@@ -123,7 +136,7 @@ def _inverse(x: np.ndarray, tail: np.ndarray, steps: int) -> np.ndarray:
         logarithm = np.log(tail * (1 + magnitude))
         middle = 2 / (np.pi * WINITZKI) + logarithm / 2
         y = np.sqrt(np.sqrt(middle * middle - logarithm / WINITZKI) - middle)
-        for _ in range(steps):
+        for _ in range(HALLEY_STEPS):
             excess = choose(magnitude < 0.5, erf(y) - magnitude, tail - erfc(y))
             step = excess * np.exp(y * y) * (np.sqrt(np.pi) / 2)
             y = y - step / (1 + y * step)
@@ -131,19 +144,39 @@ def _inverse(x: np.ndarray, tail: np.ndarray, steps: int) -> np.ndarray:
     return np.copysign(np.where(tail < 0, np.nan, y), x)
 
 
-@in_blocks(50)
+def _inverse_of_floats(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    """`_inverse` in float32."""
+    w = -np.log(tail * (2 - tail))
+    y = _polynomial(INVERSE_NEAR, w * np.float32(2 / INVERSE_NEAR_ENDS) - 1)
+    y *= np.abs(x)
+    far = np.flatnonzero(w > INVERSE_NEAR_ENDS)
+    root, first = np.sqrt(w[far]), np.sqrt(np.float32(INVERSE_NEAR_ENDS))
+    place = (root - first) * (2 / (INVERSE_FAR_ENDS - first)) - 1
+    y[far] = _polynomial(INVERSE_FAR, place) * root
+    y[tail == 0] = np.inf
+    return np.copysign(y, x)
+
+
+@in_blocks(20)
 def erfinv(x: Any) -> Any:
     """The inverse of erf: ±infinity at ±1, NaN beyond."""
+    if x.dtype == np.float32:
+        flat = x.ravel()
+        return _inverse_of_floats(flat, 1 - np.abs(flat)).reshape(x.shape)
     wide = np.asarray(x, np.float64)
-    return _inverse(wide, 1 - np.abs(wide), HALLEY_STEPS[x.dtype]).astype(x.dtype)
+    return _inverse(wide, 1 - np.abs(wide)).astype(x.dtype)
 
 
-@in_blocks(50)
+@in_blocks(20)
 def ndtri(x: Any) -> Any:
     """The quantile function of the standard normal distribution."""
+    if x.dtype == np.float32:
+        flat = x.ravel()
+        inverse = _inverse_of_floats(2 * flat - 1, 2 * np.minimum(flat, 1 - flat))
+        return (np.float32(np.sqrt(2)) * inverse).reshape(x.shape)
     wide = np.asarray(x, np.float64)
     tail = 2 * np.minimum(wide, 1 - wide)
-    quantile = np.sqrt(2) * _inverse(2 * wide - 1, tail, HALLEY_STEPS[x.dtype])
+    quantile = np.sqrt(2) * _inverse(2 * wide - 1, tail)
     return quantile.astype(x.dtype)
 
 
