@@ -28,9 +28,13 @@ P, Q = (table.P0, table.P1), (table.Q0, table.Q1)
 
 def _chebyshev(coefficients: tuple[float, ...], s: np.ndarray) -> np.ndarray:
     """Σ cₙ Tₙ(s), by Clenshaw's recurrence."""
-    following = after_that = np.zeros_like(s)
+    twice = 2 * s
+    following, after_that, total = (np.zeros_like(s) for _ in range(3))
     for coefficient in coefficients[:0:-1]:
-        following, after_that = coefficient + 2 * s * following - after_that, following
+        np.multiply(twice, following, out=total)
+        total -= after_that
+        total += coefficient
+        following, after_that, total = total, following, after_that
     return coefficients[0] + s * following - after_that
 
 
@@ -38,9 +42,10 @@ def scaled_i(order: int, x: np.ndarray) -> np.ndarray:
     """exp(−|x|) I(x), odd for order 1."""
     size = np.abs(x)
     near, far = np.minimum(size, I_BOUND), np.maximum(size, I_BOUND)
-    small = _chebyshev(I_SMALL[order], near / 4 - 1) * near**order
-    large = _chebyshev(I_LARGE[order], 16 / far - 1) / np.sqrt(far)
-    result = np.where(size <= I_BOUND, small, large)
+    result = _chebyshev(I_SMALL[order], near / 4 - 1) * near**order
+    if (size > I_BOUND).any():
+        large = _chebyshev(I_LARGE[order], 16 / far - 1) / np.sqrt(far)
+        result = np.where(size <= I_BOUND, result, large)
     result = np.where(np.isnan(x), np.nan, result)
     return np.copysign(result, x) if order else result
 
