@@ -92,11 +92,10 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return _by_rows(logits, _softmax_rows)
 
 
-def _softmax_rows(rows: np.ndarray) -> np.ndarray:
-    exponentials = np.subtract(rows, rows.max(axis=-1, keepdims=True, initial=-np.inf))
-    np.exp(exponentials, out=exponentials)
-    exponentials *= np.reciprocal(exponentials.sum(axis=-1, keepdims=True))
-    return exponentials
+def _softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
+    np.subtract(rows, rows.max(axis=-1, keepdims=True, initial=-np.inf), out=out)
+    np.exp(out, out=out)
+    out *= np.reciprocal(out.sum(axis=-1, keepdims=True))
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -104,32 +103,33 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
     return _by_rows(logits, _log_softmax_rows)
 
 
-def _log_softmax_rows(rows: np.ndarray) -> np.ndarray:
-    shifted = np.subtract(rows, rows.max(axis=-1, keepdims=True, initial=-np.inf))
-    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return shifted
+def _log_softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
+    np.subtract(rows, rows.max(axis=-1, keepdims=True, initial=-np.inf), out=out)
+    out -= np.log(np.exp(out).sum(axis=-1, keepdims=True))
 
 
-def _by_rows(logits: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _by_rows(logits: np.ndarray, function: Callable[[np.ndarray, np.ndarray], None]) -> np.ndarray:
     """`function` of some rows at a time, in the type that sums are taken in."""
     if logits.ndim < 1:
         raise InvalidArgumentError(
             f"logits must have >= 1 dimension, got {shape_text(logits.shape)}"
         )
+    rows = widen(logits)
+    result = np.empty(rows.shape, rows.dtype)
     if logits.size <= BLOCK:
-        return function(widen(logits)).astype(logits.dtype, copy=False)
+        function(rows, result)
+        return result.astype(logits.dtype, copy=False)
     columns = logits.shape[-1]
-    rows = logits.reshape(-1, columns)
-    result = np.empty(rows.shape, logits.dtype)
+    rows, flat = rows.reshape(-1, columns), result.reshape(-1, columns)
     at_once = max(1, block_size(logits.size) // columns)
 
     def work(start: int, limit: int) -> None:
         for first in range(start, limit, at_once):
             part = slice(first, min(first + at_once, limit))
-            result[part] = function(widen(rows[part]))
+            function(rows[part], flat[part])
 
     shard(len(rows), 2 * columns, work)
-    return result.reshape(logits.shape)
+    return result.astype(logits.dtype, copy=False)
 
 
 KERNELS = (
