@@ -1,0 +1,265 @@
+"""Run public models in TensorFlow and here on the same inputs, and compare.
+
+    PYTHON tools/check_public_models.py FOLDER… [--rows FILE]
+
+Needs an environment with TensorFlow and this project's dependencies. Each FOLDER is searched for
+`saved_model.pb`, frozen graphs (`frozen.pb`) and MetaGraphDefs (`*.meta`); the models are not part
+of this repository. Inputs are random and fit the signature: pixels and ids are small whole numbers,
+a batch has two rows, text is words or serialized tf.Examples with what the graph parses.
+
+* A SavedModel is loaded by both; every signature runs.
+* A frozen graph is imported by both; its placeholders are fed, what nobody reads is fetched.
+* A MetaGraphDef is created by both. TensorFlow initialises its variables and saves them, we restore
+  that checkpoint with the graph's own restore op, then both read every trainable variable back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import tempfile
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import gen_parsing_ops  # noqa: F401 - registers what graphs parse with
+
+import protos as pb
+from runtime.api import OpError, SessionOptions, load_saved_model, new_session
+from tests.saved_model_corpus import relative_difference
+from tests.signature_tensors import tensor_names
+
+v1 = tf.compat.v1
+ROWS = 2
+IMPORT_ERRORS = (ValueError, KeyError, TypeError, OSError, tf.errors.OpError, RuntimeError)
+
+
+class Inputs:
+    """Values for the placeholders of a graph: the same for both."""
+
+    def __init__(self, graph: tf.Graph) -> None:
+        self._random = np.random.default_rng(1)
+        self._graph = graph
+
+    def value(self, name: str) -> Any:
+        tensor = self._graph.get_tensor_by_name(name)
+        shape = tensor.shape.as_list() if tensor.shape.rank is not None else [ROWS]
+        sizes = [ROWS if size is None else size for size in shape]
+        if tensor.dtype == tf.string:
+            text = self._example(tensor)
+            return np.full(sizes, text, object) if sizes else np.array(text, object)
+        if tensor.dtype == tf.bool:
+            return np.zeros(sizes, bool)
+        kind = tensor.dtype.as_numpy_dtype
+        if tensor.dtype.is_integer:
+            return self._random.integers(0, 2, sizes).astype(kind)
+        return self._random.uniform(0, 1, sizes).astype(kind)
+
+    def _example(self, tensor: tf.Tensor) -> bytes:
+        """A tf.Example with the dense features that a reader of the tensor parses, or a word."""
+        example = tf.train.Example()
+        parsers = [op for op in tensor.consumers() if op.type in ("ParseExample", "ParseExampleV2")]
+        for op in parsers:
+            keys, types, shapes = self._dense_features(op)
+            for key, kind, shape in zip(keys, types, shapes, strict=True):
+                feature = example.features.feature[key]
+                count = int(np.prod([size or 1 for size in shape.as_list()]))
+                if kind == tf.float32:
+                    feature.float_list.value.extend(self._random.uniform(0, 1, count))
+                elif kind == tf.int64:
+                    feature.int64_list.value.extend(self._random.integers(0, 3, count))
+                else:
+                    feature.bytes_list.value.extend([b"word"] * count)
+        return example.SerializeToString() if parsers else b"word"
+
+    def _dense_features(self, op: tf.Operation) -> tuple[list[str], list[Any], list[Any]]:
+        types, shapes = op.get_attr("Tdense"), op.get_attr("dense_shapes")
+        shapes = [tf.TensorShape(shape) for shape in shapes]
+        if op.type == "ParseExample":
+            keys = op.inputs[2 + op.get_attr("Nsparse") :][: len(types)]
+            return [tf.get_static_value(key).item().decode() for key in keys], types, shapes
+        keys = tf.get_static_value(op.inputs[3]).ravel()
+        return [key.decode() for key in keys], types, shapes
+
+
+def compare(ours: list[Any], theirs: list[Any]) -> float:
+    """The largest relative difference; NaN in the same places counts as equal."""
+    worst = 0.0
+    for got, want in zip(map(np.asarray, ours), map(np.asarray, theirs), strict=True):
+        if want.dtype.kind == "f" and got.shape == want.shape:
+            same = np.isnan(want) & np.isnan(got)
+            got, want = np.where(same, 0, got), np.where(same, 0, want)
+            got, want = got.astype(np.float32), want.astype(np.float32)
+        worst = max(worst, relative_difference(got, want))
+    return worst
+
+
+def check_saved_model(path: pathlib.Path) -> dict[str, Any]:
+    folder = str(path.parent)
+    (tags,) = {tuple(graph.meta_info_def.tags) for graph in saved_model(path).meta_graphs[:1]}
+    row: dict[str, Any] = {"runs": 0, "difference": 0.0, "refused": 0}
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        loaded = v1.saved_model.load(session, list(tags), folder)
+        bundle = load_saved_model(SessionOptions(), None, folder, set(tags))
+        row |= counts(bundle.meta_graph_def.graph_def)
+        for key, signature in sorted(loaded.signature_def.items()):
+            if key.startswith("__"):
+                continue
+            inputs = Inputs(graph)
+            feeds = {name: inputs.value(name) for name in tensor_names(signature.inputs).values()}
+            fetches = [name for name in tensor_names(signature.outputs).values() if name]
+            run_both(row, key, session, bundle.session, feeds, fetches)
+    return row
+
+
+def check_frozen_graph(path: pathlib.Path) -> dict[str, Any]:
+    data = path.read_bytes()
+    row: dict[str, Any] = {"runs": 0, "difference": 0.0, "refused": 0}
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        tf.graph_util.import_graph_def(v1.GraphDef.FromString(data), name="")
+        ours = new_session(SessionOptions())
+        ours.create(pb.GraphDef.FromString(data))
+        row |= counts(pb.GraphDef.FromString(data))
+        inputs = Inputs(graph)
+        operations = graph.get_operations()
+        placed = [op.outputs[0].name for op in operations if op.type == "Placeholder"]
+        fetches = [
+            output.name
+            for op in operations
+            for output in op.outputs
+            if not output.consumers() and op.type not in ("Const", "Placeholder")
+        ]
+        feeds = {name: inputs.value(name) for name in placed}
+        run_both(row, "graph", session, ours, feeds, fetches)
+    return row
+
+
+def check_meta_graph(path: pathlib.Path) -> dict[str, Any]:
+    data = path.read_bytes()
+    meta_graph = pb.MetaGraphDef.FromString(data)
+    row: dict[str, Any] = {"runs": 0, "difference": 0.0, "refused": 0}
+    row |= counts(meta_graph.graph_def)
+    with (
+        tf.Graph().as_default() as graph,
+        v1.Session() as session,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        saver = v1.train.import_meta_graph(v1.MetaGraphDef.FromString(data), clear_devices=True)
+        ours = new_session(SessionOptions())
+        ours.create(meta_graph.graph_def)
+        session.run(v1.global_variables_initializer())
+        prefix = saver.save(session, f"{folder}/model", write_meta_graph=False)
+        saved = meta_graph.saver_def
+        ours.run(
+            {saved.filename_tensor_name: np.array(prefix, object)}, [], [saved.restore_op_name]
+        )
+        fetches = [variable.value().name for variable in v1.trainable_variables()]
+        known = {node.name for node in meta_graph.graph_def.node}
+        fetches = [name for name in fetches if name.partition(":")[0] in known]
+        run_both(row, "variables", session, ours, {}, fetches)
+        train_both(row, graph, session, ours)
+    return row
+
+
+def train_both(row: dict[str, Any], graph: tf.Graph, session: Any, ours: Any) -> None:
+    """One step of what the collection `train_op` has, then a look at what it changed."""
+    operations = [op for op in graph.get_collection("train_op") if isinstance(op, tf.Operation)]
+    if not operations:
+        return
+    inputs = Inputs(graph)
+    feeds = {
+        op.outputs[0].name: inputs.value(op.outputs[0].name)
+        for op in graph.get_operations()
+        if op.type == "Placeholder"
+    }
+    row["trains"] = ""
+    try:
+        session.run(operations[0], feeds)
+    except tf.errors.OpError as error:
+        row["trains"] = f"TensorFlow: {error.message.splitlines()[0][:80]}"
+        return
+    ours.run(feeds, [], [operations[0].name])
+    fetches = [variable.value().name for variable in v1.trainable_variables()]
+    run_both(row, "after a step", session, ours, {}, fetches)
+
+
+def run_both(
+    row: dict[str, Any],
+    what: str,
+    theirs: Any,
+    ours: Any,
+    feeds: dict[str, Any],
+    fetches: list[str],
+) -> None:
+    try:
+        want = theirs.run(fetches, feeds)
+    except (tf.errors.OpError, ValueError) as error:
+        try:
+            ours.run(feeds, fetches)
+        except OpError:
+            row["refused"] += 1
+            return
+        row.setdefault("failed", f"{what}: only TensorFlow refuses: {str(error)[:120]}")
+        return
+    try:
+        got = ours.run(feeds, fetches)
+    except OpError as error:
+        row.setdefault("failed", f"{what}: {type(error).__name__}: {error.message[:160]}")
+        return
+    row["runs"] += 1
+    row["difference"] = max(row["difference"], compare(got, want))
+
+
+def saved_model(path: pathlib.Path) -> pb.SavedModel:
+    return pb.SavedModel.FromString(path.read_bytes())
+
+
+def counts(graph_def: pb.GraphDef) -> dict[str, int]:
+    """Nodes, those of functions included, and distinct ops."""
+    nodes = [*graph_def.node]
+    for function in graph_def.library.function:
+        nodes += function.node_def
+    functions = {function.signature.name for function in graph_def.library.function}
+    return {"nodes": len(nodes), "ops": len({node.op for node in nodes} - functions)}
+
+
+KINDS = {
+    "saved_model.pb": check_saved_model,
+    "frozen.pb": check_frozen_graph,
+    "*.meta": check_meta_graph,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=pathlib.Path)
+    parser.add_argument("--rows", type=pathlib.Path, help="write the table as JSON")
+    options = parser.parse_args()
+    rows = []
+    for root in options.folders:
+        for pattern, check in KINDS.items():
+            for path in sorted(root.rglob(pattern)):
+                name = path if pattern == "*.meta" else path.parent
+                row = {"model": str(name.relative_to(root.parent)), "kind": pattern.strip("*.")}
+                try:
+                    row |= check(path)
+                except OpError as error:
+                    row["failed"] = f"{type(error).__name__}: {error.message[:200]}"
+                except IMPORT_ERRORS as error:
+                    row["theirs"] = f"{type(error).__name__}: {str(error)[:120]}"
+                print(row, flush=True)
+                rows.append(row)
+                if options.rows is not None:
+                    options.rows.write_text(json.dumps(rows, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
