@@ -160,6 +160,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "sparse_tensors_map",
     "sparse_to_dense",
     "stacks",
+    "staging",
     "string_hashing",
     "string_reductions",
     "string_regex",

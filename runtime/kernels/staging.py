@@ -1,0 +1,170 @@
+"""Staging areas: tuples that one step puts and another takes, by turn (Stage) or by key (MapStage).
+
+An area belongs to its name: shared_name, or the node's own.
+
+TF: tensorflow/core/kernels/stage_op.cc, map_stage_op.cc
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.shapes import shape_text
+from runtime.framework.staging_area import StagingBuffer, StagingMap
+
+
+def _buffer(context: OpKernelContext) -> StagingBuffer:
+    limits = context.attr("capacity"), context.attr("memory_limit")
+    found: StagingBuffer = context.kernel_state(
+        lambda: context.resources.look_up_or_create(
+            context.attr("container"),
+            StagingBuffer,
+            context.attr("shared_name") or context.node.name,
+            lambda: StagingBuffer(*limits),
+        )
+    )
+    return found
+
+
+def stage(context: OpKernelContext, *values: Any) -> Any:
+    """Stage: put a tuple, when there is room."""
+    area = _buffer(context)
+    return area.run(lambda: area.put(values), context.cancellation)
+
+
+def unstage(context: OpKernelContext) -> Any:
+    """Unstage: take the oldest tuple, when there is one."""
+    area = _buffer(context)
+    return area.run(area.get, context.cancellation)
+
+
+def stage_peek(context: OpKernelContext, index: Any) -> Any:
+    """StagePeek: the tuple at a place, when there is one; it stays."""
+    if np.ndim(index):
+        raise InvalidArgumentError(f"index must be scalar, got shape {shape_text(np.shape(index))}")
+    area, place = _buffer(context), int(index)
+    return area.run(lambda: area.peek(place), context.cancellation)
+
+
+def stage_clear(context: OpKernelContext) -> None:
+    """StageClear: drop everything."""
+    area = _buffer(context)
+    area.run(area.clear, context.cancellation)
+
+
+def stage_size(context: OpKernelContext) -> Any:
+    """StageSize: how many tuples there are."""
+    area = _buffer(context)
+    return np.int32(area.run(area.size, context.cancellation))
+
+
+def _map(context: OpKernelContext) -> StagingMap:
+    width = len(context.attr("dtypes"))
+    is_ordered = context.node.op.startswith("Ordered")
+    limits = context.attr("capacity"), context.attr("memory_limit")
+    # Named apart, for an ordered area is no unordered one.
+    name = context.attr("shared_name") or context.node.name
+    found: StagingMap = context.kernel_state(
+        lambda: context.resources.look_up_or_create(
+            context.attr("container"),
+            StagingMap,
+            f"{'ordered/' if is_ordered else ''}{name}",
+            lambda: StagingMap(*limits, width, is_ordered),
+        )
+    )
+    return found
+
+
+def _key(key: Any) -> int:
+    if np.ndim(key):
+        raise InvalidArgumentError("key must be an int64 scalar.")
+    return int(key)
+
+
+def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) -> Any:
+    """MapStage: put parts of a key's tuple, when there is room."""
+    number, places = _key(key), np.ravel(indices).tolist()
+    if not places:
+        raise InvalidArgumentError("Indices are empty")
+    if any(first >= second for first, second in itertools.pairwise(places)):
+        raise InvalidArgumentError("Indices are not strictly ordered")
+    if len(places) != len(values):
+        raise InvalidArgumentError(f"Got {len(values)} values for {len(places)} indices")
+    area = _map(context)
+    return area.run(lambda: area.put(number, places, values), context.cancellation)
+
+
+def map_unstage(context: OpKernelContext, key: Any, indices: Any) -> Any:
+    """MapUnstage: take parts of a key's tuple, when it is there."""
+    area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
+    return area.run(lambda: area.get(number, places), context.cancellation)
+
+
+def map_unstage_no_key(context: OpKernelContext, indices: Any) -> Any:
+    """MapUnstageNoKey: take parts of some tuple: (key, parts…)."""
+    area, places = _map(context), np.ravel(indices).tolist()
+    return area.run(lambda: area.get_any(places), context.cancellation)
+
+
+def map_peek(context: OpKernelContext, key: Any, indices: Any) -> Any:
+    """MapPeek: parts of a key's tuple, when it is there; they stay."""
+    area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
+    return area.run(lambda: area.peek(number, places), context.cancellation)
+
+
+def map_clear(context: OpKernelContext) -> None:
+    """MapClear: drop everything."""
+    area = _map(context)
+    area.run(area.clear, context.cancellation)
+
+
+def map_size(context: OpKernelContext) -> Any:
+    """MapSize: how many tuples are complete."""
+    area = _map(context)
+    return np.int32(area.run(area.size, context.cancellation))
+
+
+def map_incomplete_size(context: OpKernelContext) -> Any:
+    """MapIncompleteSize: how many tuples lack a part."""
+    area = _map(context)
+    return np.int32(area.run(area.incomplete_size, context.cancellation))
+
+
+_WAITING: dict[str, Kernel] = {
+    "Stage": stage,
+    "StagePeek": stage_peek,
+    "Unstage": unstage,
+    **{
+        f"{prefix}{op}": kernel
+        for prefix in ("", "Ordered")
+        for op, kernel in (
+            ("MapPeek", map_peek),
+            ("MapStage", map_stage),
+            ("MapUnstage", map_unstage),
+            ("MapUnstageNoKey", map_unstage_no_key),
+        )
+    },
+}
+_IMMEDIATE: dict[str, Kernel] = {
+    "StageClear": stage_clear,
+    "StageSize": stage_size,
+    **{
+        f"{prefix}{op}": kernel
+        for prefix in ("", "Ordered")
+        for op, kernel in (
+            ("MapClear", map_clear),
+            ("MapIncompleteSize", map_incomplete_size),
+            ("MapSize", map_size),
+        )
+    },
+}
+
+KERNELS = (
+    *(KernelDef(op, kernel, asynchronous=True) for op, kernel in _WAITING.items()),
+    *(KernelDef(op, kernel) for op, kernel in _IMMEDIATE.items()),
+)
