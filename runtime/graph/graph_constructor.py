@@ -183,6 +183,8 @@ def _check_attrs(node: Node) -> None:
             _check_allowed(node, rule)
         elif value is None and not rule.has_default:
             node.attr(rule.name)  # raises NOT_FOUND with TensorFlow's text
+        if rule.minimum is not None and value is not None:
+            _check_minimum(node, rule, rule.minimum)
 
 
 def _check_kind(rule: AttrRule, field: str | None, value: pb.AttrValue) -> None:
@@ -203,6 +205,16 @@ def _check_kind(rule: AttrRule, field: str | None, value: pb.AttrValue) -> None:
         raise InvalidArgumentError(
             f"AttrValue had value with type '{' and '.join(kinds) or 'list()'}' when "
             f"'{rule.kind}' expected\n\t for attr '{rule.name}'"
+        )
+
+
+def _check_minimum(node: Node, rule: AttrRule, minimum: int) -> None:
+    value = node.attr(rule.name)
+    what, size = ("Length", len(value)) if isinstance(value, tuple) else ("Value", value)
+    if size < minimum:
+        raise InvalidArgumentError(
+            f"{what} for attr '{rule.name}' of {size} must be at least minimum {minimum}\n\t; "
+            f"NodeDef: {{{{node {node.name}}}}}; Op<name={node.op}>"
         )
 
 

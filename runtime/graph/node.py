@@ -48,6 +48,7 @@ class AttrRule(NamedTuple):
     field: str
     allowed: tuple[Any, ...] | None  # None: any value
     has_default: bool
+    minimum: int | None  # of an integer, or of a list's length
 
 
 # The field of an AttrValue that OpDefs call otherwise.
@@ -103,7 +104,8 @@ def _rule(attr: pb.OpDef.AttrDef) -> AttrRule:
     allowed = None
     if attr.HasField("allowed_values"):
         allowed = attr_value.from_proto(attr.allowed_values)
-    return AttrRule(attr.name, attr.type, field, allowed, attr.HasField("default_value"))
+    minimum = attr.minimum if attr.has_minimum else None
+    return AttrRule(attr.name, attr.type, field, allowed, attr.HasField("default_value"), minimum)
 
 
 class Node:

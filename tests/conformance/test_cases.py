@@ -50,7 +50,11 @@ def test_case(
         monkeypatch.setattr(step_plan, "GENERATE_AT_RUN", 1)
         monkeypatch.setattr(plan_text, "NODES_A_PART", 2)
     session = new_session(options(executor))
-    session.create(case.graph)
+    try:
+        session.create(case.graph)
+    except OpError as error:  # a graph that TensorFlow's Python refuses to build as well
+        assert {answer.code for answer in answers} == {error.code}, error.message
+        return
     for step, want in zip(case.steps, answers, strict=True):
         if want.code:
             with pytest.raises(OpError) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import protos as pb
@@ -34,6 +35,42 @@ def test_attributes_that_the_op_does_not_have_are_kept_and_ignored() -> None:
     session.extend(graph_of(node))
     assert session.run({"x": X}, ["z"]) == [6]
     assert session.graph_def().node[-1].attr["unheard_of"].i == 3
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attrs", "message"),
+    [
+        (
+            "Split",
+            2,
+            {"num_split": 0},
+            "Value for attr 'num_split' of 0 must be at least minimum 1",
+        ),
+        (
+            "SpaceToDepth",
+            1,
+            {"block_size": 1},
+            "Value for attr 'block_size' of 1 must be at least minimum 2",
+        ),
+        (
+            "Dilation2D",
+            2,
+            {"strides": [1, 1, 1, 1], "rates": [1, 1, 1], "padding": "VALID"},
+            "Length for attr 'rates' of 3 must be at least minimum 4",
+        ),
+    ],
+)
+def test_attributes_below_their_minimum(
+    op: str, inputs: int, attrs: dict[str, object], message: str
+) -> None:
+    graph = Graph()
+    given = [graph.placeholder(np.float32, f"x{number}") for number in range(inputs)]
+    if op == "Split":
+        given[0] = graph.placeholder(np.int32, "axis")
+    graph.add(op, *given, name="z", **attrs)
+    with pytest.raises(InvalidArgumentError) as caught:
+        extend_graph(RuntimeGraph(), graph.graph_def)
+    assert caught.value.message.startswith(f"{message}\n\t; NodeDef: {{{{node z}}}}; Op<name={op}>")
 
 
 def test_a_missing_output_of_a_branch_hints_at_intermediates() -> None:
