@@ -49,6 +49,7 @@ from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, lo
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
+from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "new_session",
     "reset",
     "schedulable_cores",
+    "session_counts",
     "set_tensor_limit",
     "tensor_from_proto",
     "tensor_to_proto",

@@ -20,6 +20,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
+from runtime.sessions.session_counts import session_counts
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Seconds: 0.1 ms to 30 s, about 3 a decade.
@@ -30,6 +31,8 @@ _BUCKETS = (
 
 # (metric, what it is, whether it only grows, the figure of ThreadPoolStats)
 _POOL_FIGURES: tuple[tuple[str, str, bool, str], ...] = (
+    ("runstep_thread_pool_tasks", "Tasks that wait or run (TaskNum)", False, "tasks"),
+    ("runstep_thread_pool_run_ratio", "Part of the threads that runs", False, "run_ratio"),
     ("runstep_thread_pool_threads", "Threads of the pool", False, "num_threads"),
     ("runstep_thread_pool_queued", "Tasks that wait", False, "queued"),
     ("runstep_thread_pool_running", "Tasks that run", False, "running"),
@@ -83,6 +86,7 @@ class Metrics:
             "runstep_sessions_closed", "Sessions ended", ["reason"], registry=self.registry
         )
         self.registry.register(_PoolCollector(named_global_pools))
+        self.registry.register(_RuntimeSessionCollector())
         # prometheus_client's own look-up of labels costs 7 µs; a race makes a child twice, alike.
         self._of_request: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._of_step: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
@@ -137,6 +141,26 @@ class _PoolCollector(Collector):
             for name, stats in figures:
                 low = "true" if stats.low_priority else "false"
                 family.add_metric([name, low], getattr(stats, field))
+            yield family
+
+
+class _RuntimeSessionCollector(Collector):
+    """Sessions of the runtime: those of clients and those of served models."""
+
+    def collect(self) -> Iterator[Metric]:
+        """One sample a kind of session."""
+        created = CounterMetricFamily(
+            "runstep_runtime_sessions_created", "Sessions made", labels=["runtime_type"]
+        )
+        living = GaugeMetricFamily(
+            "runstep_runtime_sessions_open", "Sessions not closed yet", labels=["runtime_type"]
+        )
+        for family, figures in (
+            (created, session_counts.created()),
+            (living, session_counts.open()),
+        ):
+            for runtime_type, count in figures.items():
+                family.add_metric([runtime_type], count)
             yield family
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,7 @@ class Graph(GraphElements):
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
         self.seed: int | None = None
+        self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
 
     # The default graph
 
@@ -236,6 +238,19 @@ class Graph(GraphElements):
                 f"the session's graph.{tail}"
             )
         return session.run(what, feed_dict)
+
+    def session_opened(self, session: Any) -> None:
+        """Note a session of this graph; it needs the graph, not the graph it."""
+        self._sessions.add(session)
+
+    def session_closed(self, session: Any) -> None:
+        """Forget a session that is closed."""
+        self._sessions.discard(session)
+
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions of this graph are open."""
+        return len(self._sessions)
 
     # Feeding and fetching
 

@@ -74,6 +74,7 @@ class BaseSession:
         self._closed = False
         self._plans = RunPlans(self._graph)
         self._session = new_session(SessionOptions(self._target, config or pb.ConfigProto()))
+        self._graph.session_opened(self)
         self._finalizer = weakref.finalize(self, _destroy, self._session)
 
     # What it is
@@ -113,6 +114,7 @@ class BaseSession:
         """Cancel running steps and refuse new ones. Closing again changes nothing."""
         if not self._closed:
             self._closed = True
+            self._graph.session_closed(self)
             self._session.close()
 
     def _check_open(self) -> None:

@@ -47,6 +47,16 @@ class ThreadPoolStats:
     wait_seconds_total: float
     run_seconds_total: float
 
+    @property
+    def tasks(self) -> int:
+        """Tasks that wait or run."""
+        return self.queued + self.running
+
+    @property
+    def run_ratio(self) -> float:
+        """The part of the threads that runs a task, 0 to 1."""
+        return self.running / self.num_threads
+
 
 class ThreadPool:
     """Threads that run scheduled tasks in order.

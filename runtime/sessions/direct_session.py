@@ -49,12 +49,14 @@ from runtime.sessions.partial_runs import PartialRuns
 from runtime.sessions.prepared_step import PreparedStep, feed_arguments
 from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
+from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 from runtime.sessions.session_pools import SessionPools
 from runtime.sessions.session_template import SessionTemplate
 from runtime.sessions.step_compiler import StepCompiler
 from runtime.sessions.step_limits import StepLimits
 
+RUNTIME_TYPE = "DIRECT_SESSION"
 _INLINE_SECONDS = 0.0002  # a step that measured shorter may run in the caller's thread
 
 
@@ -411,6 +413,7 @@ class DirectSession(RuntimeSession):
             if self._is_closed:
                 return
             self._is_closed = True
+        session_counts.session_closed(RUNTIME_TYPE)
         # What waits says so itself; the rest of the running steps hears this.
         error = CancelledError(RUN_CANCELLED)
         self._cancellation.cancel(error)

@@ -13,7 +13,8 @@ import protos as pb
 from runtime.devices.device_factory import DeviceFactoryRegistry
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.direct_session import RUNTIME_TYPE, DirectSession
+from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_factory import SessionFactory
 from runtime.sessions.session_options import SessionOptions
 from runtime.sessions.session_pools import make_session_pools
@@ -63,6 +64,7 @@ class DirectSessionFactory(SessionFactory):
                 options, devices, make_session_pools(options.config), kernels, template, resources
             )
             self._sessions.add(session)
+        session_counts.session_created(RUNTIME_TYPE)
         return session
 
     def _check_metadata(self, config: pb.ConfigProto) -> None:

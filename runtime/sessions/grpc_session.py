@@ -40,9 +40,11 @@ from runtime.sessions.master_messages import (
     unique_fetches,
 )
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
+from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 SCHEME = "grpc://"
+RUNTIME_TYPE = "GRPC_SESSION"
 CLOSED = "Session has been closed."
 # Of calls in flight, as the server says it when it comes to that.
 STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
@@ -287,6 +289,7 @@ class GrpcSession(RuntimeSession):
                 return
             self._is_closed = True
             handle, self._handle = self._handle, ""
+        session_counts.session_closed(RUNTIME_TYPE)
         try:
             if handle:
                 self._call("CloseSession", pb.CloseSessionRequest(session_handle=handle))

@@ -40,8 +40,10 @@ from runtime.sessions.master_messages import (
     timeout_seconds,
 )
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
+from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
+RUNTIME_TYPE = "HTTP_SESSION"
 _PATH = "/v1/sessions"
 _CALLED = {"run": "Run", "partialRunSetup": "PRunSetup", "partialRun": "PRun",
            "makeCallable": "MakeCallable", "runCallable": "RunCallable",
@@ -222,6 +224,7 @@ class HttpSession(RuntimeSession):
             if self._is_closed:
                 return
             self._is_closed = True
+        session_counts.session_closed(RUNTIME_TYPE)
         try:
             if self._id:
                 with contextlib.suppress(NotFoundError):  # it expired so long ago

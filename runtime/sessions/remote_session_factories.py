@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.sessions.runtime_session import RuntimeSession
+from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_factory import SessionFactory
 from runtime.sessions.session_options import SessionOptions
 
@@ -31,7 +32,9 @@ class RemoteSessionFactory(SessionFactory):
 
     def new_session(self, options: SessionOptions) -> RuntimeSession:
         """A session that connects with its first graph or step."""
-        session: RuntimeSession = getattr(self._load(), self._class_name)(options)
+        module = self._load()
+        session: RuntimeSession = getattr(module, self._class_name)(options)
+        session_counts.session_created(module.RUNTIME_TYPE)
         return session
 
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:

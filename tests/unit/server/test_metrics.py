@@ -1,3 +1,4 @@
+from runtime.api import SessionOptions, new_session
 from runtime.foundation.thread_pool import global_thread_pools
 from server.metrics import Metrics
 
@@ -21,6 +22,25 @@ def test_requests_steps_sessions_and_pools_are_exposed():
         'runstep_sessions_closed_total{reason="expired"} 1.0',
         "runstep_sessions_open 3.0",
         f'runstep_thread_pool_threads{{low_priority="true",pool="{pool.name}"}} 1.0',
+        f'runstep_thread_pool_tasks{{low_priority="true",pool="{pool.name}"}} 0.0',
+        f'runstep_thread_pool_run_ratio{{low_priority="true",pool="{pool.name}"}} 0.0',
         f'runstep_thread_pool_completed_total{{low_priority="true",pool="{pool.name}"}} 0.0',
     ):
         assert expected in lines, expected
+
+
+def test_sessions_of_the_runtime_are_counted():
+    def figures():
+        lines = Metrics().exposition().decode().splitlines()
+        found = dict(line.rsplit(" ", 1) for line in lines if "runtime_sessions" in line)
+        return [
+            float(found.get(f'runstep_runtime_sessions_{each}{{runtime_type="DIRECT_SESSION"}}', 0))
+            for each in ("created_total", "open")
+        ]
+
+    created, open_before = figures()
+    session = new_session(SessionOptions())
+    assert figures() == [created + 1, open_before + 1]
+    session.close()
+    session.close()
+    assert figures() == [created + 1, open_before]

@@ -17,6 +17,7 @@ from runtime.client import (
     InteractiveSession,
     Session,
     Variable,
+    cond,
     constant,
     float32,
     get_default_graph,
@@ -26,6 +27,7 @@ from runtime.client import (
     no_op,
     ops,
     placeholder,
+    while_loop,
 )
 
 
@@ -347,3 +349,41 @@ def test_a_session_that_nobody_holds_is_closed(graph):
     gc.collect()
     assert gone() is None
     assert underneath.is_closed
+
+
+def test_a_graph_outlives_its_sessions_and_counts_them(graph):
+    variable = Variable(1.0)
+    first, second = Session(), Session()
+    assert graph.open_sessions == 2
+    first.run(variable.initializer)
+    first.close()
+    first.close()
+    assert graph.open_sessions == 1
+    second.run(variable.initializer)  # the other session goes on, with a state of its own
+    assert second.run(variable.assign_add(1.0)) == 2
+    second.close()
+    assert graph.open_sessions == 0
+    with Session() as third:
+        assert third.run(variable.is_initialized()) == False  # noqa: E712 # a numpy scalar
+    graph.finalize()
+    dropped = Session()
+    assert graph.open_sessions == 1
+    del dropped
+    gc.collect()
+    assert graph.open_sessions == 0
+
+
+def test_a_trace_shows_the_bodies_that_are_called(graph):
+    n = placeholder(float32, [])
+    halved = while_loop(lambda v: v > 1, lambda v: cond(v > 2, lambda: v / 2, lambda: v - 1), (n,))
+    options = pb.RunOptions(trace_level=pb.RunOptions.FULL_TRACE)
+    metadata = pb.RunMetadata()
+    with Session() as session:
+        assert session.run(halved, {n: 8}, options=options, run_metadata=metadata) == 1
+    (device,) = metadata.step_stats.dev_stats
+    ran = [each.timeline_label.split(" = ")[1] for each in device.node_stats]
+    assert ran.count("RealDiv()") == 2
+    assert ran.count("Sub()") == 1
+    assert ran.count("StatelessIf()") == 3
+    assert ran.count("StatelessWhile()") == 1
+    assert any(each.node_name.startswith("while_body") for each in device.node_stats)

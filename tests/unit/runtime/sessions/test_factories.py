@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 import protos as pb
@@ -17,7 +18,9 @@ from runtime.api import (
     OpError,
     SessionOptions,
     new_session,
+    session_counts,
 )
+from runtime.devices import thread_pool_device
 from runtime.devices.device import DEFAULT_PREFIX, Device
 from runtime.devices.device_factory import DeviceFactory, DeviceFactoryRegistry
 from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
@@ -27,7 +30,7 @@ from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.direct_session_factory import DirectSessionFactory
 from runtime.sessions.runtime_session import RuntimeSession
 from runtime.sessions.session_factory import SessionFactory, SessionFactoryRegistry
-from tests.unit.runtime.sessions.graphs import direct_session, g1
+from tests.unit.runtime.sessions.graphs import X, direct_session, g1
 
 
 class Accepting(SessionFactory):
@@ -205,3 +208,54 @@ def test_vendor_fields_of_the_config_are_kept() -> None:
     assert session.run({"x": 1.0}, ["m"]) == [2]
     assert session.options.config.session_handle == "mine"
     assert session.options.config.SerializeToString() == unheard_of
+
+
+def test_numa_affinity_spreads_devices_over_the_nodes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(thread_pool_device, "num_numa_nodes", lambda: 2)
+    config = pb.ConfigProto(device_count={"CPU": 3})
+    assert [each.locality.numa_node for each in direct_session(config=config).list_devices()] == [
+        0, 0, 0,
+    ]  # fmt: skip
+    config.experimental.use_numa_affinity = True
+    with caplog.at_level("INFO"):
+        devices = direct_session(config=config).list_devices()
+    assert [each.locality.numa_node for each in devices] == [0, 1, 0]
+    assert caplog.messages == [
+        "Only 2 NUMA nodes visible in system,  assigning device "
+        f"{DEFAULT_PREFIX}/device:CPU:2 to NUMA node 0"
+    ]
+
+
+def test_this_machine_has_a_numa_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert thread_pool_device.num_numa_nodes() >= 1
+    monkeypatch.setattr(thread_pool_device, "_NODES", "/nowhere")
+    assert thread_pool_device.num_numa_nodes() == 1
+
+
+def test_what_nothing_reads_is_kept() -> None:
+    config = pb.ConfigProto(
+        session_handle="h", tensor_fuse=True, global_io_parallelism_threads=3, run_graph_mode=True
+    )
+    rewriter = config.graph_options.rewrite_options
+    rewriter.auto_mixed_precision = rewriter.auto_mixed_precision_onednn_bfloat16 = 1
+    kept = pb.ConfigProto.FromString(config.SerializeToString())
+    session = direct_session(g1(), kept)
+    assert session.options.config == config
+    assert session.run({"x": X}, ["n"])[0].dtype == np.float32
+
+
+def test_sessions_are_counted_from_their_making_to_their_close() -> None:
+    created, living = session_counts.created(), session_counts.open()
+    first, second = direct_session(), direct_session()
+    first.close()
+    first.destroy()
+    kind = "DIRECT_SESSION"
+    assert session_counts.created()[kind] == created.get(kind, 0) + 2
+    assert session_counts.open()[kind] == living.get(kind, 0) + 1
+    second.close()
+    remote = new_session(SessionOptions("http://localhost:1"))
+    remote.close()
+    assert session_counts.created()["HTTP_SESSION"] == created.get("HTTP_SESSION", 0) + 1
+    assert session_counts.open()["HTTP_SESSION"] == living.get("HTTP_SESSION", 0)
