@@ -1,18 +1,25 @@
-"""Train small models in TensorFlow and on our gRPC port side by side, and compare every loss.
+"""Train small models in TensorFlow and here side by side, and compare every loss.
 
     TENSORFLOW_PYTHON tools/check_training.py grpc://host:port [--steps 100]
+    TENSORFLOW_PYTHON tools/check_training.py exported [--steps 100]
 
-Runs where TensorFlow is installed; the server's sessions need no files. Each model is a training
-graph in the style of TensorFlow 1: variables with fixed initial values, `minimize` of an optimiser,
-one batch fed a step. It prints docs/training.md's table and exits with 1 when a loss is further
-from TensorFlow's than the bar. The LSTM is a `while_loop` with TensorArrays: once as frames and
-stacks (version 1), once as a While of functions with tensor lists (version 2).
+Runs where TensorFlow is installed. With a target TensorFlow's client drives our gRPC port; the
+server's sessions need no files. With `exported` TensorFlow writes each training graph once as a
+MetaGraphDef, and our own session runs all steps in this process: this needs our dependencies too.
+
+Each model is a training graph in the style of TensorFlow 1: variables with fixed initial values,
+`minimize` of an optimiser, one batch fed a step. It prints docs/training.md's table and exits with
+1 when a loss is further from TensorFlow's than the bar. The LSTM is a `while_loop` with
+TensorArrays: once as frames and stacks (version 1), once as a While of functions with tensor lists
+(version 2).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pathlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -109,18 +116,23 @@ def batches(steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return made
 
 
-def train(target: str, model_name: str, optimizer: str, steps: int) -> list[float]:
-    """The loss before each step."""
-    build, is_version_2 = MODELS[model_name]
+def build(model_name: str, optimizer: str) -> tuple[Model, Any, Any]:
+    """(model, loss, update) in the default graph."""
+    build_logits, is_version_2 = MODELS[model_name]
     switch = v1.enable_control_flow_v2 if is_version_2 else v1.disable_control_flow_v2
     switch()
+    model = Model()
+    logits = build_logits(model)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=model.y, logits=logits)
+    loss = tf.reduce_mean(losses)
+    return model, loss, OPTIMIZERS[optimizer]().minimize(loss)
+
+
+def train(target: str, model_name: str, optimizer: str, steps: int) -> list[float]:
+    """The loss before each step."""
     config = v1.ConfigProto(isolate_session_state=True)
     with tf.Graph().as_default():
-        model = Model()
-        logits = build(model)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=model.y, logits=logits)
-        loss = tf.reduce_mean(losses)
-        update = OPTIMIZERS[optimizer]().minimize(loss)
+        model, loss, update = build(model_name, optimizer)
         with v1.Session(target, config=config) as session:
             session.run(v1.global_variables_initializer())
             return [
@@ -129,19 +141,42 @@ def train(target: str, model_name: str, optimizer: str, steps: int) -> list[floa
             ]
 
 
+def train_exported(_: str, model_name: str, optimizer: str, steps: int) -> list[float]:
+    """The same in our session in this process, from the exported MetaGraphDef."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+    import protos as pb
+    from runtime.api import SessionOptions, new_session
+
+    with tf.Graph().as_default():
+        model, loss, update = build(model_name, optimizer)
+        init = v1.global_variables_initializer()
+        exported = v1.train.export_meta_graph().SerializeToString()
+        x, y, fetch = model.x.name, model.y.name, loss.name
+    session = new_session(SessionOptions())
+    session.create(pb.MetaGraphDef.FromString(exported).graph_def)
+    session.run({}, [], [init.name])
+    losses = [
+        float(session.run({x: image, y: label}, [fetch], [update.name])[0])
+        for image, label in batches(steps)
+    ]
+    session.close()
+    return losses
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("target", help="grpc://host:port of the server")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("target", help="grpc://host:port of the server, or: exported")
     parser.add_argument("--steps", type=int, default=100)
     options = parser.parse_args()
     v1.disable_v2_behavior()
+    train_here = train_exported if options.target == "exported" else train
     print("| model | optimiser | first loss | last loss | largest difference |")
     print("| --- | --- | --- | --- | --- |")
     worst = 0.0
     for model in MODELS:
         for optimizer in OPTIMIZERS:
             theirs = train("", model, optimizer, options.steps)
-            ours = train(options.target, model, optimizer, options.steps)
+            ours = train_here(options.target, model, optimizer, options.steps)
             difference = np.abs(np.subtract(ours, theirs)).max() / theirs[0]
             worst = max(worst, float(difference))
             figures = f"{theirs[0]:.4f} | {theirs[-1]:.4f} | {difference:.1e}"
