@@ -18,6 +18,7 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_list import TensorList
 from runtime.framework.tensor_map import TensorMap
 from runtime.kernels.boxing import box, unbox
+from runtime.kernels.ragged_variant import RaggedTensorVariant
 from runtime.kernels.tensor_lists import zeros
 
 
@@ -106,6 +107,8 @@ def _zeros_like(value: Any) -> Any:
         return Optional(None if parts is None else tuple(_zeros_like(part) for part in parts))
     if isinstance(value, TensorMap):
         return TensorMap()
+    if isinstance(value, RaggedTensorVariant):
+        return value.zeros_like()
     if isinstance(value, np.ndarray | np.generic):
         return zeros(value.shape, element_type(value))
     raise InvalidArgumentError(f"No zeros of a variant of {type(value).__name__}")
@@ -128,6 +131,8 @@ def _add(one: Any, other: Any) -> Any:
         return Optional(tuple(_add(a, b) for a, b in zip(first, second, strict=True)))
     if isinstance(one, TensorMap) and isinstance(other, TensorMap):
         return _add_maps(one, other)
+    if isinstance(one, RaggedTensorVariant) and isinstance(other, RaggedTensorVariant):
+        return one.plus(other)
     if isinstance(one, np.ndarray | np.generic):
         return np.add(one, other)
     raise InvalidArgumentError(f"Variants of {type(one).__name__} cannot be added")

@@ -1,6 +1,7 @@
 """Ragged tensors inside variants, which batches and maps pass around.
 
-TF: tensorflow/core/kernels/{ragged_tensor_to_variant_op,ragged_tensor_from_variant_op}.cc
+TF: tensorflow/core/kernels/{ragged_tensor_to_variant_op,ragged_tensor_from_variant_op,
+ragged_tensor_variant}.cc
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.boxing import box
@@ -24,6 +26,19 @@ class RaggedTensorVariant:
 
     nested_splits: tuple[np.ndarray, ...]
     values: np.ndarray
+
+    def zeros_like(self) -> RaggedTensorVariant:
+        """The same rows, of zeros."""
+        return RaggedTensorVariant(self.nested_splits, np.zeros_like(self.values))
+
+    def plus(self, other: RaggedTensorVariant) -> RaggedTensorVariant:
+        """The sum; InvalidArgumentError when the values differ in shape."""
+        if self.values.shape != other.values.shape:
+            raise InvalidArgumentError(
+                f"Can't add RaggedTensorVariants of values of shapes {self.values.shape} and "
+                f"{other.values.shape}"
+            )
+        return RaggedTensorVariant(self.nested_splits, np.add(self.values, other.values))
 
 
 def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool) -> Any:
@@ -97,8 +112,44 @@ def ragged_tensor_from_variant(
     return _stack(array.shape, components, input_ragged_rank, Tvalues, Tsplits)
 
 
+def ragged_tensor_to_variant_gradient(
+    encoded: Any,
+    row_splits: Any,
+    dense_values_shape: Any,
+    *,
+    Tvalues: DataType,  # noqa: N803 # the attribute's name
+) -> np.ndarray:
+    """RaggedTensorToVariantGradient: the values of all variants, in the shape of the encoded ones.
+
+    Zeros stand for a variant that nothing was added to, so many rows as `row_splits` say.
+    """
+    dtype, shape = Tvalues.numpy, tuple(np.ravel(dense_values_shape).tolist())
+    splits = np.ravel(row_splits)
+    pieces = []
+    for index, component in enumerate(box(encoded).ravel().tolist()):
+        if isinstance(component, RaggedTensorVariant):
+            _check_component(component, len(component.nested_splits), Tvalues, None)
+            pieces.append(component.values)
+            continue
+        if index + 1 >= len(splits) or not shape:
+            raise InvalidArgumentError(
+                f"row_splits of {len(splits)} elements say nothing of variant {index}"
+            )
+        rows = int(splits[index + 1] - splits[index])
+        check_allocation((rows, *shape[1:]), dtype)
+        pieces.append(np.zeros((rows, *shape[1:]), dtype))
+    if len(pieces) == 1:
+        return pieces[0]
+    flat = np.concatenate([np.ravel(piece) for piece in pieces]) if pieces else np.zeros(0, dtype)
+    if flat.size != math.prod(shape):
+        raise InvalidArgumentError(
+            f"The variants hold {flat.size} values, dense_values_shape is {list(shape)}"
+        )
+    return flat.reshape(shape)
+
+
 def _check_component(
-    component: Any, ragged_rank: int, values_type: DataType, splits_type: DataType
+    component: Any, ragged_rank: int, values_type: DataType, splits_type: DataType | None
 ) -> None:
     if not isinstance(component, RaggedTensorVariant):
         raise InvalidArgumentError(
@@ -112,7 +163,9 @@ def _check_component(
         raise InvalidArgumentError(
             f"Expected ragged_rank: {ragged_rank}, found: {len(component.nested_splits)}"
         )
-    if any(splits.dtype != splits_type.numpy for splits in component.nested_splits):
+    if splits_type is not None and any(
+        splits.dtype != splits_type.numpy for splits in component.nested_splits
+    ):
         raise InvalidArgumentError(f"Expected row_splits Tensor dtype: {splits_type.tf_name}")
 
 
@@ -149,4 +202,5 @@ def _stack(
 KERNELS = (
     KernelDef("RaggedTensorFromVariant", ragged_tensor_from_variant),
     KernelDef("RaggedTensorToVariant", ragged_tensor_to_variant),
+    KernelDef("RaggedTensorToVariantGradient", ragged_tensor_to_variant_gradient),
 )

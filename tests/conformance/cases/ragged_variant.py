@@ -32,6 +32,20 @@ def moved(op: str, ranks: tuple[int, int], *arguments: object, **attrs: object) 
     return decoded(graph, graph.add(op, *given, **attrs)[0], ranks, f"moved_by_{op}")
 
 
+def gradient(name: str, batched: bool, shape: list[int], *ops: str) -> Case:
+    """Values out of variants again, after ops that keep the rows."""
+    graph = Graph()
+    rows = graph.add("RaggedTensorToVariant", [ROWS], FLAT, batched_input=batched)[0]
+    for op in ops:
+        rows = graph.add(op, [rows, rows] if op == "AddN" else rows)[0]
+    splits = ROWS if batched else np.int64([0, 6])
+    graph.add(
+        "RaggedTensorToVariantGradient", rows, splits, np.int32(shape), Tvalues=DataType.FLOAT,
+        name="result",
+    )  # fmt: skip
+    return Case(f"gradient_{name}", graph.graph_def, (Step({}, ("result:0",)),))
+
+
 CASES = (
     round_trip("scalar", [ROWS], False, (1, 1)),
     round_trip("nested", [OUTER, ROWS], False, (2, 2)),
@@ -48,4 +62,9 @@ CASES = (
     moved("Unpack", (0, 0), "rows", num=4),
     moved("Tile", (0, 1), "rows", np.int32([2])),
     moved("Transpose", (0, 1), "rows", np.int32([0])),
+    gradient("of_one", False, [6]),
+    gradient("of_rows", True, [6]),
+    gradient("in_another_shape", True, [6, 1]),
+    gradient("of_zeros", False, [6], "ZerosLike"),
+    gradient("of_a_sum", False, [6], "AddN"),
 )
