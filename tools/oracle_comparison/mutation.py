@@ -108,10 +108,13 @@ def _finished(case: Case, draft: Draft, name: str) -> Case:
         )
         for number, step in enumerate(case.steps)
     )
+    # A tolerance tells of the recorded case's element type.
+    tolerance = None if case.tolerance is None else max(case.tolerance, 1e-5)
     random = any(part in draft.op for part in RANDOM) and not draft.op.startswith("Stateless")
     return dataclasses.replace(
-        case, name=name, graph=draft.graph, steps=steps, shape_only=random or case.shape_only
-    )
+        case, name=name, graph=draft.graph, steps=steps, tolerance=tolerance,
+        shape_only=random or case.shape_only,
+    )  # fmt: skip
 
 
 def _sources_of(draft: Draft, attr: str) -> list[str]:
