@@ -29,7 +29,7 @@ _HOME: dict[str, tuple[str, ...]] = {
     "graph_import": ("import_graph_def",),
     "initializers": (
         "constant_initializer", "glorot_uniform_initializer", "ones_initializer",
-        "random_normal_initializer", "random_uniform_initializer",
+        "random_normal_initializer", "random_uniform_initializer", "set_random_seed",
         "truncated_normal_initializer", "zeros_initializer",
     ),
     "meta_graph": ("export_meta_graph", "import_meta_graph"),
@@ -52,17 +52,30 @@ _MODULES = {name: module for module, names in _HOME.items() for name in names}
 # float32, int64, string, …
 _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if data_type}
 
-# modules that are used as such
-_NAMESPACES = ("ops", "saved_model", "train")
+# modules that are used as such, and where they are
+_NAMESPACES = {
+    "errors": "runtime.foundation.errors",
+    "ops": "runtime.client.ops",
+    "raw_ops": "runtime.client.ops",
+    "saved_model": "runtime.client.saved_model",
+    "train": "runtime.client.train",
+}
+# messages that programs make: sessions, steps and graphs are told with them
+_MESSAGES = (
+    "AttrValue", "ConfigProto", "GPUOptions", "GraphDef", "GraphOptions", "MetaGraphDef",
+    "NodeDef", "OptimizerOptions", "RunMetadata", "RunOptions", "ThreadPoolOptionProto",
+)  # fmt: skip
 
-__all__ = [*_NAMESPACES, *_MODULES]  # not the types: `bool` is Python's for `import *`
+__all__ = [*_NAMESPACES, *_MESSAGES, *_MODULES]  # not the types: `bool` is Python's for `import *`
 
 
 def __getattr__(name: str) -> Any:
     if name in _ELEMENT_TYPES:
         return _ELEMENT_TYPES[name]
     if name in _NAMESPACES:
-        return importlib.import_module(f"runtime.client.{name}")
+        return importlib.import_module(_NAMESPACES[name])
+    if name in _MESSAGES:
+        return getattr(importlib.import_module("protos"), name)
     if name == "tuple":  # TensorFlow's name of it; no builtin is hidden by `import *`
         name = "tuple_"
     if name not in _MODULES:

@@ -13,10 +13,12 @@ import numpy as np
 
 from runtime.client.construction import constant
 from runtime.client.element_types import as_dtype
+from runtime.client.graph import get_default_graph
 from runtime.client.operation import Tensor
 from runtime.client.ops import op_function
 from runtime.framework.dtypes import DataType
 
+_DEFAULT_SEED = 87654321  # of a graph that has none, where an op has one
 # (sizes, dtype) → a tensor of that shape and type
 Initializer = Callable[..., Tensor]
 
@@ -100,8 +102,17 @@ def _sizes(shape: Sequence[int]) -> np.ndarray:
     return np.array(list(shape), np.int32)
 
 
+def set_random_seed(seed: int | None) -> None:
+    """Let what is drawn in the default graph from now on be the same in every session."""
+    get_default_graph().seed = seed
+
+
 def _seeds(seed: int | None) -> dict[str, int]:
-    return {} if seed is None else {"seed": 87654321, "seed2": seed}  # TF: random_seed.py
+    """The two seeds of an op: the graph's and its own (TF: random_seed.py, get_seed)."""
+    graph = get_default_graph()
+    if graph.seed is None:
+        return {} if seed is None else {"seed": _DEFAULT_SEED, "seed2": seed}
+    return {"seed": graph.seed, "seed2": seed if seed is not None else graph.version}
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:

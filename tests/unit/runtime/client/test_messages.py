@@ -296,3 +296,17 @@ def test_a_timeline_has_a_process_a_device_and_a_track_a_thread(graph):
     assert span["tid"] == names["thread_name"]["tid"]
     assert span["dur"] > 0
     assert span["args"] == {"name": "product", "op": "MatMul", "output:0": "float32[1,1]"}
+
+
+def test_messages_and_errors_under_the_names_of_programs():
+    import runtime.client as tf
+
+    for name in tf._MESSAGES:
+        assert getattr(tf, name) is getattr(pb, name)
+    assert tf.raw_ops is tf.ops
+    config = tf.ConfigProto(device_count={"CPU": 2})
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
+        queue = tf.raw_ops.FIFOQueueV2([tf.float32])
+        session.run(tf.raw_ops.QueueCloseV2(queue))
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(tf.raw_ops.QueueDequeueV2(queue, [tf.float32]))

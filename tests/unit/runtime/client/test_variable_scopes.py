@@ -208,3 +208,18 @@ def test_gradients_say_what_to_do_instead():
     with pytest.raises(Exception, match="does not differentiate graphs") as error:
         tf.gradients(None, [])
     assert type(error.value).__name__ == "UnimplementedError"
+
+
+def test_a_seed_of_the_graph_gives_the_same_values_in_every_session():
+    def drawn(seed):
+        with tf.Graph().as_default(), tf.Session() as session:
+            tf.set_random_seed(seed)
+            first, second = tf.get_variable("a", [50]), tf.get_variable("b", [50])
+            session.run(tf.global_variables_initializer())
+            return session.run([first, second])
+
+    first, second = drawn(5)
+    assert (first != second).any()
+    again = drawn(5)
+    assert (first == again[0]).all() and (second == again[1]).all()
+    assert (first != drawn(6)[0]).any()
