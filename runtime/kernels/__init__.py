@@ -178,6 +178,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "transfer",
     "transpose",
     "tridiagonal",
+    "unicode_scripts",
     "unicode_text",
     "unique",
     "variable_updates",

@@ -75,4 +75,10 @@ CASES = (
         output_encoding="UTF-8",
         replace_control_characters=True,
     ),
+    case("UnicodeScript", np.arange(0x250, dtype=np.int32).reshape(2, -1)),
+    case("UnicodeScript", np.arange(0x370, 0x61C, dtype=np.int32)),
+    case("UnicodeScript", np.array([0x4E00, 0xAC00, 0x3042, 0x30A2, 0x1F600, 0x10400], np.int32)),
+    case("UnicodeScript", np.array([-1, 0xD800, 0x10FFFF, 0x110000, 2**31 - 1, -5], np.int32)),
+    case("UnicodeScript", np.array(65, np.int32)),
+    case("UnicodeScript", np.zeros((2, 0), np.int32)),
 )
