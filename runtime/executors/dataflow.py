@@ -173,7 +173,7 @@ class DataflowRun:
             return item.constant
         values = iteration.take_inputs(item)
         if item.is_merge:
-            return _merge(values)
+            return _merge(item, values)
         if item.derefs:
             values = [
                 value.read() if deref else value
@@ -310,8 +310,9 @@ def plain_value(value: Any, is_ref: bool) -> Any:
     return value.read() if is_ref else value
 
 
-def _merge(values: Sequence[Any]) -> tuple[Any, Any]:
+def _merge(item: Item, values: Sequence[Any]) -> tuple[Any, Any]:
     for index, value in enumerate(values):
         if value is not DEAD and value is not None:
-            return value, np.int32(index)
+            is_read = bool(item.derefs) and item.derefs[index]
+            return value.read() if is_read else value, np.int32(index)
     raise InternalError("A Merge ran without a live input")

@@ -63,6 +63,17 @@ def _temporary_twice() -> Case:
     return Case("temporary_twice", graph.graph_def, (Step({}, (), ("one", "other")),))
 
 
+def _merged() -> Case:
+    graph = Graph()
+    ref = graph.add("VariableV2", dtype=F32, shape=(2,), name="v")[0]
+    graph.add("Assign", ref, np.array([3, 4], np.float32), name="assign")
+    branches = graph.add("RefSwitch", ref, graph.placeholder(DataType.BOOL, "is_true"))
+    graph.add("Merge", branches, name="merge")
+    fetches = ("merge:0", "merge:1")
+    runs = [Step({"is_true:0": np.array(is_true)}, fetches) for is_true in (True, False)]
+    return Case("merged", graph.graph_def, (Step({}, (), ("assign",)), *runs))
+
+
 CASES = (
     *(
         _steps("VariableV2", dtype)
@@ -72,4 +83,5 @@ CASES = (
     _errors(),
     _temporary(),
     _temporary_twice(),
+    _merged(),
 )
