@@ -135,6 +135,9 @@ class SessionState(Protocol):
     kernel_state_lock: threading.RLock
     session_handle: str
 
+    def check_device(self, name: str) -> None:
+        """Raise unless the session has a device of that name; "" is any."""
+
 
 class StepState(Protocol):
     """What belongs to one step."""

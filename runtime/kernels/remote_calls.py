@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import NameAttrList, text
 from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
 from runtime.framework.string_tensor import scalar_string
@@ -18,10 +17,12 @@ from runtime.framework.string_tensor import scalar_string
 def remote_call(
     context: OpKernelContext, target: Any, *args: Any, f: NameAttrList
 ) -> list[Any] | Deferred:
-    """RemoteCall: the function's outputs; `target` names the CPU device that shall run it."""
-    name = text(scalar_string(target))
-    if name and "cpu" not in name.lower():
-        raise InvalidArgumentError(f"{name!r} is no CPU device, and there are no others")
+    """RemoteCall: the function's outputs; `target` names the device that shall run it.
+
+    Raises InvalidArgumentError for what is no device's name, InternalError for one that the session
+    does not have.
+    """
+    context.step.session.check_device(text(scalar_string(target)))
     return context.start_function(f, *args)
 
 

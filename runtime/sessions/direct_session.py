@@ -17,7 +17,6 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import protos as pb
 from runtime.devices.device import Device
@@ -37,7 +36,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import FileGate
-from runtime.framework.resource_manager import ResourceHandle, ResourceManager
+from runtime.framework.resource_manager import ResourceManager
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.pruning import find_endpoint
@@ -45,6 +44,7 @@ from runtime.graph.tensor_connections import connect_tensors
 from runtime.sessions.asynchronous_step import AsynchronousStep
 from runtime.sessions.callables import Callable, Callables
 from runtime.sessions.executor_cache import CompiledStep, ExecutorCache, SpelledKey
+from runtime.sessions.kernel_states import KernelStates
 from runtime.sessions.partial_runs import PartialRuns
 from runtime.sessions.prepared_step import PreparedStep, feed_arguments
 from runtime.sessions.run_metadata import MetadataRequest
@@ -58,21 +58,6 @@ from runtime.sessions.step_limits import StepLimits
 
 RUNTIME_TYPE = "DIRECT_SESSION"
 _INLINE_SECONDS = 0.0002  # a step that measured shorter may run in the caller's thread
-
-
-class _KernelStates:
-    """The part of the session that kernels see (runtime.framework.op_kernel.SessionState)."""
-
-    def __init__(self, resources: ResourceManager, session_handle: str) -> None:
-        self.resources = resources
-        self.kernel_state: dict[str, Any] = {}
-        self.kernel_state_lock = threading.RLock()  # guards the creation of entries
-        self.session_handle = session_handle
-
-    @property
-    def is_shareable(self) -> bool:
-        """Whether kernels keep nothing but names: a generator that has drawn can't be shared."""
-        return all(isinstance(state, ResourceHandle) for state in self.kernel_state.values())
 
 
 class DirectSession(RuntimeSession):
@@ -106,8 +91,8 @@ class DirectSession(RuntimeSession):
         self._is_closed = False
         self._is_finalized = False
         self._cancellation = CancellationManager()
-        self._state = _KernelStates(
-            resources or options.resources or ResourceManager(), self.session_handle
+        self._state = KernelStates(
+            resources or options.resources or ResourceManager(), self.session_handle, self._devices
         )
         self._files = options.files or AllowAll()
         self.graph_version = 0

@@ -1,0 +1,52 @@
+"""KernelStates: the part of a session that kernels see (`op_kernel.SessionState`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.devices.device import Device, DeviceSpec, parse_device_spec
+from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.framework.resource_manager import ResourceHandle, ResourceManager
+
+
+class KernelStates:
+    """Resources, what kernels keep between steps, and which devices there are."""
+
+    def __init__(
+        self, resources: ResourceManager, session_handle: str, devices: Sequence[Device]
+    ) -> None:
+        self.resources = resources
+        self.kernel_state: dict[str, Any] = {}
+        self.kernel_state_lock = threading.RLock()  # guards the creation of entries
+        self.session_handle = session_handle
+        self._devices = devices
+
+    @property
+    def is_shareable(self) -> bool:
+        """Whether kernels keep nothing but names: a generator that has drawn can't be shared."""
+        return all(isinstance(state, ResourceHandle) for state in self.kernel_state.values())
+
+    def check_device(self, name: str) -> None:
+        """Raise unless the session has a device of that name; "" is any.
+
+        InvalidArgumentError for what is no name of a device, InternalError for one elsewhere.
+        """
+        if not name:
+            return
+        spec = parse_device_spec(name if name.startswith("/") else f"/{name}")
+        if spec is None:
+            raise InvalidArgumentError(f"Could not parse {name} into a device specification.")
+        if not any(spec.matches(device.spec) for device in self._devices):
+            raise InternalError(
+                f"Currently don't support instantiating functions on device: {_full_name(spec)}"
+            )
+
+
+def _full_name(spec: DeviceSpec) -> str:
+    """The name with the parts of this task where it says nothing."""
+    return (
+        f"/job:{spec.job or 'localhost'}/replica:{spec.replica or 0}/task:{spec.task or 0}"
+        f"/device:{spec.device_type or 'CPU'}:{spec.index or 0}"
+    )
