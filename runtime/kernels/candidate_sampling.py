@@ -178,6 +178,55 @@ def learned_unigram_candidate_sampler(
     )
 
 
+def fixed_unigram_candidate_sampler(
+    context: OpKernelContext,
+    true_classes: Any,
+    *,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    vocab_file: str,
+    distortion: float,
+    num_reserved_ids: int,
+    num_shards: int,
+    shard: int,
+    unigrams: tuple[float, ...],
+) -> Sampled:
+    """Classes by given frequencies, to the power of `distortion`; of this shard alone."""
+    if num_shards < 1 or not 0 <= shard < num_shards:
+        raise InvalidArgumentError(f"shard must be in [0, {num_shards}), got {shard}")
+    if bool(vocab_file) == bool(unigrams):
+        raise InvalidArgumentError("Must provide either vocab_file or unigrams, and not both.")
+    counts = list(unigrams) if unigrams else _frequencies(context, vocab_file)
+    weights = np.array([0.0] * num_reserved_ids + counts, np.float64) ** distortion
+    weights[:num_reserved_ids] = 0
+    weights = weights[shard::num_shards]
+    if len(weights) != range_max:
+        raise InvalidArgumentError(
+            f"range is {range_max} must be equal to weights size  {len(weights)}"
+        )
+    chances = weights / weights.sum()
+    limits = np.cumsum(chances)
+
+    def draw(generator: np.random.Generator, count: int) -> np.ndarray:
+        found = np.searchsorted(limits, generator.random(count), side="right")
+        return np.minimum(found, range_max - 1)
+
+    classes = _true_classes(true_classes, num_true)
+    return _sample(
+        _state(context), classes, num_sampled, unique, range_max, draw, lambda c: chances[c]
+    )
+
+
+def _frequencies(context: OpKernelContext, vocab_file: str) -> list[float]:
+    """The last field of each line: `word,frequency`."""
+    context.step.files.check_read(vocab_file)
+    with open(vocab_file, encoding="utf-8") as lines:
+        fields = [line.rstrip("\n").split(",") for line in lines]
+    return [float(each[-1]) for each in fields if each != [""]]
+
+
 def all_candidate_sampler(
     true_classes: Any, *, num_true: int, num_sampled: int, unique: bool
 ) -> Sampled:
@@ -217,7 +266,9 @@ def compute_accidental_hits(
 KERNELS = (
     KernelDef("AllCandidateSampler", all_candidate_sampler),
     KernelDef("ComputeAccidentalHits", compute_accidental_hits),
+    KernelDef("FixedUnigramCandidateSampler", fixed_unigram_candidate_sampler),
     KernelDef("LearnedUnigramCandidateSampler", learned_unigram_candidate_sampler),
     KernelDef("LogUniformCandidateSampler", log_uniform_candidate_sampler),
+    KernelDef("ThreadUnsafeUnigramCandidateSampler", learned_unigram_candidate_sampler),
     KernelDef("UniformCandidateSampler", uniform_candidate_sampler),
 )

@@ -100,11 +100,11 @@ def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarr
 def poisson(stream: Philox, sizes: tuple[int, ...], rate: np.ndarray) -> np.ndarray:
     """Numbers of the Poisson distribution of rates (the last dimensions), in float64.
 
-    0 where a rate is negative or not finite.
+    0 where a rate is negative or NaN, infinite where it is infinite.
     """
     count = math.prod(sizes)
     rates = rate.astype(np.float64).ravel()[_by_parameter(count, rate.size)]
-    result = np.zeros(count)
+    result = np.where(rates == np.inf, np.inf, 0.0)
     streams = _OwnStreams(stream, np.arange(count))
     proper = np.isfinite(rates) & (rates >= 0)
     _count_events(streams, rates, np.flatnonzero(proper & (rates < _SMALL_RATE)), result)

@@ -14,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.register_types import NUMBER_TYPES
 from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 from runtime.kernels.sparse_structure import (
     Sparse,
@@ -123,6 +124,37 @@ def sparse_add(
     if not kept.all():
         positions, sums = positions[kept], sums[kept]
     return index_rows(positions, a_shape.tolist()), sums, a_shape
+
+
+def sparse_add_grad(
+    backprop_val_grad: np.ndarray,
+    a_indices: np.ndarray,
+    b_indices: np.ndarray,
+    sum_indices: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """SparseAddGrad: for each element of a and b the gradient of the sum's, 0 if it has none."""
+    for name, indices in (("a", a_indices), ("b", b_indices), ("sum", sum_indices)):
+        if indices.ndim != 2:
+            raise InvalidArgumentError(
+                f"{name}_indices should be a matrix but received shape {shape_text(indices.shape)}"
+            )
+    if backprop_val_grad.shape != sum_indices.shape[:1]:
+        raise InvalidArgumentError(
+            "# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of sum): "
+            f"got {backprop_val_grad.size} and {len(sum_indices)}"
+        )
+    if not a_indices.shape[1] == b_indices.shape[1] == sum_indices.shape[1]:
+        raise InvalidArgumentError(
+            "The densified operands should have the same ndims; for A, B, Sum got: "
+            f"{a_indices.shape[1]}, {b_indices.shape[1]}, {sum_indices.shape[1]}"
+        )
+    together = np.concatenate([sum_indices, a_indices, b_indices])
+    places = np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)
+    gradients = np.zeros(len(together), backprop_val_grad.dtype)
+    count = len(sum_indices)
+    gradients[places[:count]] = backprop_val_grad
+    found = gradients[places[count:]]
+    return found[: len(a_indices)], found[len(a_indices) :]
 
 
 def _check_pair(
@@ -271,6 +303,7 @@ def sparse_matmul(
 
 KERNELS = (
     KernelDef("SparseAdd", sparse_add),
+    KernelDef("SparseAddGrad", sparse_add_grad, {"T": NUMBER_TYPES}),
     KernelDef("SparseDenseCwiseAdd", _sparse_dense(np.add)),
     KernelDef("SparseDenseCwiseDiv", _sparse_dense(_divide)),
     KernelDef("SparseDenseCwiseMul", _sparse_dense(np.multiply)),

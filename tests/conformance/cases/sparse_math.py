@@ -83,4 +83,10 @@ CASES = (
             (DENSE.astype(ml_dtypes.bfloat16), DENSE.astype(ml_dtypes.bfloat16), True, False),
         )
     ),
+    *(
+        case("SparseAddGrad", gradient, INDICES, INDICES[1:], INDICES, message=True)
+        for gradient in (VALUES, VALUES.astype(np.int64), VALUES[1:])
+    ),
+    case("SparseAddGrad", VALUES[:1], INDICES, INDICES[:0], INDICES[2:3]),
+    case("SparseAddGrad", VALUES, INDICES, INDICES[:, :1], INDICES),
 )  # fmt: skip
