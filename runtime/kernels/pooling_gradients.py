@@ -24,7 +24,6 @@ from runtime.kernels.window import (
     WindowedDimension,
     channel_axis,
     from_channels_last,
-    spatial_values,
     to_channels_last,
 )
 
@@ -46,10 +45,10 @@ def _expect_shape(name: str, tensor: np.ndarray, shape: Sequence[int]) -> None:
 
 
 def _output_shape(
-    x: np.ndarray, dimensions: Sequence[WindowedDimension], data_format: str
+    shape: Sequence[int], dimensions: Sequence[WindowedDimension], data_format: str
 ) -> tuple[int, ...]:
-    sizes = [x.shape[0], *(each.output for each in dimensions)]
-    sizes.insert(channel_axis(data_format), x.shape[channel_axis(data_format)])
+    sizes = [shape[0], *(each.output for each in dimensions)]
+    sizes.insert(channel_axis(data_format), shape[channel_axis(data_format)])
     return tuple(sizes)
 
 
@@ -83,7 +82,7 @@ def max_pool_grad(
     names = ("tensor_in", "tensor_out", "out_backprop")
     _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
     dimensions = _place(orig_input, ksize, strides, padding, explicit_paddings, data_format)
-    expected = _output_shape(orig_input, dimensions, data_format)
+    expected = _output_shape(orig_input.shape, dimensions, data_format)
     _expect_shape("orig_output", orig_output, expected)
     _expect_shape("grad", grad, expected)
     x = to_channels_last(orig_input, data_format)
@@ -140,8 +139,13 @@ def max_pool_grad_with_argmax(
     include_batch_in_index: bool,
 ) -> np.ndarray:
     """`grad` given to the elements that `argmax` names: shape of `x` `[n, h, w, c]`."""
+    if min(ksize) <= 0:
+        sizes = ",".join(map(str, ksize))
+        raise InvalidArgumentError(
+            "Sliding window ksize must be positive. The specified or inferred ksize is: " + sizes
+        )
     dimensions = _place(x, ksize, strides, padding, (), "NHWC")
-    expected = _output_shape(x, dimensions, "NHWC")
+    expected = _output_shape(x.shape, dimensions, "NHWC")
     _expect_shape("grad", grad, expected)
     _expect_shape("argmax", argmax, expected)
     per_image = math.prod(x.shape[1:])
@@ -170,7 +174,9 @@ def max_pool_grad_grad(
     names = ("tensor_in", "tensor_out", "out_grad_backprop")
     _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
     dimensions = _place(orig_input, ksize, strides, padding, (), data_format)
-    _expect_shape("orig_output", orig_output, _output_shape(orig_input, dimensions, data_format))
+    _expect_shape(
+        "orig_output", orig_output, _output_shape(orig_input.shape, dimensions, data_format)
+    )
     _expect_shape("grad", grad, orig_input.shape)
     x, largest, gradient = (
         to_channels_last(each, data_format) for each in (orig_input, orig_output, grad)
@@ -220,7 +226,7 @@ def max_pool_3d_grad(
     names = ("tensor_in", "tensor_out", "out_backprop")
     _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
     dimensions = _place(orig_input, ksize, strides, padding, (), data_format)
-    expected = _output_shape(orig_input, dimensions, data_format)
+    expected = _output_shape(orig_input.shape, dimensions, data_format)
     _expect_shape("orig_output", orig_output, expected)
     _expect_shape("grad", grad, expected)
     x, largest, gradient = (
@@ -257,7 +263,7 @@ def avg_pool_grad(
             raise InvalidArgumentError(f"Expected a non-negative size, got {size}")
     check_allocation(shape, grad.dtype)
     dimensions = pooled_dimensions(shape, ksize, strides, padding, (), data_format)
-    if spatial_values(grad.shape, data_format) != tuple(each.output for each in dimensions):
+    if grad.shape != _output_shape(shape, dimensions, data_format):
         raise InvalidArgumentError(
             f"grad of shape {shape_text(grad.shape)} does not fit an input of shape "
             f"{shape_text(shape)}"

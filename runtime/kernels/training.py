@@ -117,6 +117,36 @@ def _check(
             raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(np.shape(value))}")
 
 
+# Ops that look at the signs of their scalars, and by which words.
+_NO_FTRL_RATE = "lr is not a positive scalar (or zero if multiply_linear_by_lr is set)"
+_RATE = {
+    **dict.fromkeys(
+        ("ApplyProximalAdagrad", "ResourceApplyProximalAdagrad"), "lr is not a positive scalar"
+    ),
+    **dict.fromkeys(("SparseApplyFtrl", "ResourceSparseApplyFtrl"), _NO_FTRL_RATE),
+    **dict.fromkeys(("SparseApplyFtrlV2", "ResourceSparseApplyFtrlV2"), _NO_FTRL_RATE),
+}
+
+
+def _check_signs(
+    op: str, names: Sequence[str], values: Sequence[Any], options: dict[str, Any]
+) -> None:
+    if op not in _RATE:
+        return
+    given = dict(zip(names, values, strict=True))
+    rate, power = given["lr"], given.get("lr_power")
+    zero_is_fine = bool(options.get("multiply_linear_by_lr"))
+    wrong = {
+        _RATE[op]: not (rate > 0 or (zero_is_fine and rate >= 0)),
+        "l1 regularization strength is not a non-negative scalar": not given["l1"] >= 0,
+        "l2 regularization strength is not a non-negative scalar": not given["l2"] >= 0,
+        "lr_power is not a non-positive scalar": power is not None and not power <= 0,
+    }
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise InvalidArgumentError(f"{message}: []")
+
+
 def _apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
     names = _input_names(op)
     attrs, count = rule.attrs, rule.variables
@@ -125,6 +155,7 @@ def _apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         variables, values = _variables(context, inputs[:count], is_resource), inputs[count:]
         _check(names, variables, values, False)
         options = {name: context.attr(name) for name in attrs}
+        _check_signs(op, names[count:], values, options)
         update_together(variables, lambda arrays: rule.apply(*arrays, *values, **options))
         return None if is_resource else variables[0]
 
@@ -140,11 +171,12 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
     def kernel(context: OpKernelContext, *inputs: Any) -> Any:
         variables, values = _variables(context, inputs[:count], is_resource), list(inputs[count:])
         _check(names, variables, values, True)
+        options = {name: context.attr(name) for name in attrs}
+        _check_signs(op, names[count:], values, options)
         indices = values.pop(at)
         gradient = gradient_at - (at < gradient_at)
         grad = values[gradient]
         _check_rows(variables[0].shape or (), grad, indices)
-        options = {name: context.attr(name) for name in attrs}
 
         def change(arrays: list[np.ndarray]) -> None:
             for positions in _rounds(indices):

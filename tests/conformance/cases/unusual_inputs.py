@@ -233,6 +233,41 @@ def splits_that_end_early() -> Case:
     return Case("RaggedTensorToVariant_ends_early", graph.graph_def, steps, message=True)
 
 
+def signs_of_scalars() -> list[Case]:
+    """What updates say of scalars with the wrong sign."""
+    ftrl = {"lr": 0.1, "l1": 0.1, "l2": 0.1, "lr_power": -0.5}
+    adagrad = {"lr": 0.1, "l1": 0.1, "l2": 0.1}
+    return [
+        *(signed("ResourceSparseApplyFtrl", 3, {**ftrl, name: -ftrl[name]}) for name in ftrl),
+        signed("ResourceSparseApplyFtrl", 3, {**ftrl, "lr": 0.0}),
+        signed("ResourceSparseApplyFtrl", 3, {**ftrl, "lr": 0.0}, multiply_linear_by_lr=True),
+        *(signed("ResourceApplyProximalAdagrad", 2, {**adagrad, n: -0.1}) for n in adagrad),
+    ]
+
+
+def signed(op: str, variables: int, scalars: dict[str, float], **attrs: bool) -> Case:
+    graph = Graph()
+    value = floats(3, 2) + 1
+    handles = []
+    for number in range(variables):
+        name = f"v{number}"
+        handle = graph.add("VarHandleOp", dtype=np.float32, shape=None, shared_name=name)[0]
+        graph.add("AssignVariableOp", handle, value, name=f"init{number}", dtype=np.float32)
+        handles.append(handle)
+    numbers = {name: np.float32(each) for name, each in scalars.items()}
+    rates = [numbers["lr"], numbers["l1"], numbers["l2"]]
+    if "Sparse" in op:
+        rows = np.array([0, 2], np.int32)
+        graph.add(op, *handles, value[:2], rows, *rates, numbers["lr_power"], name="op", **attrs)
+    else:
+        graph.add(op, *handles, *rates, value, name="op", **attrs)
+    read = graph.add("ReadVariableOp", handles[0], name="read", dtype=np.float32)[0]
+    inits = [f"init{number}" for number in range(variables)]
+    steps = (Step({}, (), inits), Step({}, (), ("op",)), Step({}, (read[0],)))
+    label = "_".join(f"{name}{each}" for name, each in {**scalars, **attrs}.items())
+    return Case(f"{op}_{label}", graph.graph_def, steps, message=True)
+
+
 def empty_slice_assigned() -> Case:
     graph = Graph()
     handle = graph.add("VarHandleOp", dtype=np.float32, shape=None, shared_name="v")[0]
@@ -249,4 +284,5 @@ def empty_slice_assigned() -> Case:
 
 CASES: tuple[Case, ...] = (
     *of_nothing_read(), *of_integers(), *of_shapes(), *of_windows(), *of_rows(),
+    *signs_of_scalars(),
 )  # fmt: skip
