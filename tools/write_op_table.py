@@ -1,5 +1,8 @@
 """Write docs/ops.md, the counts in README.md and the index of kernels from the kernel tables.
 
+The types that TensorFlow's kernels take are in docs/kernel_dtypes.json, those shown here are read
+from the recorded cases; docs/oracle.json, where it exists, counts random comparisons.
+
     python tools/write_op_table.py           # write
     python tools/write_op_table.py --check   # fail when they are not what the code says
 
@@ -9,6 +12,7 @@ A test runs the check, so the tables stay true.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import importlib
 import json
 import pathlib
@@ -19,16 +23,37 @@ ROOT = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
+from runtime.framework.dtypes import DataType, from_name
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_def_registry import all_op_defs
 from runtime.kernels import KERNEL_MODULES, kernel_defs
+from tests.conformance.shown_types import ShownTypes, nodes_of, recorded_cases, shown_types
 
 OPS_PAGE = ROOT / "docs" / "ops.md"
 OP_INDEX = ROOT / "runtime" / "kernels" / "op_index.json"
 README = ROOT / "README.md"
+KERNEL_DTYPES = ROOT / "docs" / "kernel_dtypes.json"
+ORACLE = ROOT / "docs" / "oracle.json"
 TIERS = ROOT / "docs" / "op_tiers.txt"
 # Run by the executors themselves: they have no kernel.
 BY_EXECUTOR = V1_CONTROL_FLOW | {"_Arg", "_Retval", "_Send", "_Recv"}
+PAGE_HEAD = (
+    "# Operations",
+    "",
+    "Written by `tools/write_op_table.py` from the kernel tables and the conformance cases; a",
+    "test keeps it true.",
+    "",
+    "*Element types*: for each attribute that names one, `shown/taken`. *Taken* are the types that",
+    "TensorFlow 2.21's CPU kernels take: what they are registered for, and where a kernel is",
+    "registered for any, the types for which TensorFlow answered a trial (kept in",
+    "`kernel_dtypes.json`, recorded by `tools/record_kernel_dtypes.py`). *Shown* are those for",
+    "which a recorded case runs here as in TensorFlow; the others are *missing*, even where the",
+    "kernel would run.",
+    "",
+    "*Cases* counts the recorded cases in which the op occurs: each agrees with TensorFlow's",
+    "answer on every executor, or a test fails. *Random cases* counts those of `make oracle` that",
+    "agree, of those compared.",
+)
 
 
 def tiers() -> dict[str, list[str]]:
@@ -50,11 +75,63 @@ def modules_by_op() -> dict[str, list[str]]:
 def cases_by_op() -> collections.Counter[str]:
     """Op → in how many recorded cases it occurs."""
     counts: collections.Counter[str] = collections.Counter()
-    for path in sorted((ROOT / "tests" / "conformance" / "cases").glob("[a-z]*.py")):
-        for case in importlib.import_module(f"tests.conformance.cases.{path.stem}").CASES:
-            functions = [node for f in case.graph.library.function for node in f.node_def]
-            counts.update({node.op for node in [*case.graph.node, *functions]})
+    for _, case, _ in recorded_cases():
+        counts.update({node.op for node in nodes_of(case)})
     return counts
+
+
+def kernel_types() -> ShownTypes:
+    """Op → attribute → the element types that TensorFlow's CPU kernels take."""
+    return {
+        op: {attr: set(map(from_name, names.split())) for attr, names in attrs.items()}
+        for op, attrs in json.loads(KERNEL_DTYPES.read_text()).items()
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class TypeCoverage:
+    """Of the (attribute, element type) pairs that TensorFlow takes, those that cases show here."""
+
+    taken: ShownTypes
+    shown: ShownTypes
+
+    def counts(self, op: str) -> tuple[int, int]:
+        """(shown, taken by TensorFlow) over the op's attributes."""
+        taken = self.taken.get(op, {})
+        covered = sum(len(types & self._shown(op, attr)) for attr, types in taken.items())
+        return covered, sum(map(len, taken.values()))
+
+    def text(self, op: str) -> str:
+        """`T 12/12, Tindices 2/2`."""
+        taken = self.taken.get(op, {})
+        return ", ".join(
+            f"{attr} {len(types & self._shown(op, attr))}/{len(types)}"
+            for attr, types in taken.items()
+            if types
+        )
+
+    def missing(self, op: str) -> str:
+        """`T: half, uint4`."""
+        found = []
+        for attr, types in self.taken.get(op, {}).items():
+            lacking = types - self._shown(op, attr)
+            if lacking:
+                found.append(f"{attr}: {', '.join(t.tf_name for t in sorted(lacking))}")
+        return "; ".join(found)
+
+    def _shown(self, op: str, attr: str) -> set[DataType]:
+        return self.shown.get(op, {}).get(attr, set())
+
+
+def random_comparisons() -> dict[str, str]:
+    """Op → `300 of 300`: random cases that agree with TensorFlow."""
+    if not ORACLE.exists():
+        return {}
+    counts = {op: types.values() for op, types in json.loads(ORACLE.read_text())["ops"].items()}
+    return {
+        op: f"{sum(agreed for _, agreed in pairs)} of {sum(tried for tried, _ in pairs)}"
+        for op, pairs in counts.items()
+    }
 
 
 def supported() -> set[str]:
@@ -62,37 +139,46 @@ def supported() -> set[str]:
     return set(KernelRegistry(kernel_defs()).ops) | BY_EXECUTOR
 
 
-def summary() -> str:
+def summary(coverage: TypeCoverage) -> str:
     """The counts, as a table."""
     known, have = all_op_defs(), supported()
-    rows = ["| ops | registered by TensorFlow 2.21 | run here |", "| --- | --- | --- |"]
-    for name, ops in tiers().items():
-        covered = sum(op in have for op in ops)
-        rows.append(
-            f"| {name.lower()} of [docs/op_tiers.txt](docs/op_tiers.txt) | {len(ops)} | {covered} |"
-        )
-    rows.append(f"| all | {len(known)} | {len(have & known.keys())} |")
+    rows = [
+        "| ops | in TensorFlow 2.21 | run here | their types in TensorFlow | shown here |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    groups = {
+        f"{name.lower()} of [docs/op_tiers.txt](docs/op_tiers.txt)": ops
+        for name, ops in tiers().items()
+    }
+    for title, ops in {**groups, "all": list(known)}.items():
+        run = [op for op in ops if op in have]
+        pairs = [coverage.counts(op) for op in run]
+        shown, taken = (sum(pair[side] for pair in pairs) for side in (0, 1))
+        rows.append(f"| {title} | {len(ops)} | {len(run)} | {taken} | {shown} |")
     return "\n".join(rows)
 
 
-def page() -> str:
+def page(coverage: TypeCoverage) -> str:
     """docs/ops.md."""
-    modules, counts = modules_by_op(), cases_by_op()
+    modules, counts, compared = modules_by_op(), cases_by_op(), random_comparisons()
     lines = [
-        "# Operations",
+        *PAGE_HEAD,
         "",
-        "Written by `tools/write_op_table.py` from the kernel tables and the conformance cases; a",
-        "test keeps it true. *Cases* counts the recorded cases in which the op occurs: each",
-        "compares with TensorFlow 2.21's answer, on every executor.",
+        summary(coverage).replace("](docs/", "]("),
         "",
-        summary().replace("](docs/", "]("),
-        "",
-        "| op | kernel file | cases |",
-        "| --- | --- | --- |",
+        "| op | element types | missing | kernel file | cases | random cases |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for op in sorted(modules.keys() | BY_EXECUTOR):
-        files = ", ".join(modules.get(op, ["executors"]))
-        lines.append(f"| {op} | {files} | {counts[op] or ''} |")
+        cells = (
+            op,
+            coverage.text(op),
+            coverage.missing(op),
+            ", ".join(modules.get(op, ["executors"])),
+            str(counts[op] or ""),
+            compared.get(op, ""),
+        )
+        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
     return "\n".join(lines) + "\n"
 
 
@@ -104,18 +190,21 @@ def index() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def readme() -> str:
+def readme(coverage: TypeCoverage) -> str:
     """README.md with the counts in their place."""
     text = README.read_text()
     block = (
-        f"<!-- ops -->\n{summary()}\n\nEvery op with its kernel file and number of recorded cases: "
+        f"<!-- ops -->\n{summary(coverage)}\n\nA *type* is an "
+        "element type that a kernel takes for one of "
+        "its attributes. Every op with its types, kernel file and number of recorded cases: "
         "[docs/ops.md](docs/ops.md).\n<!-- /ops -->"
     )
     return re.sub(r"<!-- ops -->.*<!-- /ops -->", lambda _: block, text, flags=re.DOTALL)
 
 
 def main() -> int:
-    wanted = {OP_INDEX: index(), OPS_PAGE: page(), README: readme()}
+    coverage = TypeCoverage(kernel_types(), shown_types())
+    wanted = {OP_INDEX: index(), OPS_PAGE: page(coverage), README: readme(coverage)}
     if "--check" in sys.argv:
         stale = [path for path, text in wanted.items() if path.read_text() != text]
         for path in stale:
@@ -123,7 +212,7 @@ def main() -> int:
         return 1 if stale else 0
     for path, text in wanted.items():
         path.write_text(text)
-    print(summary())
+    print(summary(coverage))
     return 0
 
 

@@ -195,9 +195,25 @@ def write_golden(family: str, answers: Mapping[str, tuple[str, Sequence[Answer]]
             )
             frames.append(response.SerializeToString(deterministic=True))
     head = json.dumps(index).encode()
-    data = b"".join(struct.pack("<I", len(part)) + part for part in (head, *frames))
     GOLDEN.mkdir(exist_ok=True)
-    (GOLDEN / f"{family}.pb.gz").write_bytes(gzip.compress(data, 9, mtime=0))
+    write_frames(GOLDEN / f"{family}.pb.gz", [head, *frames])
+
+
+def write_frames(path: pathlib.Path, frames: Sequence[bytes]) -> None:
+    """Store byte strings, each after its length (u32 little-endian), compressed."""
+    data = b"".join(struct.pack("<I", len(frame)) + frame for frame in frames)
+    path.write_bytes(gzip.compress(data, 9, mtime=0))
+
+
+def read_frames(path: pathlib.Path) -> list[bytes]:
+    """What `write_frames` stored."""
+    data = gzip.decompress(path.read_bytes())
+    frames, position = [], 0
+    while position < len(data):
+        (length,) = struct.unpack_from("<I", data, position)
+        frames.append(data[position + 4 : position + 4 + length])
+        position += 4 + length
+    return frames
 
 
 def read_golden(family: str) -> dict[str, tuple[str, tuple[Answer, ...]]]:
@@ -205,12 +221,7 @@ def read_golden(family: str) -> dict[str, tuple[str, tuple[Answer, ...]]]:
     path = GOLDEN / f"{family}.pb.gz"
     if not path.exists():
         return {}
-    data = gzip.decompress(path.read_bytes())
-    parts, position = [], 0
-    while position < len(data):
-        (length,) = struct.unpack_from("<I", data, position)
-        parts.append(data[position + 4 : position + 4 + length])
-        position += 4 + length
+    parts = read_frames(path)
     frames = iter(parts[1:])
     result = {}
     for name, digest, steps in json.loads(parts[0]):

@@ -1,0 +1,14 @@
+"""Element types that the other families do not show: their cases with a type changed.
+
+`tools/record_kernel_dtypes.py` makes them, from the table `tools/element_types.json`. A case holds
+the same graph for several types, each under the name of its type.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+from tests.conformance.case import Case
+from tests.conformance.stored_cases import read_cases
+
+CASES: tuple[Case, ...] = read_cases(pathlib.Path(__file__).parent / "element_types.pb.gz")
