@@ -38,6 +38,7 @@ from tests.signature_tensors import tensor_names
 
 v1 = tf.compat.v1
 ROWS = 2
+BAR = 1e-4
 IMPORT_ERRORS = (ValueError, KeyError, TypeError, OSError, tf.errors.OpError, RuntimeError)
 
 
@@ -89,10 +90,16 @@ class Inputs:
         return [key.decode() for key in keys], types, shapes
 
 
+def as_tensor(value: Any) -> np.ndarray:
+    """The array; texts are objects."""
+    array = np.asarray(value)
+    return array.astype(object) if array.dtype.kind == "S" else array
+
+
 def compare(ours: list[Any], theirs: list[Any]) -> float:
     """The largest relative difference; NaN in the same places counts as equal."""
     worst = 0.0
-    for got, want in zip(map(np.asarray, ours), map(np.asarray, theirs), strict=True):
+    for got, want in zip(map(as_tensor, ours), map(as_tensor, theirs), strict=True):
         if want.dtype.kind == "f" and got.shape == want.shape:
             same = np.isnan(want) & np.isnan(got)
             got, want = np.where(same, 0, got), np.where(same, 0, want)
@@ -158,7 +165,9 @@ def check_meta_graph(path: pathlib.Path) -> dict[str, Any]:
         prefix = saver.save(session, f"{folder}/model", write_meta_graph=False)
         saved = meta_graph.saver_def
         ours.run(
-            {saved.filename_tensor_name: np.array(prefix, object)}, [], [saved.restore_op_name]
+            {saved.filename_tensor_name: np.array(prefix.encode(), object)},
+            [],
+            [saved.restore_op_name],
         )
         fetches = [variable.value().name for variable in v1.trainable_variables()]
         known = {node.name for node in meta_graph.graph_def.node}
@@ -213,8 +222,12 @@ def run_both(
     except OpError as error:
         row.setdefault("failed", f"{what}: {type(error).__name__}: {error.message[:160]}")
         return
+    difference = compare(got, want)
+    if difference > BAR and compare(theirs.run(fetches, feeds), want) > BAR:
+        row["random"] = True  # TensorFlow does not agree with itself
+        return
     row["runs"] += 1
-    row["difference"] = max(row["difference"], compare(got, want))
+    row["difference"] = max(row["difference"], difference)
 
 
 def saved_model(path: pathlib.Path) -> pb.SavedModel:

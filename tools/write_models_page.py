@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import re
 import sys
 import time
 from typing import Any
@@ -179,7 +180,9 @@ def public_rows(rows: list[dict[str, Any]]) -> list[str]:
             remark = f"TensorFlow itself: {remark}"
         elif row.get("trains") == "":
             remark = "trained one step"
-        remark = " ".join(remark.replace("|", "/").split())
+        if row.get("random"):
+            remark = "some outputs are random"
+        remark = re.sub(r"(/[\w.+-]+){2,}", "…", " ".join(remark.replace("|", "/").split()))[:110]
         difference = f"{row['difference']:.1e}" if row.get("runs") else "–"
         figures = [row.get("nodes", "–"), row.get("ops", "–"), row.get("runs", 0)]
         cells = [f"`{row['model']}`", *figures, row.get("refused", 0), difference, remark]

@@ -2,6 +2,7 @@
 
     file   = block … metaindex block, index block, footer (48 bytes)
     block  = entry … restart offsets u32 …, their count u32 | type u8 | masked crc32c u32
+             (type 1: what comes before it is compressed with snappy)
     entry  = varint shared, varint unshared, varint value length, rest of the key, value
     footer = varint offset and size of metaindex and index, zeros up to 40 bytes, magic u64
 
@@ -16,8 +17,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from runtime.foundation.errors import DataLossError, OutOfRangeError, UnimplementedError
+from runtime.foundation.errors import DataLossError, OutOfRangeError
 from runtime.framework.masked_crc32c import crc32c, mask, unmask
+from runtime.framework.snappy import decompress
 from runtime.framework.varint import decode_varint, encode_varint
 
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
@@ -26,6 +28,7 @@ RESTART_INTERVAL = 16  # entries
 _FOOTER_BYTES = 48
 _TRAILER_BYTES = 5  # compression type, checksum
 _UNCOMPRESSED, _SNAPPY = 0, 1
+_LONGEST_BLOCK = 1 << 30  # bytes, decompressed
 
 
 def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -33,7 +36,7 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
     Footer and index are read at the call, a block when the iteration gets there. Raises
     DataLossError when a checksum or the structure is wrong, OutOfRangeError when the file ends
-    too early, UnimplementedError for compressed blocks. TF: table.cc (Table::Open)
+    too early. TF: table.cc (Table::Open)
     """
     if len(data) < _FOOTER_BYTES:
         raise DataLossError("file is too short to be an sstable")
@@ -66,7 +69,7 @@ def _block(data: bytes, offset: int, size: int) -> bytes:
         raise DataLossError("block checksum mismatch")
     compression = data[end]
     if compression == _SNAPPY:
-        raise UnimplementedError("The checkpoint index is compressed with snappy; save it again")
+        return decompress(data[offset:end], _LONGEST_BLOCK)
     if compression != _UNCOMPRESSED:
         raise DataLossError("bad block type")
     return data[offset:end]

@@ -18,15 +18,13 @@ from runtime.foundation.errors import (
     OutOfRangeError,
     PermissionDeniedError,
     ResourceExhaustedError,
-    UnimplementedError,
 )
 from runtime.framework import allocation
 from runtime.framework.file_gate import AllowAll, FolderGate
 from runtime.framework.masked_crc32c import crc32c, mask
-from runtime.framework.sstable import read_table
+from runtime.framework.sstable import MAGIC, read_table
 from runtime.framework.tensor_bundle_reader import TensorBundleReader
 from runtime.framework.tensor_slice import TensorSlice
-from runtime.framework.varint import decode_varint
 from tests import checkpoint_tensors as given
 
 CHECKPOINTS = pathlib.Path(__file__).parents[3] / "fixtures" / "checkpoints"
@@ -246,21 +244,31 @@ def test_no_truncation_gives_a_wrong_answer(plain: pathlib.Path) -> None:
         path.write_bytes(whole)
 
 
-def test_a_snappy_block_is_named() -> None:
-    data = bytearray((CHECKPOINTS / "plain.index").read_bytes())
-    entries = dict(read_table(bytes(data)))
-    assert b"bool" in entries
-    # The type byte of the first block comes before its checksum, which is made right again.
-    position = len(data) - 48
-    for _ in range(2):
-        _, position = decode_varint(bytes(data), position)
-    offset, position = decode_varint(bytes(data), position)
-    size, _ = decode_varint(bytes(data), position)
-    data[offset + size] = 1
-    checksum = mask(crc32c(bytes(data[offset : offset + size + 1])))
-    data[offset + size + 1 : offset + size + 5] = checksum.to_bytes(4, "little")
-    with pytest.raises(UnimplementedError, match="compressed with snappy"):
-        list(read_table(bytes(data)))
+def test_blocks_may_be_compressed_with_snappy() -> None:
+    """Older writers of TensorFlow compressed them; a literal and copies of each width."""
+    entry = b"\x00\x03\x08key" + 4 * b"ab"
+    block = entry + b"\0\0\0\0" + b"\x01\0\0\0"
+    snapped = bytes([len(block), 7 << 2]) + entry[:8] + bytes([2 | 5 << 2, 2, 0])
+    snapped += bytes([7 << 2]) + block[len(entry) :]
+    table = snapped_table(snapped, b"key")
+    assert list(read_table(table)) == [(b"key", 4 * b"ab")]
+    with pytest.raises(DataLossError, match="snappy block"):
+        list(read_table(snapped_table(snapped[:-3], b"key")))
+
+
+def snapped_table(block: bytes, last_key: bytes) -> bytes:
+    """A table of one compressed block."""
+
+    def stored(content: bytes, kind: int) -> bytes:
+        data = content + bytes([kind])
+        return data + mask(crc32c(data)).to_bytes(4, "little")
+
+    handle = bytes([0, len(block)])
+    index = bytes([0, len(last_key), len(handle)]) + last_key + handle
+    index += b"\0\0\0\0" + b"\x01\0\0\0"
+    start = len(block) + 5
+    footer = bytes([0, 0, start, len(index)]).ljust(40, b"\0") + MAGIC
+    return stored(block, 1) + stored(index, 0) + footer
 
 
 def test_the_gate_is_asked_for_every_file(plain: pathlib.Path, tmp_path: pathlib.Path) -> None:
