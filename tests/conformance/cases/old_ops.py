@@ -98,6 +98,7 @@ CASES = (
     inplace("InplaceUpdate", 1, ROWS[:1]), inplace("InplaceUpdate", [1, 2], ROWS[:1]),
     inplace("InplaceUpdate", [1], ROWS[:1, :2]), inplace("InplaceUpdate", [1], ROWS[0]),
     inplace("InplaceUpdate", [0], np.array([True]), np.array([False, False])),
+    case("DeepCopy", ROWS), case("DeepCopy", WORDS),
     case("Fingerprint", ROWS, "farmhash64"), case("Fingerprint", WORDS, "farmhash64"),
     case("Fingerprint", WORDS[0], "farmhash64"), case("Fingerprint", WORDS, "other", message=True),
     case("Fingerprint", np.array(b"a", object), "farmhash64"),
