@@ -114,7 +114,7 @@ def gather_nd(
             f"saw: {depth} vs. {array.ndim}"
         )
     result_shape = indices.shape[:-1] + array.shape[depth:]
-    if array.size == 0 and math.prod(result_shape):
+    if array.size == 0 and math.prod(indices.shape[:-1]):
         raise InvalidArgumentError(
             "Requested more than 0 entries, but params is empty.  "
             f"Params shape: {shape_text(array.shape)}"

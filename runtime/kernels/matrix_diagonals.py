@@ -154,6 +154,8 @@ def matrix_diag(
                 "The number of diagonals provided in the input does not match the "
                 "lower_diag_index and upper_diag_index range."
             )
+    if np.ndim(padding_value):
+        raise InvalidArgumentError("padding_value must be a scalar")
     longest = diagonal.shape[-1]
     rows, columns = _output_size(
         num_rows, num_cols, longest - min(upper, 0), longest + max(lower, 0)

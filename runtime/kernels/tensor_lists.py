@@ -170,7 +170,7 @@ def tensor_list_push_back(handle: Any, tensor: Any, *, element_dtype: DataType) 
     tensor_list = as_list(handle, element_dtype)
     _check_item(tensor_list, tensor, "append")
     limit = tensor_list.max_num_elements
-    if limit != -1 and len(tensor_list) >= limit:
+    if 0 <= limit <= len(tensor_list):  # any negative number is no limit
         raise InvalidArgumentError(
             "Tried to push item into a full list "
             f"list size: {len(tensor_list)} max_num_elements: {limit}"

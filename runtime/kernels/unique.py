@@ -92,7 +92,9 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     if rows.shape[1] == 1 and rows.dtype.kind in "iub":
         low, high = int(rows.min()), int(rows.max())
         if high - low < TABLE_SIZE * len(rows):
-            return _first_occurrences_by_table(rows[:, 0].astype(np.int64) - low, high - low + 1)
+            # Differences wrap alike in all 64-bit integers.
+            places = rows[:, 0].astype(np.uint64) - np.uint64(low % (1 << 64))
+            return _first_occurrences_by_table(places.astype(np.int64), high - low + 1)
     keys, axis = (rows[:, 0], None) if rows.shape[1] == 1 else (rows, 0)
     _, first, inverse, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True, axis=axis,

@@ -228,7 +228,8 @@ def _attribute(draft: Draft) -> None:
 
 
 def _number(random: np.random.Generator, old: int) -> int:
-    return int(random.choice([0, 1, 2, 3, -1, old + 1, old - 1, 2 * old, -old]))
+    fresh = random.choice([0, 1, 2, 3, -1, old + 1, old - 1, 2 * old, -old])
+    return max(min(int(fresh), 2**63 - 1), -(2**63))
 
 
 def _float_attr(draft: Draft, _: pb.OpDef.AttrDef, value: pb.AttrValue) -> None:

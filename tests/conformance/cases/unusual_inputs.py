@@ -94,10 +94,21 @@ def of_shapes() -> list[Case]:
             name="QuantizeAndDequantizeV3_vectors",
             **quantized,
         ),
+        case(
+            "MatrixDiagV3",
+            floats(2, 3),
+            np.int32(0),
+            np.int32(-1),
+            np.int32(-1),
+            np.zeros(1, np.float32),
+            name="MatrixDiagV3_padding_vector",
+            message=True,
+        ),
         lstm("LSTMBlockCell", floats(2, 3)),
         lstm("BlockLSTM", floats(2, 2, 3)),
         splits_that_end_early(),
         empty_slice_assigned(),
+        list_with_a_negative_limit(),
     ]
 
 
@@ -161,6 +172,14 @@ def of_rows() -> list[Case]:
             for op, sign in (("UnsortedSegmentMax", 1), ("UnsortedSegmentMin", -1))
             for dtype in ("float16", "bfloat16", "float32", "float64")
         ),
+        case(
+            "Unique",
+            np.array([2**64 - 1, 2**64 - 2, 2**64 - 1, 2**64 - 3], np.uint64),
+            name="Unique_large_uint64",
+        ),
+        case("Unique", np.array([-128, 127, -128], np.int8), name="Unique_all_of_int8"),
+        case("GatherNd", floats(2, 3, 0), [[0], [1]], name="GatherNd_empty_rows", message=True),
+        case("GatherNd", floats(2, 0), np.zeros((0, 1), np.int32), name="GatherNd_of_nothing"),
         case("UnsortedSegmentProd", floats(2, 0), [0, 9], np.int32(4), name="Segments_empty_rows"),
         case(
             "SparseSegmentMeanGrad",
@@ -231,6 +250,17 @@ def splits_that_end_early() -> Case:
     )
     steps = (Step({}, ("result:0", "result:1")),)
     return Case("RaggedTensorToVariant_ends_early", graph.graph_def, steps, message=True)
+
+
+def list_with_a_negative_limit() -> Case:
+    graph = Graph()
+    made = graph.add(
+        "EmptyTensorList", np.array([2], np.int32), np.int32(-3), element_dtype=np.float32,
+        shape_type=np.int32,
+    )[0]  # fmt: skip
+    pushed = graph.add("TensorListPushBack", made, floats(2), element_dtype=np.float32)[0]
+    length = graph.add("TensorListLength", pushed)[0]
+    return Case("TensorListPushBack_negative_limit", graph.graph_def, (Step({}, (length[0],)),))
 
 
 def signs_of_scalars() -> list[Case]:
