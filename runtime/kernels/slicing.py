@@ -13,6 +13,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box, unbox
@@ -137,20 +138,28 @@ def strided_slice(
     return unbox(array[strided_slice_index(array.shape, begin, end, strides, masks)])
 
 
+_ZEROS = {DataType.STRING: b"", DataType.VARIANT: None, DataType.RESOURCE: None}
+
+
 def strided_slice_grad(
     shape: np.ndarray,
     begin: np.ndarray,
     end: np.ndarray,
     strides: np.ndarray,
-    gradient: np.ndarray,
+    gradient: Any,
     *,
+    T: DataType,  # noqa: N803 # the attribute's name
     begin_mask: int,
     end_mask: int,
     ellipsis_mask: int,
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> np.ndarray:
-    """StridedSliceGrad: zeros of `shape` with the gradient where the slice was taken."""
+    """StridedSliceGrad: zeros of `shape` with the gradient where the slice was taken.
+
+    The zero of a string is the empty one, that of a variant holds nothing.
+    """
+    gradient = box(gradient)
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     if shape.ndim != 1:
         raise InvalidArgumentError(
@@ -159,7 +168,7 @@ def strided_slice_grad(
     sizes = tuple(shape.tolist())
     index = strided_slice_index(sizes, begin, end, strides, masks)
     check_allocation(sizes, gradient.dtype)
-    result = np.full(sizes, b"" if gradient.dtype.hasobject else 0, gradient.dtype)
+    result = np.full(sizes, _ZEROS.get(T, 0), gradient.dtype)
     target = result[index]
     if target.shape != gradient.shape:
         raise InvalidArgumentError(

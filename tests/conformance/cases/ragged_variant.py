@@ -46,6 +46,20 @@ def gradient(name: str, batched: bool, shape: list[int], *ops: str) -> Case:
     return Case(f"gradient_{name}", graph.graph_def, (Step({}, ("result:0",)),))
 
 
+def gradient_of_slice() -> Case:
+    """Rows that were not taken get zeros."""
+    graph = Graph()
+    bounds = [np.int32([1]), np.int32([3]), np.int32([1])]
+    rows = graph.add("RaggedTensorToVariant", [ROWS], FLAT, batched_input=True)[0]
+    part = graph.add("StridedSlice", rows, *bounds)[0]
+    whole = graph.add("StridedSliceGrad", np.int32([4]), *bounds, part)[0]
+    graph.add(
+        "RaggedTensorToVariantGradient", whole, ROWS, np.int32([6]), Tvalues=DataType.FLOAT,
+        name="result",
+    )  # fmt: skip
+    return Case("gradient_of_a_slice", graph.graph_def, (Step({}, ("result:0",)),))
+
+
 CASES = (
     round_trip("scalar", [ROWS], False, (1, 1)),
     round_trip("nested", [OUTER, ROWS], False, (2, 2)),
@@ -67,4 +81,5 @@ CASES = (
     gradient("in_another_shape", True, [6, 1]),
     gradient("of_zeros", False, [6], "ZerosLike"),
     gradient("of_a_sum", False, [6], "AddN"),
+    gradient_of_slice(),
 )
