@@ -148,6 +148,11 @@ class Dataset(abc.ABC):
             f"Random access is not implemented for dataset {self.kind}DatasetOp::Dataset"
         )
 
+    @property
+    def global_shuffle_problem(self) -> str:
+        """Why the elements can't be had in any order as they are; empty when they can."""
+        return ""
+
     def checked_element_at(self, context: OpKernelContext, index: int) -> Element:
         """The element at any index; OutOfRangeError or FailedPreconditionError if none is there."""
         if not self.has_random_access:
@@ -177,6 +182,11 @@ class UnaryDataset(Dataset):
         super().__init__(
             output_types or self.input.output_types, output_shapes or self.input.output_shapes
         )
+
+    @property
+    def global_shuffle_problem(self) -> str:
+        """As the input, unless said otherwise."""
+        return self.input.global_shuffle_problem
 
     @property
     def cardinality(self) -> int:

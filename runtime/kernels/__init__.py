@@ -168,6 +168,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "strings",
     "substrings",
     "summaries",
+    "summary_writers",
     "tensor_arrays",
     "tensor_diagonals",
     "tensor_list_slices",

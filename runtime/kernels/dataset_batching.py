@@ -99,6 +99,16 @@ class BatchDataset(_BatchedDataset):
         """As the input."""
         return self.input.has_random_access
 
+    @property
+    def global_shuffle_problem(self) -> str:
+        """A last batch that is smaller can't be anywhere."""
+        if self.drop_remainder:
+            return super().global_shuffle_problem
+        return (
+            f"{self.kind}DatasetOp::Dataset does not support global shuffling with "
+            "`drop_remainder=False`."
+        )
+
     def element_at(self, context: OpKernelContext, index: int) -> Element:
         """The batch at an index."""
         start = index * self.batch_size

@@ -5,14 +5,17 @@ TF: tensorflow/core/kernels/data/{cache_dataset,cache}_op.cc
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import threading
+import weakref
 from typing import Any
 
-from runtime.foundation.errors import AlreadyExistsError, UnimplementedError
+from runtime.foundation.errors import AlreadyExistsError, NotFoundError, OutOfRangeError
 from runtime.framework.attr_value import text
 from runtime.framework.dataset import (
+    Dataset,
     DatasetIterator,
     Element,
     State,
@@ -20,6 +23,7 @@ from runtime.framework.dataset import (
     UnaryIterator,
 )
 from runtime.framework.dtypes import DataType
+from runtime.framework.file_errors import file_error
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import Resource, ResourceHandle
@@ -42,14 +46,29 @@ class MemoryCache(Resource):
     type_name = "N10tensorflow4data18MemoryCacheManagerE"
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the change of elements
+        self._lock = threading.RLock()  # guards the change of elements, and a pass by index
         self.elements: list[Element] | None = None
+        self._by_index: list[Element] = []  # of the pass that looks elements up by index
+        self._pass: DatasetIterator | None = None
 
     def complete(self, elements: list[Element]) -> None:
         """Keep the elements unless another pass was first."""
         with self._lock:
             if self.elements is None:
                 self.elements = elements
+
+    def up_to(self, context: OpKernelContext, index: int, dataset: Dataset) -> list[Element]:
+        """The elements of a dataset up to an index, if there are so many; kept for the next."""
+        with self._lock:
+            if self._pass is None:
+                self._pass = dataset.iterate(context, "Cache")
+            while len(self._by_index) <= index:
+                context.cancellation.check()
+                element = self._pass.get_next(context)
+                if element is None:
+                    break
+                self._by_index.append(element)
+            return self._by_index
 
 
 def anonymous_memory_cache() -> tuple[ResourceHandle, None]:
@@ -91,6 +110,17 @@ class CacheDataset(UnaryDataset):
         """As the input, in memory."""
         return not self.filename and self.input.has_random_access
 
+    def checked_element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The element at an index, of any input: what comes before it is made and kept too."""
+        if self.filename or self.input.has_random_access:
+            return super().checked_element_at(context, index)
+        kept = self.cache.elements
+        if kept is None:
+            kept = self.cache.up_to(context, index, self.input)
+        if not 0 <= index < len(kept):
+            raise OutOfRangeError(f"Index out of range [0, {len(kept)}):{index}")
+        return kept[index]
+
     def element_at(self, context: OpKernelContext, index: int) -> Element:
         """The kept element, or the input's."""
         if self.cache.elements is not None:
@@ -101,10 +131,7 @@ class CacheDataset(UnaryDataset):
         """What was kept, or the input, which is kept meanwhile."""
         if not self.filename:
             return _MemoryIterator(self, context, prefix)
-        context.step.files.check_read(self.filename)
-        if os.path.exists(index_path(self.filename)):
-            return _FileReaderIterator(self, context)
-        return _FileWriterIterator(self, context, prefix)
+        return _FileIterator(self, context, prefix)
 
 
 class _MemoryIterator(UnaryIterator):
@@ -139,38 +166,111 @@ class _MemoryIterator(UnaryIterator):
             self._cache.complete(saved["kept"])
 
 
+class _FileIterator(DatasetIterator):
+    """Reads the file when it is whole as the first element is asked for; else writes it."""
+
+    def __init__(self, dataset: CacheDataset, context: OpKernelContext, prefix: str) -> None:
+        context.step.files.check_read(dataset.filename)
+        self._dataset = dataset
+        self._prefix = prefix
+        self._inner: _FileReaderIterator | _FileWriterIterator | None = None
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        if self._inner is None:
+            self._inner = self._opened(context)
+        return self._inner.get_next(context)
+
+    def _opened(self, context: OpKernelContext) -> _FileReaderIterator | _FileWriterIterator:
+        if os.path.exists(index_path(self._dataset.filename)):
+            return _FileReaderIterator(self._dataset, context)
+        return _FileWriterIterator(self._dataset, context, self._prefix)
+
+    def save(self) -> State:
+        return {"inner": None if self._inner is None else self._inner.save()}
+
+    def restore(self, context: OpKernelContext, saved: State) -> None:
+        state = saved["inner"]
+        if state is None:
+            return
+        self._inner = self._opened(context)
+        if isinstance(self._inner, _FileWriterIterator) and "seen" not in state:
+            raise NotFoundError(f"The cache file {self._dataset.filename} is gone")
+        if isinstance(self._inner, _FileReaderIterator) and "seen" in state:
+            # Whoever went on after the checkpoint has written the whole file.
+            state = {"position": len(state["seen"])}
+        self._inner.restore(context, state)
+
+
 class _FileWriterIterator(UnaryIterator):
-    """The input's elements, written to a bundle when the last has been seen."""
+    """The input's elements, written to a bundle when the last has been seen.
+
+    A lock file tells other writers of the same cache; one that was saved stays until a writer
+    that was restored has finished.
+    """
+
+    state = ("input", "seen", "number")
 
     def __init__(self, dataset: CacheDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
-        self._seen: list[Element] = []
+        self._unlock: weakref.finalize[..., _FileWriterIterator] | None = None
+        self.number = 0  # of this writer, among those restored one after another
+        self.seen: list[Element] = []
+
+    def _lock_file(self, number: int) -> str:
+        return f"{self._dataset.filename}_{number}.lockfile"
+
+    def _lock(self, context: OpKernelContext) -> None:
+        path = self._lock_file(self.number)
+        context.step.files.check_write(path)
+        # Who was restored takes over from whoever went on after the checkpoint.
+        exclusive = 0 if self.number else os.O_EXCL
+        try:
+            os.close(os.open(path, os.O_CREAT | exclusive | os.O_WRONLY))
+        except FileExistsError:
+            raise AlreadyExistsError(
+                "There appears to be a concurrent caching iterator running - cache lockfile "
+                f"already exists ('{path}'). If you are sure no other running computations are "
+                "using this cache prefix, delete the lockfile and re-initialize the iterator."
+            ) from None
+        except OSError as error:
+            raise file_error(error, path) from None
+        self._unlock = weakref.finalize(self, _remove, path)
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         is_running = self.input is not None
+        if is_running and self._unlock is None:
+            self._lock(context)
         element = self.next_input(context)
         if element is not None:
-            self._seen.append(element)
+            self.seen.append(element)
         elif is_running:
             self._write(context)
         return element
 
     def _write(self, context: OpKernelContext) -> None:
-        filename = self._dataset.filename
-        if os.path.exists(index_path(filename)):
-            raise AlreadyExistsError(
-                f"There appears to be a concurrent caching iterator running: {filename} is there"
-            )
-        with TensorBundleWriter(filename, context.step.files) as writer:
-            for index, element in enumerate(self._seen):
+        with TensorBundleWriter(self._dataset.filename, context.step.files) as writer:
+            for index, element in enumerate(self.seen):
                 parts = zip(element, self._dataset.output_types, strict=True)
                 for component, (value, data_type) in enumerate(parts):
                     writer.add(_key(index, component), value, data_type)
             writer.finish()
+        for number in range(self.number + 1):
+            _remove(self._lock_file(number))
 
     def save(self) -> State:
-        raise UnimplementedError("A dataset that writes a cache file can't be saved meanwhile")
+        if self._unlock is not None:
+            self._unlock.detach()
+        return super().save()
+
+    def restore(self, context: OpKernelContext, saved: State) -> None:
+        super().restore(context, saved)
+        self.number += 1
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
 
 
 def _key(index: int, component: int) -> str:

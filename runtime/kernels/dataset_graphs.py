@@ -131,17 +131,20 @@ class GraphDataset(UnaryDataset):
 
 
 class _GraphIterator(DatasetIterator):
-    state = ("inner",)
+    """The dataset's iterator; its state is what it would be without a graph in between."""
 
     def __init__(self, dataset: GraphDataset, context: OpKernelContext, prefix: str) -> None:
         self._dataset = dataset
-        self.inner = dataset.input.iterate(dataset.context_for(context), prefix)
+        self._inner = dataset.input.iterate(dataset.context_for(context), prefix)
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        return self.inner.get_next(self._dataset.context_for(context))
+        return self._inner.get_next(self._dataset.context_for(context))
+
+    def save(self) -> State:
+        return self._inner.save()
 
     def restore(self, context: OpKernelContext, saved: State) -> None:
-        self.inner.restore(self._dataset.context_for(context), saved["inner"])
+        self._inner.restore(self._dataset.context_for(context), saved)
 
 
 KERNELS = (

@@ -146,7 +146,7 @@ class _ZipIterator(DatasetIterator):
         context.cancellation.check()
         result: list[Any] = []
         failure: OpError | None = None
-        for each in self.inputs:
+        for position, each in enumerate(self.inputs):
             try:
                 element = each.get_next(context)
             except OpError as error:
@@ -154,6 +154,8 @@ class _ZipIterator(DatasetIterator):
                 continue
             if element is None:
                 self.is_finished = failure is None
+                for other in self.inputs[position + 1 :]:
+                    other.get_next(context)  # may be at its end too: a cache is whole only then
                 break
             result += element
         if failure is not None:

@@ -11,7 +11,10 @@ from __future__ import annotations
 import threading
 from typing import Any, ClassVar
 
+import numpy as np
+
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dataset import (
     Dataset,
     DatasetIterator,
@@ -24,6 +27,7 @@ from runtime.framework.dataset import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.string_tensor import string_tensor
 
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
@@ -169,6 +173,24 @@ def dataset_variant(input_handle: Any) -> Dataset:
     return as_dataset(input_handle)
 
 
+def get_options(dataset: Any) -> np.ndarray:
+    """GetOptions: those of all datasets of a pipeline, a serialized Options message.
+
+    Messages one after another are their merger: what comes later in the pipeline counts.
+    """
+    return string_tensor([_options(as_dataset(dataset))], ())
+
+
+def _options(dataset: Dataset) -> bytes:
+    if dataset.origin is None:
+        return b""
+    node, inputs = dataset.origin.node, dataset.origin.inputs
+    merged = b"".join(_options(each) for each in inputs if isinstance(each, Dataset))
+    if node.op != "OptionsDataset":
+        return merged
+    return merged + raw_bytes(node.attr("serialized_options"))
+
+
 _PASS_THROUGH = {
     "AutoShardDataset": "AutoShard",
     "BytesProducedStatsDataset": "BytesProducedStats",
@@ -195,6 +217,7 @@ KERNELS = (
     KernelDef("ExperimentalMaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
     KernelDef("ExperimentalPrivateThreadPoolDataset", ThreadsDataset),
     KernelDef("ExperimentalSleepDataset", SleepDataset),
+    KernelDef("GetOptions", get_options),
     KernelDef("MaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
     KernelDef("PrefetchDataset", PrefetchDataset),
     KernelDef("PrivateThreadPoolDataset", ThreadsDataset),

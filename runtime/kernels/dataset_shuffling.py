@@ -198,6 +198,8 @@ class GlobalShuffleDataset(UnaryDataset):
                 "`global_shuffle` requires all upstream transformations be compatible with random "
                 f"access. Got: Dataset type {self.input.kind} does not support random access."
             )
+        if problem := self.input.global_shuffle_problem:
+            raise FailedPreconditionError(problem)
         if self.input.cardinality <= 0:
             raise FailedPreconditionError(
                 "`global_shuffle` requires the input dataset to have a non-empty finite "

@@ -20,7 +20,7 @@ from runtime.framework.string_tensor import as_strings, scalar_string, show_shap
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 
 
-def parse_tensor(serialized: Any, *, out_type: DataType) -> np.ndarray:
+def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
     """The tensor of a serialized TensorProto."""
     serialized = as_strings(serialized)
     if serialized.ndim:
@@ -40,11 +40,18 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> np.ndarray:
         raise InvalidArgumentError(
             f"Type mismatch between parsed tensor ({found.tf_name}) and dtype ({out_type.tf_name})"
         )
+    if out_type is DataType.VARIANT and len(proto.variant_val) == 1:
+        return proto.variant_val[0]  # what `serialize_tensor` wrote
     return tensor_from_proto(proto, tensor_limit())
 
 
 def serialize_tensor(tensor: Any, *, T: DataType) -> np.ndarray:  # noqa: N803
-    """A serialized TensorProto of the tensor."""
+    """A serialized TensorProto of the tensor; of variants, only saved iterators have a value."""
+    value = tensor.item() if isinstance(tensor, np.ndarray) and tensor.size == 1 else tensor
+    if isinstance(value, pb.VariantTensorDataProto):
+        variant = pb.TensorProto(dtype=pb.DT_VARIANT, variant_val=[value])
+        variant.tensor_shape.SetInParent()
+        return string_tensor([variant.SerializeToString(deterministic=True)], ())
     proto = tensor_to_proto(np.asarray(tensor, T.numpy), T)
     return string_tensor([proto.SerializeToString(deterministic=True)], ())
 

@@ -109,6 +109,17 @@ def _device_index() -> tuple[Case, ...]:
     return tuple(cases)
 
 
+def _options() -> Case:
+    """Of a pipeline with Options(deterministic=true), and of one without."""
+    g = DatasetGraph()
+    first = g.data("OptionsDataset", g.range(2), serialized_options="\x08\x01")
+    taken = g.data("TakeDataset", first, g.long(1))
+    g.add("GetOptions", taken, name="once")
+    g.add("GetOptions", g.range(2), name="never")
+    steps = (Step({}, ("once:0",)), Step({}, ("never:0",)))
+    return Case("options", g.graph_def, steps)
+
+
 def _remote_call() -> Case:
     g = DatasetGraph()
     function = g.function("multiplied", "Mul", 2, I64)
@@ -136,5 +147,6 @@ CASES = (
     _table("same_twice", np.array(["a", "a"], object), np.array([5, 5])),
     _table("clash", np.array(["a", "a"], object), np.array([5, 6])),
     *_device_index(),
+    _options(),
     _remote_call(),
 )

@@ -334,6 +334,7 @@ def _random_access() -> Case:
         "batch": _batched(g, 5, 2),
         "filter": g.data("SkipDataset", g.range(5), g.long(2)),
         "repeat": g.data("RepeatDataset", g.range(2), g.long(2)),
+        "cache": g.data("CacheDataset", with_count("SkipDataset", 2)(g), b""),
     }
     for name, dataset in sources.items():
         g.data("GetElementAtIndex", dataset, index, name=name)
