@@ -12,6 +12,7 @@ TF: tensorflow/core/lib/core/threadpool.h, direct_session.cc (NewThreadPoolFromT
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import ctypes
 import dataclasses
 import logging
@@ -25,12 +26,14 @@ from collections.abc import Callable
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.intra_op_pool import set_thread_width
 from runtime.foundation.priority_gate import gate, sharpen_timers
+from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_QUEUE_SIZE = 65536  # tasks; a server configures its own
 LOW_PRIORITY_NICE = 19
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
+_NOTHING = contextlib.nullcontext()
 _local = threading.local()
 
 
@@ -58,8 +61,16 @@ class ThreadPoolStats:
         return self.running / self.num_threads
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Task:
+    work: Callable[[], object]
+    scheduled: float  # time.monotonic()
+    trace_id: int
+    context: contextvars.Context  # of the thread that scheduled it
+
+
 class ThreadPool:
-    """Threads that run scheduled tasks in order.
+    """Threads that run scheduled tasks in order, each in the context variables of its scheduler.
 
     `num_threads` ≥ 1 threads start at once. Low-priority threads are niced, and their steps stop
     at the priority gate between nodes. `intra_op_threads` may work on one kernel of a task; 0 is
@@ -82,7 +93,7 @@ class ThreadPool:
         self.low_priority = low_priority
         self.queue_size = queue_size
         self.intra_op_threads = 1 if low_priority else intra_op_threads
-        self._tasks: queue.SimpleQueue[tuple[float, Callable[[], object]] | None]
+        self._tasks: queue.SimpleQueue[_Task | None]
         self._tasks = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the figures below and _is_shut_down
         self._running = 0
@@ -114,7 +125,9 @@ class ThreadPool:
                 raise ResourceExhaustedError(f"Thread pool {self.name} has been shut down")
             if not self.low_priority:
                 gate.enter()
-            self._tasks.put((time.monotonic(), task))
+            self._tasks.put(
+                _Task(task, time.monotonic(), schedule_task(self.name), contextvars.copy_context())
+            )
 
     def stats(self) -> ThreadPoolStats:
         """The pool's figures now."""
@@ -162,20 +175,18 @@ class ThreadPool:
         if self.low_priority:
             _lower_priority()
         while (entry := self._tasks.get()) is not None:
-            scheduled, task = entry
             started = time.monotonic()
             with self._lock:
                 self._running += 1
-                self._wait_seconds += started - scheduled
+                self._wait_seconds += started - entry.scheduled
+            begin_task(entry.trace_id, self.name)
             try:
-                if self.low_priority:
-                    with gate.low_priority_task():
-                        task()
-                else:
-                    task()
+                with gate.low_priority_task() if self.low_priority else _NOTHING:
+                    entry.context.run(entry.work)
             except Exception:
                 _log.exception("A task of thread pool %s failed", self.name)
             finally:
+                end_task(self.name)
                 if not self.low_priority:
                     gate.leave()
                 with self._lock:
@@ -184,7 +195,7 @@ class ThreadPool:
                     self._run_seconds += time.monotonic() - started
             while after_task:
                 _call(after_task.pop(0), self.name)
-            del entry, task  # an idle thread must not keep a step's tensors alive
+            del entry  # an idle thread must not keep a step's tensors alive
 
 
 def _call(callback: Callable[[], object], pool: str) -> None:
