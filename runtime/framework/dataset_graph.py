@@ -20,13 +20,13 @@ from runtime.foundation.errors import (
 )
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import to_proto
-from runtime.framework.dataset import Dataset
+from runtime.framework.dataset import Dataset, WindowElements
 from runtime.framework.dtypes import DataType
 from runtime.framework.lookup_table import LookupTable
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.resource_manager import Resource, ResourceHandle
 from runtime.framework.seed_generator import SeedGenerator
-from runtime.framework.tensor_codec import tensor_to_proto
+from runtime.framework.tensor_codec import shape_to_proto, tensor_to_proto
 from runtime.framework.variable import Variable
 
 OUTPUT = "dataset"  # the node that returns the dataset
@@ -66,12 +66,24 @@ class DatasetGraphBuilder:
         return known
 
     def _made_again(self, dataset: Dataset) -> str:
+        if isinstance(dataset, WindowElements):
+            return self._listed(dataset)
         if dataset.origin is None:
             raise UnimplementedError(f"A {dataset.kind}Dataset can't be turned back into a graph")
         node_def = dataset.origin.node.node_def
         self._add_functions(dataset, node_def)
         inputs = [self._value(each) for each in dataset.origin.inputs]
         return self._node(node_def.op, inputs, dict(node_def.attr))
+
+    def _listed(self, dataset: WindowElements) -> str:
+        """A dataset of elements that are there."""
+        inputs = [self._value(value) for element in dataset.elements for value in element]
+        types = to_proto(dataset.output_types)
+        repeated = to_proto(dataset.output_types * len(dataset.elements))
+        shapes = pb.AttrValue()
+        shapes.list.shape.extend(shape_to_proto(shape) for shape in dataset.output_shapes)
+        attrs = {"Tinput_types": repeated, "output_types": types, "output_shapes": shapes}
+        return self._node("ListDataset", inputs, attrs)
 
     def _add_functions(self, dataset: Dataset, node_def: pb.NodeDef) -> None:
         functions = [each for attr in node_def.attr.values() for each in _functions(attr)]

@@ -209,7 +209,9 @@ def serialize_iterator(
     resource = _resource(context, handle)
     if external_state_policy == FAIL_ON_STATE and resource.dataset is not None:
         check_no_state(context, resource.dataset)
-    return encode_state(resource.save(), DatasetGraphBuilder(context).build)
+    return encode_state(
+        resource.save(), lambda dataset: DatasetGraphBuilder(context).build(dataset)
+    )
 
 
 def deserialize_iterator(context: OpKernelContext, handle: Any, serialized: Any) -> None:
