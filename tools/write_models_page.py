@@ -182,7 +182,7 @@ def public_rows(rows: list[dict[str, Any]]) -> list[str]:
             remark = "trained one step"
         if row.get("random"):
             remark = "some outputs are random"
-        remark = re.sub(r"(/[\w.+-]+){2,}", "…", " ".join(remark.replace("|", "/").split()))[:110]
+        remark = re.sub(r"(/[\w.+-]+){2,}", "…", " ".join(remark.replace("|", "/").split()))[:160]
         difference = f"{row['difference']:.1e}" if row.get("runs") else "–"
         figures = [row.get("nodes", "–"), row.get("ops", "–"), row.get("runs", 0)]
         cells = [f"`{row['model']}`", *figures, row.get("refused", 0), difference, remark]
