@@ -14,6 +14,7 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.optional import Optional
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined, merge
+from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_list import TensorList
 from runtime.framework.tensor_map import TensorMap
@@ -84,11 +85,7 @@ def element_type(value: Any) -> DataType:
     first = array.flat[0] if array.size else b""
     if isinstance(first, bytes):
         return DataType.STRING
-    return (
-        DataType.VARIANT
-        if isinstance(first, TensorList | TensorMap | Optional)
-        else DataType.RESOURCE
-    )
+    return DataType.RESOURCE if isinstance(first, ResourceHandle) else DataType.VARIANT
 
 
 def _map_variants(function: Any, *inputs: Any) -> Any:
