@@ -20,7 +20,12 @@ import pytest
 from tests.integration.rest_server import RestServer, with_server
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "saved_models"
-MODELS = sorted(path.parent.name for path in FIXTURES.glob("*/io.npz"))
+# What predict cannot carry, in TensorFlow Serving either; a session runs them (test_corpus.py).
+REFUSED = {
+    "audio": "complex64",
+    "sparse_inputs": "Missing named input: counts in 'inputs' object.",
+}
+MODELS = sorted({path.parent.name for path in FIXTURES.glob("*/io.npz")} - REFUSED.keys())
 
 
 def serve(base: Path, *names: str) -> list[dict[str, Any]]:
@@ -83,6 +88,22 @@ def test_predictions_agree_with_tensorflow(name: str, tmp_path: Path) -> None:
             assert values.keys() == outputs.keys()
             for alias, expected in outputs.items():
                 check(values[alias], expected)
+
+    with_server(scenario, models=serve(tmp_path, name))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_predict_cannot_carry_is_refused(name: str, tmp_path: Path) -> None:
+    async def scenario(server: RestServer) -> None:
+        await until_settled(server)
+        signature, inputs, _ = next(recorded_calls(name))
+        body = {
+            "signature_name": signature,
+            "inputs": {alias: as_json(array) for alias, array in inputs.items()},
+        }
+        answer = await server.post(f"/v1/models/{name}:predict", body)
+        assert answer.status_code == 400
+        assert REFUSED[name] in answer.json()["error"]
 
     with_server(scenario, models=serve(tmp_path, name))
 
