@@ -195,8 +195,7 @@ class FunctionExecutors(FunctionRunner):
         if known is None:
             self._waits[key] = False  # what calls itself waits if something else in it does
             known = self._waits[key] = any(
-                self._is_asynchronous(node)
-                for node in function_body(self._library, function).nodes
+                self._is_asynchronous(node) for node in function_body(self._library, function).nodes
             )
         return known
 

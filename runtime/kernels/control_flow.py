@@ -146,7 +146,10 @@ def partitioned_call(
 
 
 def symbolic_gradient(
-    context: OpKernelContext, *inputs: Any, f: NameAttrList, Tout: tuple[DataType, ...]
+    context: OpKernelContext,
+    *inputs: Any,
+    f: NameAttrList,
+    Tout: tuple[DataType, ...],  # noqa: N803 - the attribute's name
 ) -> list[Any] | Deferred:
     """Call the gradient of a function that is one of itself: others are inlined."""
     return context.start_function(NameAttrList("SymbolicGradient", {"f": f, "Tout": Tout}), *inputs)

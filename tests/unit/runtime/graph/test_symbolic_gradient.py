@@ -112,7 +112,5 @@ def test_types_that_do_not_agree() -> None:
     graph = gradient_graph(lambda x: x * x, (V,))
     with graph.as_default(), Session() as session:
         gradient = ops.SymbolicGradient([V, V], Tout=[DataType.INT32], f="F")
-        with pytest.raises(
-            InvalidArgumentError, match="gives float; .* Tout says int32"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"gives float; .* Tout says int32"):
             session.run(gradient)
