@@ -8,6 +8,7 @@ fetched value.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -163,7 +164,14 @@ class _Builder:
             instruction.dropped = sorted(last)
 
     def _find_work_in_place(self) -> None:
-        """Leave `in_place` only to instructions whose first input is theirs to overwrite."""
+        """Leave `in_place` only to instructions whose first input is theirs to overwrite.
+
+        To be the last reader is not enough: one before may have passed on a view (Reshape) or have
+        kept the value (AssignVariableOp, StackPushV2).
+        """
+        readers = collections.Counter(
+            slot for instruction in self.instructions for slot, _ in instruction.inputs
+        )
         fresh: set[int] = set()
         for instruction in self.instructions:
             slots = [slot for slot, _ in instruction.inputs]
@@ -171,7 +179,7 @@ class _Builder:
                 instruction.in_place is not None
                 and slots[0] in fresh
                 and slots[0] in instruction.dropped
-                and slots.count(slots[0]) == 1
+                and readers[slots[0]] == 1
                 and instruction.outputs[0] >= 0
                 and _type_of(instruction.node.inputs[0]) is instruction.node.output_types[0]
             ):

@@ -86,6 +86,29 @@ def test_a_variable_is_never_overwritten_by_a_reader(texts: list[str]) -> None:
     assert not any("+=" in text for text in texts)
 
 
+@pytest.mark.parametrize("nodes_a_part", [1, 100])
+def test_what_an_earlier_reader_passed_on_or_kept_is_left_alone(
+    texts: list[str], nodes_a_part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_text, "NODES_A_PART", nodes_a_part)
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    total = graph.add("AddV2", x, np.float32(1))[0]
+    view = graph.add("Reshape", total, np.int32([2, 1]))[0]  # the same memory
+    handle = graph.add("VarHandleOp", name="v", dtype="float32", shape=[2])[0]
+    graph.add("AssignVariableOp", handle, total, name="keep", dtype="float32")
+    value = graph.add("ReadVariableOp", handle, dtype="float32")[0]
+    product = graph.add("Mul", total, np.float32(3))[0]  # the last reader
+    session = session_of(graph)
+    fed = {"x": np.float32([1, 2])}
+    three, two_rows = session.run(fed, [product[0], view[0]], ["keep"])
+    np.testing.assert_array_equal(three, np.float32([6, 9]))
+    np.testing.assert_array_equal(two_rows, np.float32([[2], [3]]))
+    np.testing.assert_array_equal(session.run({}, [value[0]])[0], np.float32([2, 3]))
+    assert texts
+    assert not any("*=" in text for text in texts)
+
+
 @pytest.mark.parametrize("size", [(), (1,), (3, 1)])
 def test_a_result_that_does_not_fit_gets_new_memory(
     texts: list[str], size: tuple[int, ...]
