@@ -123,7 +123,9 @@ Models from public repositories (none is kept here), run in TensorFlow 2.21 and 
 random inputs. A SavedModel: all its signatures. A frozen graph: all that nobody reads. A
 MetaGraphDef (most are TensorFlow 1 training graphs): TensorFlow initialises and saves, we restore,
 and all trainable variables are compared, also after a training step where the graph names its step.
-*Refused* counts steps that both refuse, because random inputs do not suit the graph.
+*Refused* counts steps that both refuse, because random inputs do not suit the graph. *Left out* are
+outputs that TensorFlow does not determine: random numbers, and variables that the same step reads
+and writes in no order, such as a streaming metric beside its update.
 
 | model | nodes | ops | steps that agree | refused by both | difference | remark |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -180,8 +182,8 @@ def public_rows(rows: list[dict[str, Any]]) -> list[str]:
             remark = f"TensorFlow itself: {remark}"
         elif row.get("trains") == "":
             remark = "trained one step"
-        if row.get("random"):
-            remark = "some outputs are random"
+        if row.get("undetermined"):
+            remark = f"{row['undetermined']} outputs left out"
         remark = re.sub(r"(/[\w.+-]+){2,}", "…", " ".join(remark.replace("|", "/").split()))[:160]
         difference = f"{row['difference']:.1e}" if row.get("runs") else "–"
         figures = [row.get("nodes", "–"), row.get("ops", "–"), row.get("runs", 0)]
