@@ -10,6 +10,7 @@ TF: tensorflow/core/framework/resource_mgr.h (ResourceMgr)
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -20,6 +21,15 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.dtypes import DataType
 
 DEFAULT_CONTAINER = "localhost"
+_private_numbers = itertools.count()  # next() is atomic
+
+
+def private_name(node: str) -> str:
+    """A name for the resource of a node without a `shared_name`, unique in the process.
+
+    The resource ends with its session. TF: resource_mgr.cc (ContainerInfo::Init)
+    """
+    return f"_{next(_private_numbers)}_{node}"
 
 
 class Resource:
@@ -137,6 +147,13 @@ class ResourceManager:
             if (type_name, name) not in table:
                 raise NotFoundError(self.missing_message(container, type_name, name))
             del table[(type_name, name)]
+
+    def end_private(self, handle: ResourceHandle) -> None:
+        """Remove what a handle names, if a `private_name` was made for it."""
+        if handle.name.startswith("_"):  # no shared_name may
+            with self._lock:
+                table = self._containers.get(handle.container or DEFAULT_CONTAINER, {})
+                table.pop((handle.type_name, handle.name), None)
 
     def find_by_type_name(self, container: str, type_name: str, name: str) -> Resource | None:
         """The resource of a type known only by its name, or None."""

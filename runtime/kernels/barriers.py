@@ -8,7 +8,6 @@ TF: tensorflow/core/kernels/barrier_ops.cc
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,14 +18,13 @@ from runtime.framework.barrier import Barrier
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.queues import stack_elements
 from runtime.kernels.resource_variables import as_handle
 from runtime.kernels.tensor_lists import rows
 
-_numbers = itertools.count()  # of barriers without a shared_name, process-wide as in TensorFlow
 Types = tuple[DataType, ...]
 
 
@@ -50,7 +48,7 @@ def barrier(
         raise InvalidArgumentError("All of the component shapes must be specified")
 
     def make() -> ResourceHandle:
-        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        name = shared_name or private_name(context.node.name)
         found = context.resources.look_up_or_create(
             container, Barrier, name, lambda: Barrier(name, component_types, shapes)
         )

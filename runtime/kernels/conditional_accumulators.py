@@ -8,7 +8,6 @@ sparse_conditional_accumulator_op.cc
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,10 @@ from runtime.framework.conditional_accumulator import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
 from runtime.framework.shapes import shape_text
 from runtime.kernels.resource_variables import as_handle
 
-_numbers = itertools.count()  # of those without a shared_name, process-wide as in TensorFlow
 Accumulator = ConditionalAccumulator[Any]
 
 
@@ -42,7 +40,7 @@ def _made_by(kind: type[Accumulator]) -> Kernel:
         reduction_type: str,
     ) -> ResourceHandle:
         def make() -> ResourceHandle:
-            name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+            name = shared_name or private_name(context.node.name)
             context.resources.look_up_or_create(
                 container,
                 ConditionalAccumulator,

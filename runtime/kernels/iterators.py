@@ -27,7 +27,7 @@ from runtime.framework.iterator_state import decode_state, encode_state
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.optional import Optional
 from runtime.framework.partial_shapes import PartialShape
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
 from runtime.framework.string_tensor import scalar_string, string_tensor
 from runtime.kernels.dataset_graphs import FAIL_ON_STATE, dataset_of
 
@@ -47,7 +47,7 @@ def _handle(
     """The handle of the node's iterator, which is made at first use."""
 
     def make() -> ResourceHandle:
-        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        name = shared_name or private_name(context.node.name)
         resource = context.resources.look_up_or_create(
             container, IteratorResource, name, lambda: IteratorResource(output_types, output_shapes)
         )

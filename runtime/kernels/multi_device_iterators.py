@@ -27,7 +27,12 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.iterator_resource import check_shapes, check_types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, Resource, ResourceHandle
+from runtime.framework.resource_manager import (
+    DEFAULT_CONTAINER,
+    Resource,
+    ResourceHandle,
+    private_name,
+)
 from runtime.framework.string_tensor import scalar_string, string_tensor
 from runtime.kernels.resource_variables import as_handle
 
@@ -101,7 +106,7 @@ def multi_device_iterator(
     """A handle of the node's iterator, which MultiDeviceIteratorInit begins."""
 
     def make() -> ResourceHandle:
-        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        name = shared_name or private_name(context.node.name)
         context.resources.look_up_or_create(
             container,
             MultiDeviceIterator,

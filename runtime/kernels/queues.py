@@ -9,7 +9,6 @@ TF: tensorflow/core/kernels/queue_op.cc, queue_ops.cc
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,13 +21,12 @@ from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
 from runtime.framework.queue_kinds import PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from runtime.framework.queues import Element, Queue
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.resource_variables import as_handle
 from runtime.kernels.tensor_lists import rows, stacked
 
-_numbers = itertools.count()  # of queues without a shared_name, process-wide as in TensorFlow
 Shapes = tuple[PartialShape, ...]
 Types = tuple[DataType, ...]
 
@@ -39,7 +37,7 @@ def _handle(
     """The handle of the node's queue, which is made at first use."""
 
     def make() -> ResourceHandle:
-        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        name = shared_name or private_name(context.node.name)
         wanted = create(name)
         queue = context.resources.look_up_or_create(container, Queue, name, lambda: wanted)
         if queue is not wanted:

@@ -8,7 +8,6 @@ TF: tensorflow/core/kernels/reader_ops.cc
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -26,12 +25,10 @@ from runtime.framework.record_files import (
     whole_file,
 )
 from runtime.framework.record_reader import Reader, Record
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
 from runtime.framework.string_tensor import as_strings, show_shape, string_tensor
 from runtime.kernels.queues import queue_of
 from runtime.kernels.resource_variables import as_handle
-
-_numbers = itertools.count()  # of readers without a shared_name; next() is atomic
 
 
 def _handle(
@@ -44,7 +41,7 @@ def _handle(
     """The handle of the node's reader, which is made at first use."""
 
     def make() -> ResourceHandle:
-        name = shared_name or f"_{next(_numbers)}_{context.node.name}"
+        name = shared_name or private_name(context.node.name)
         context.resources.look_up_or_create(
             container, Reader, name, lambda: Reader(name, open_work, **options)
         )

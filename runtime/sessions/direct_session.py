@@ -408,9 +408,7 @@ class DirectSession(RuntimeSession):
         """Close, end the session's own pools, and let go of graph and resources."""
         self.close()
         self._pools.shutdown()
-        if self.options.resources is None:
-            self._state.resources.clear()
-        self._state.kernel_state.clear()
+        self._state.end(self.options.resources is not None)
         self._callables.clear()
 
     @property

@@ -23,6 +23,16 @@ class KernelStates:
         self.session_handle = session_handle
         self._devices = devices
 
+    def end(self, is_shared: bool) -> None:
+        """Let go of the resources: of those that are the session's own, if others share them."""
+        if is_shared:
+            for state in self.kernel_state.values():
+                if isinstance(state, ResourceHandle):
+                    self.resources.end_private(state)
+        else:
+            self.resources.clear()
+        self.kernel_state.clear()
+
     @property
     def is_shareable(self) -> bool:
         """Whether kernels keep nothing but names: a generator that has drawn can't be shared."""

@@ -15,9 +15,12 @@ from runtime.api import (
     InvalidArgumentError,
     OutOfRangeError,
     RunRequest,
+    SessionOptions,
+    new_session,
     reset,
 )
 from runtime.framework.dtypes import DataType
+from runtime.framework.resource_manager import ResourceManager
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import FLOAT, X, direct_session, graph_of, neg, queue_graph
 
@@ -286,3 +289,22 @@ def test_no_other_resource_may_be_fed() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         session.run({"resource": variable}, ["use"])
     assert caught.value.message.startswith("Invalid resource type hash code: ")
+
+
+def test_a_queue_without_a_shared_name_ends_with_its_session_in_a_shared_manager() -> None:
+    shared = ResourceManager()
+    private, named = Graph(), Graph()
+    for graph, name in ((private, ""), (named, "known")):
+        queue = graph.add(
+            "FIFOQueueV2", name="queue", component_types=[FLOAT], shapes=[()], shared_name=name
+        )[0]
+        graph.add("QueueEnqueueV2", queue, [np.float32(1)], name="enqueue")
+        graph.add("QueueSizeV2", queue, name="size")
+    for graph in (private, named):
+        session = new_session(SessionOptions(resources=shared))
+        session.create(graph.graph_def)
+        session.run({}, (), ["enqueue"])
+        assert session.run({}, ["size"])[0] == 1
+        assert len(list(shared)) == 1
+        session.destroy()
+    assert [(container, name) for container, name, _ in shared] == [("localhost", "known")]
