@@ -193,25 +193,45 @@ class FunctionExecutors(FunctionRunner):
         key = self._library.key(function)
         known = self._waits.get(key)
         if known is None:
-            self._waits[key] = False  # what calls itself waits if something else in it does
-            known = self._waits[key] = any(
-                self._is_asynchronous(node) for node in function_body(self._library, function).nodes
-            )
+            known = self._waits[key] = self._reaches_one_that_waits(function)
         return known
 
     def needs_dataflow(self, node: Node) -> bool:
         """Whether a graph with this node needs the dataflow executor."""
-        return node.op in V1_CONTROL_FLOW or self._is_asynchronous(node)
+        return (
+            node.op in V1_CONTROL_FLOW
+            or self._is_asynchronous(node)
+            or any(self.may_wait(function) for function in self._called_by(node))
+        )
+
+    def _reaches_one_that_waits(self, function: NameAttrList) -> bool:
+        """Whether it, or what it calls, has asynchronous kernels. Functions may recur."""
+        seen = set()
+        pending = [function]
+        while pending:
+            function = pending.pop()
+            key = self._library.key(function)
+            if key in seen or self._waits.get(key) is False:
+                continue
+            seen.add(key)
+            for node in function_body(self._library, function).nodes:
+                if self._is_asynchronous(node):
+                    return True
+                pending += self._called_by(node)
+        return False
 
     def _is_asynchronous(self, node: Node) -> bool:
+        is_call = called_function(node, self._library) is not None
+        return not is_call and any(
+            kernel.asynchronous for kernel in self._kernels.kernels_of(node.op)
+        )
+
+    def _called_by(self, node: Node) -> list[NameAttrList]:
+        """Functions that run as a part of the node's step, and may wait for other steps."""
         called = called_function(node, self._library)
         if called is not None:
-            return self.may_wait(called)
-        if any(kernel.asynchronous for kernel in self._kernels.kernels_of(node.op)):
-            return True
-        return node.op in _FUNCTIONAL and any(
-            self.may_wait(function) for function in _functions_of(node)
-        )
+            return [called]
+        return _functions_of(node) if node.op in _FUNCTIONAL else []
 
 
 def _functions_of(node: Node) -> list[NameAttrList]:

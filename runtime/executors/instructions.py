@@ -18,12 +18,15 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.kernel_registry import KernelRegistry, bind, bind_in_place
+from runtime.framework.op_kernel import Deferred
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.pruning import StepGraph
 from runtime.graph.topology import topological_order
 
 # Ops whose only output is their first input: no call at all.
 ALIAS_OPS = frozenset(("Identity", "StopGradient", "PreventGradient", "_Retval", "IdentityN"))
+# Types of attributes of ops that call functions, which may wait for other steps.
+_FUNCTIONS = frozenset(("func", "list(func)"))
 
 
 @dataclasses.dataclass(slots=True)
@@ -116,10 +119,11 @@ class _Builder:
                 self._slots[(node, index)] = self._slots[source]
             return
         kernel = self._kernels.find(node)
+        may_defer = kernel.asynchronous or bool(_FUNCTIONS & set(node.info.attr_types.values()))
         self.instructions.append(
             Instruction(
                 node,
-                bind(kernel, node),
+                _waited_for(bind(kernel, node)) if may_defer else bind(kernel, node),
                 kernel.needs_context,
                 kernel.expensive,
                 [self._input(node, position) for position in range(len(node.inputs))],
@@ -191,6 +195,16 @@ class _Builder:
 def _type_of(endpoint: Endpoint) -> DataType:
     node, index = endpoint
     return node.output_types[index]
+
+
+def _waited_for(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that waits in the step's thread for what comes later."""
+
+    def call(*values: Any) -> Any:
+        result = kernel(*values)
+        return result.wait() if isinstance(result, Deferred) else result
+
+    return call
 
 
 def _pass_on(value: Any) -> Any:

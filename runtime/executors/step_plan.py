@@ -24,7 +24,7 @@ from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import OpError
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.framework.op_kernel import Deferred, OpKernelContext
+from runtime.framework.op_kernel import OpKernelContext
 from runtime.graph.node import Node
 from runtime.graph.pruning import StepGraph
 
@@ -130,8 +130,6 @@ def _execute(instruction: Instruction, slots: list[Any], step: Step) -> None:
         result = instruction.kernel(OpKernelContext(instruction.node, step), *values)
     else:
         result = instruction.kernel(*values)
-    if isinstance(result, Deferred):
-        result = result.wait()
     outputs = (result,) if instruction.has_single_output else (result or ())
     for slot, value in zip(instruction.outputs, outputs, strict=True):
         if slot >= 0:
