@@ -1,6 +1,6 @@
 """Run public models in TensorFlow and here on the same inputs, and compare.
 
-    PYTHON tools/check_public_models.py FOLDER… [--rows FILE] [--match TEXT]
+    PYTHON tools/check_public_models.py FOLDER… [--rows FILE] [--match TEXT…]
 
 Needs an environment with TensorFlow and this project's dependencies. Each FOLDER is searched for
 `saved_model.pb`, frozen graphs (`frozen.pb`) and MetaGraphDefs (`*.meta`); the models are not part
@@ -118,16 +118,44 @@ def check_saved_model(path: pathlib.Path) -> dict[str, Any]:
     row: dict[str, Any] = {"runs": 0, "difference": 0.0, "refused": 0}
     with tf.Graph().as_default() as graph, v1.Session() as session:
         loaded = v1.saved_model.load(session, list(tags), folder)
-        bundle = load_saved_model(SessionOptions(), None, folder, set(tags))
+        steps = signature_steps(graph, loaded)
+        try:
+            bundle = load_saved_model(SessionOptions(), None, folder, set(tags))
+        except OpError as error:
+            row |= refusals(session, steps, error)
+            return row
         row |= counts(bundle.meta_graph_def.graph_def)
-        for key, signature in sorted(loaded.signature_def.items()):
-            if key.startswith("__"):
-                continue
+        if not steps:
+            row["trains"] = "no signature: loaded only"
+        for key, (feeds, fetches) in steps.items():
+            run_both(row, key, session, bundle.session, feeds, fetches)
+    return row
+
+
+def signature_steps(graph: tf.Graph, loaded: Any) -> dict[str, tuple[dict[str, Any], list[str]]]:
+    """{signature: (feeds, fetches)}, in order."""
+    steps = {}
+    for key, signature in sorted(loaded.signature_def.items()):
+        if not key.startswith("__"):
             inputs = Inputs(graph)
             feeds = {name: inputs.value(name) for name in tensor_names(signature.inputs).values()}
             fetches = [name for name in tensor_names(signature.outputs).values() if name]
-            run_both(row, key, session, bundle.session, feeds, fetches)
-    return row
+            steps[key] = feeds, fetches
+    return steps
+
+
+def refusals(session: Any, steps: dict[str, Any], ours: OpError) -> dict[str, Any]:
+    """What a row says of a model that we refuse to load: does TensorFlow refuse all its steps?"""
+    said = ""
+    for feeds, fetches in steps.values():
+        try:
+            session.run(fetches, feeds)
+        except tf.errors.OpError as error:
+            said = " ".join(line for line in error.message.splitlines() if "OpKernel" in line)
+            said = said.partition(" used by")[0] or error.message[:120]
+        else:
+            raise ours
+    return {"refused": len(steps), "theirs": said}
 
 
 def check_frozen_graph(path: pathlib.Path) -> dict[str, Any]:
@@ -305,7 +333,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     parser.add_argument("--rows", type=pathlib.Path, help="put the rows into this JSON table")
-    parser.add_argument("--match", default="", help="only models with this in their name")
+    parser.add_argument("--match", nargs="+", help="only models with one of these in their name")
     options = parser.parse_args()
     rows = Rows(options.rows)
     for root in options.folders:
@@ -313,7 +341,7 @@ def main() -> int:
             for path in sorted(root.rglob(pattern)):
                 name = path if pattern == "*.meta" else path.parent
                 model = str(name.relative_to(root.parent))
-                if options.match not in model:
+                if options.match and not any(text in model for text in options.match):
                     continue
                 row = {"model": model, "kind": pattern.strip("*.")}
                 try:
