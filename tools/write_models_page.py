@@ -123,9 +123,10 @@ Models from public repositories (none is kept here), run in TensorFlow 2.21 and 
 random inputs. A SavedModel: all its signatures. A frozen graph: all that nobody reads. A
 MetaGraphDef (most are TensorFlow 1 training graphs): TensorFlow initialises and saves, we restore,
 and all trainable variables are compared, also after a training step where the graph names its step.
-*Refused* counts steps that both refuse, because random inputs do not suit the graph. *Left out* are
-outputs that TensorFlow does not determine: random numbers, and variables that the same step reads
-and writes in no order, such as a streaming metric beside its update.
+*Refused* counts steps that both refuse, because random inputs do not suit the graph or because
+neither has a kernel. *Left out* are outputs that TensorFlow does not determine: random numbers, and
+variables that the same step reads and writes in no order, such as a streaming metric beside its
+update.
 
 | model | nodes | ops | steps that agree | refused by both | difference | remark |
 | --- | --- | --- | --- | --- | --- | --- |
