@@ -97,7 +97,8 @@ class PartialRun(DataflowRun):
                 with self._parts_lock:
                     self._fed.difference_update(feeds)
                     self._taken.difference_update(fetches)
-                    self._waiting.remove(part)
+                    if part in self._waiting:  # not when the step has failed meanwhile
+                        self._waiting.remove(part)
                 raise
         self._settle()
 

@@ -93,6 +93,22 @@ def test_a_full_pool_refuses_a_part_and_changes_nothing() -> None:
     pool.shutdown()
 
 
+def test_a_part_that_the_pool_refuses_while_the_step_ends_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = direct_session(g1())
+    handle = session.partial_run_setup(["x"], ["m:0"])
+    run = session._partial_runs._entries[handle].run
+
+    def end_and_refuse(work: object) -> None:
+        run.abandon(CancelledError("closed"))
+        raise ResourceExhaustedError("full")
+
+    monkeypatch.setattr(run._step, "runner", end_and_refuse)
+    with pytest.raises(ResourceExhaustedError, match="full"):
+        session.partial_run_async(handle, {"x": X}, ["m:0"])
+
+
 def test_a_partial_run_on_two_devices_runs_in_one_piece() -> None:
     graph = g1()
     graph.node[2].device = "/device:CPU:1"
