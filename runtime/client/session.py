@@ -173,8 +173,9 @@ class BaseSession:
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
     ) -> Callable[..., Any]:
-        """A function that runs one step, faster than `run`: its arguments are fed to `feed_list`.
+        """A function that runs one step: its arguments are fed to `feed_list`.
 
+        It takes the time of `run`, which keeps what it has found out about its fetches too.
         With `accept_options` it takes `options` and `run_metadata` too. Raises as `run` for bad
         fetches, TypeError for a bad feed list; what it runs may be refused at its first call.
         """
