@@ -147,6 +147,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "sets",
     "shapes",
     "slicing",
+    "sobol",
     "sorting",
     "space_depth",
     "sparse_counts",
