@@ -183,7 +183,7 @@ class ThreadPool:
             try:
                 with gate.low_priority_task() if self.low_priority else _NOTHING:
                     entry.context.run(entry.work)
-            except Exception:
+            except BaseException:  # SystemExit too: it would end the pool's thread
                 _log.exception("A task of thread pool %s failed", self.name)
             finally:
                 end_task(self.name)

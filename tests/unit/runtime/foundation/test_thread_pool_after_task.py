@@ -31,3 +31,17 @@ def test_a_callback_that_fails_ends_nothing(caplog):
     done.result(timeout=10)
     assert "What follows a task of thread pool after_failing failed" in caplog.text
     pool.shutdown()
+
+
+def test_a_task_that_asks_for_the_end_of_the_program_ends_no_thread(caplog):
+    pool = ThreadPool("leaving", 1)
+    done = concurrent.futures.Future()
+
+    def leave():
+        raise SystemExit
+
+    pool.schedule(leave)
+    pool.schedule(lambda: done.set_result(None))
+    done.result(timeout=10)
+    assert "A task of thread pool leaving failed" in caplog.text
+    pool.shutdown()
