@@ -130,13 +130,13 @@ class TFRecordDataset(FilesDataset):
         name = text(scalar_string(compression_type))
         self._compression = name if name in _COMPRESSIONS else ""
         self._offsets = None if byte_offsets is None else np.ravel(byte_offsets).tolist()
-        if self._offsets is not None and len(self._offsets) != len(self.filenames):
+        if self._offsets and len(self._offsets) != len(self.filenames):
             raise InvalidArgumentError("`byte_offsets` must be of same size as `filenames`")
 
     def records(self, number: int) -> Records:
         """The records of a file."""
         records = tf_records(self.filenames[number], self._compression)
-        if self._offsets is None:
+        if not self._offsets:
             return records
         return _from_offset(records, self._offsets[number])
 
@@ -199,17 +199,23 @@ class FixedLengthRecordDataset(FilesDataset):
 
 
 class MatchingFilesDataset(Dataset):
-    """MatchingFilesDataset: the sorted names of the files that match patterns."""
+    """MatchingFilesDataset: the names of the files that match, sorted for each pattern."""
 
     kind = "MatchingFiles"
 
     def __init__(self, patterns: Any) -> None:
         super().__init__((DataType.STRING,), ((),))
-        self._patterns = patterns
+        if np.ndim(patterns) > 1:
+            raise InvalidArgumentError("`patterns` must be a scalar or a vector.")
+        self._patterns = np.atleast_1d(np.asarray(patterns, object))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """The names of the files that are there now."""
-        return IndexIterator(_FileNames(matching_files(context, self._patterns)))
+        names = np.empty(0, object)
+        for index in range(len(self._patterns)):
+            matching = matching_files(context, self._patterns[index, ...])
+            names = np.concatenate([names, matching])
+        return IndexIterator(_FileNames(names))
 
 
 class _FileNames(Dataset):

@@ -20,7 +20,6 @@ from runtime.framework.dataset import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
-from runtime.kernels.boxing import box
 from runtime.kernels.element_components import stack
 
 Types = tuple[DataType, ...]
@@ -143,8 +142,13 @@ class _WindowIterator(UnaryIterator):
 
 
 def window_op(*inputs: Any, output_types: Types, output_shapes: Shapes) -> WindowElements:
-    """WindowOp: a dataset of the slices of tensors."""
-    elements = [tuple(element) for element in zip(*map(box, inputs), strict=True)]
+    """WindowOp: a dataset of elements whose components are given one element after the other.
+
+    What is no whole element at the end is left out.
+    """
+    size = len(output_types)
+    starts = range(0, len(inputs) // size * size, size)
+    elements = [inputs[start : start + size] for start in starts]
     return WindowElements(elements, output_types, output_shapes)
 
 

@@ -25,7 +25,7 @@ def _path(name: str) -> np.ndarray:
     return np.array(f"{PREFIX}{name}".encode(), object)
 
 
-def _identity(name: str, output: str, data_type: DataType) -> pb.FunctionDef:
+def identity(name: str, output: str, data_type: DataType) -> pb.FunctionDef:
     definition = pb.FunctionDef(ret={"y": "x"})
     definition.signature.name = name
     definition.signature.input_arg.add(name="x", type=int(data_type))
@@ -35,7 +35,7 @@ def _identity(name: str, output: str, data_type: DataType) -> pb.FunctionDef:
 
 def _joined() -> list[pb.FunctionDef]:
     """FlatMapDataset of a function that gives the shard as it is."""
-    inner = _identity("shard_itself", "y", VARIANT)
+    inner = identity("shard_itself", "y", VARIANT)
     outer = pb.FunctionDef(ret={"y": "flat:handle:0"})
     outer.signature.name = _INTERLEAVED.name
     outer.signature.input_arg.add(name="x", type=int(VARIANT))
@@ -51,7 +51,7 @@ def _joined() -> list[pb.FunctionDef]:
 def _graph() -> DatasetGraph:
     g = DatasetGraph()
     g.shapes = ((),)
-    g.graph_def.library.function.extend([*_joined(), _identity("shard_of_element", "y", I64)])
+    g.graph_def.library.function.extend([*_joined(), identity("shard_of_element", "y", I64)])
     return g
 
 
@@ -110,6 +110,30 @@ def _snapshot(compression: str) -> Case:
     return Case(name, g.graph_def, tuple(steps))
 
 
+def _stored_file(g: DatasetGraph, name: str) -> Any:
+    """The first file of the first shard that was saved under a name."""
+    pattern = _path(f"{name}/*/00000000.shard/00000000.snapshot")
+    return g.add("GatherV2", g.add("MatchingFiles", pattern)[0], np.int32(0), np.int32(0))[0]
+
+
+def _parts(op: str, compression: str) -> Case:
+    """What was saved, read by the ops that the other readers are made of."""
+    name = f"{op}_{compression or 'plain'}"
+    g = _graph()
+    g.add(
+        "SaveDataset", g.range(3), _path(name), [], name="save", compression=compression,
+        shard_func=NameAttrList("shard_of_element"), use_shard_func=False,
+    )  # fmt: skip
+    if op == "SnapshotChunkDataset":
+        dataset = g.data(op, _stored_file(g, name), compression=compression)
+    else:
+        folder = g.add("StaticRegexReplace", _stored_file(g, name), pattern="/[^/]*$", rewrite="")
+        options = {"compression": compression, "version": 2}
+        dataset = g.data(op, *folder, g.long(1), **options)
+    taken = _taken(g, g.as_it_is(dataset), "read")
+    return Case(name, g.graph_def, (Step({}, (), ("save",)), *taken, *taken[1:]))
+
+
 CASES = (
     *(
         _saved(compression, in_shards)
@@ -119,4 +143,9 @@ CASES = (
     _saved_on_the_way(),
     _missing(),
     *(_snapshot(compression) for compression in ("", "GZIP", "AUTO")),
+    *(
+        _parts(op, compression)
+        for op in ("SnapshotChunkDataset", "SnapshotDatasetReader")
+        for compression in ("", "GZIP")
+    ),
 )

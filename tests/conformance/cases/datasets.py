@@ -14,6 +14,9 @@ from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Graph, Step
 
 F32, I64, BOOL, VARIANT = DataType.FLOAT, DataType.INT64, DataType.BOOL, DataType.VARIANT
+# Options without a rewrite (optimization_options.apply_default_optimizations and
+# autotune_options.enabled are false): TensorFlow can't write down every dataset, as a rewrite does.
+_AS_IT_IS = "\x1a\x02\x08\x00\x3a\x02\x08\x00"
 Output = tuple[str, DataType]
 Build = Callable[["DatasetGraph"], Any]
 
@@ -34,6 +37,10 @@ class DatasetGraph(Graph):
 
     def range(self, stop: int, start: int = 0, step: int = 1) -> Any:
         return self.data("RangeDataset", *map(self.long, (start, stop, step)))
+
+    def as_it_is(self, dataset: Any) -> Any:
+        """A dataset that no rewrite touches before it runs."""
+        return self.data("OptionsDataset", dataset, serialized_options=_AS_IT_IS)
 
     def function(
         self, name: str, op: str, inputs: int, result: DataType, **attrs: Any

@@ -36,6 +36,7 @@ def test_a_nan_is_larger_than_any_number(k: int) -> None:
 
 
 def test_the_first_version_takes_k_as_an_attribute() -> None:
+    """TopK, which only graphs from before TopKV2 may have."""
     values, indices = top_k(np.float32([[3, 1, 3], [0, 2, 1]]), k=2)
     np.testing.assert_array_equal(values, [[3, 3], [2, 1]])
     np.testing.assert_array_equal(indices, [[0, 2], [1, 2]])
