@@ -31,6 +31,8 @@ IDLE_SECONDS = 600.0  # a partial run that nobody went on with for so long ends
 @dataclasses.dataclass(slots=True)
 class _Entry:
     run: PartialRun
+    parts: int = 0  # that have begun and not ended: none is given up
+    deadline: float = 0.0  # time.monotonic() at which it has been left alone for too long
     timeout: Timeout | None = None
 
 
@@ -39,7 +41,7 @@ class PartialRuns:
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
-        self._lock = threading.Lock()  # guards _entries
+        self._lock = threading.Lock()  # guards _entries, and the figures of each
         self._entries: dict[str, _Entry] = {}
         self._numbers = itertools.count()
 
@@ -77,10 +79,10 @@ class PartialRuns:
             entry = self._entries.get(handle)
         if entry is None:
             raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
-        self._renew(handle, entry)
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
 
         def done(values: list[Tensor] | None, error: OpError | None) -> None:
+            self._note_part(handle, entry, -1)
             if entry.run.is_complete:
                 self._forget(handle)
             with contextlib.suppress(concurrent.futures.InvalidStateError):  # given up
@@ -89,21 +91,41 @@ class PartialRuns:
                 else:
                     future.set_result(values or [])
 
-        entry.run.start_part(feeds, fetches, done)
+        self._note_part(handle, entry, 1)
+        try:
+            entry.run.start_part(feeds, fetches, done)
+        except OpError:
+            self._note_part(handle, entry, -1)
+            raise
         return future
 
+    def _note_part(self, handle: str, entry: _Entry, change: int) -> None:
+        with self._lock:
+            entry.parts += change
+        self._renew(handle, entry)
+
     def _renew(self, handle: str, entry: _Entry) -> None:
-        if entry.timeout is not None:
-            entry.timeout.cancel()
-        deadline = time.monotonic() + self._idle_seconds
-        entry.timeout = deadline_timer.call_at(deadline, lambda: self._expire(handle))
+        """Count the time that the run is left alone from now."""
+        with self._lock:
+            if entry.timeout is not None:
+                entry.timeout.cancel()
+            if self._entries.get(handle) is not entry:  # it has ended meanwhile
+                return
+            entry.deadline = time.monotonic() + self._idle_seconds
+            entry.timeout = deadline_timer.call_at(entry.deadline, lambda: self._expire(handle))
 
     def _expire(self, handle: str) -> None:
-        entry = self._forget(handle)
-        if entry is not None:
-            entry.run.abandon(
-                CancelledError(f"The partial run was left alone for {self._idle_seconds} s")
-            )
+        with self._lock:
+            entry = self._entries.get(handle)
+        if entry is None or time.monotonic() < entry.deadline:  # a timer from before a renewal
+            return
+        if entry.parts:  # it waits for something, and its client for it
+            self._renew(handle, entry)
+            return
+        self._forget(handle)
+        entry.run.abandon(
+            CancelledError(f"The partial run was left alone for {self._idle_seconds} s")
+        )
 
     def _forget(self, handle: str) -> _Entry | None:
         with self._lock:

@@ -38,6 +38,22 @@ def test_a_part_renews_the_lease() -> None:
     assert len(session._partial_runs) == 0
 
 
+def test_a_run_with_a_part_that_waits_is_not_left_alone() -> None:
+    session = direct_session(queue_graph())
+    runs = session._partial_runs = PartialRuns(idle_seconds=0.02)
+    handle = session.partial_run_setup([], ["deq"])
+    part = session.partial_run_async(handle, {}, ["deq"])
+    (entry,) = runs._entries.values()
+    first = entry.deadline
+    waiting = threading.Event()
+    while entry.deadline < first + 0.04:  # it was due twice meanwhile
+        waiting.wait(0.005)
+    assert not part.done()
+    session.run({"value": np.float32(4)}, (), ["enq"])
+    assert part.result(30) == [4]
+    assert len(runs) == 0
+
+
 def test_a_waiting_part_ends_with_its_session() -> None:
     session = direct_session(queue_graph())
     handle = session.partial_run_setup([], ["deq:0"])
