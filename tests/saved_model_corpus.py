@@ -92,7 +92,7 @@ def run_call(bundle: SavedModelBundle, call: RecordedCall) -> dict[str, np.ndarr
 
 
 def relative_difference(got: np.ndarray, want: np.ndarray) -> float:
-    """Largest difference over the largest expected magnitude; infinity when types differ."""
+    """Largest difference over the largest expected magnitude; infinity for another type or NaN."""
     if got.dtype != want.dtype or got.shape != want.shape:
         return float("inf")
     if want.dtype.kind not in "fc":
@@ -100,4 +100,5 @@ def relative_difference(got: np.ndarray, want: np.ndarray) -> float:
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     difference = np.abs(got.astype(wide) - want.astype(wide))
     largest = np.abs(want.astype(wide)).max(initial=0.0) or 1.0
-    return float(difference.max(initial=0.0) / largest)
+    worst = float(difference.max(initial=0.0) / largest)
+    return float("inf") if np.isnan(worst) else worst  # max() of Python passes over NaN

@@ -101,13 +101,12 @@ def as_tensor(value: Any) -> np.ndarray:
 
 
 def compare(ours: list[Any], theirs: list[Any]) -> float:
-    """The largest relative difference; NaN in the same places counts as equal."""
+    """The largest relative difference; NaN and infinity in the same places count as equal."""
     worst = 0.0
     for got, want in zip(map(as_tensor, ours), map(as_tensor, theirs), strict=True):
         if want.dtype.kind == "f" and got.shape == want.shape:
-            same = np.isnan(want) & np.isnan(got)
-            got, want = np.where(same, 0, got), np.where(same, 0, want)
-            got, want = got.astype(np.float32), want.astype(np.float32)
+            same = ~np.isfinite(want) & ((want == got) | np.isnan(want) & np.isnan(got))
+            got, want = (np.where(same, each.dtype.type(0), each) for each in (got, want))
         worst = max(worst, relative_difference(got, want))
     return worst
 
@@ -126,7 +125,7 @@ def check_saved_model(path: pathlib.Path) -> dict[str, Any]:
             return row
         row |= counts(bundle.meta_graph_def.graph_def)
         if not steps:
-            row["trains"] = "no signature: loaded only"
+            row["remark"] = "no signature: loaded only"
         for key, (feeds, fetches) in steps.items():
             run_both(row, key, session, bundle.session, feeds, fetches)
     return row
@@ -138,7 +137,8 @@ def signature_steps(graph: tf.Graph, loaded: Any) -> dict[str, tuple[dict[str, A
     for key, signature in sorted(loaded.signature_def.items()):
         if not key.startswith("__"):
             inputs = Inputs(graph)
-            feeds = {name: inputs.value(name) for name in tensor_names(signature.inputs).values()}
+            names = sorted(tensor_names(signature.inputs).values())
+            feeds = {name: inputs.value(name) for name in names}
             fetches = [name for name in tensor_names(signature.outputs).values() if name]
             steps[key] = feeds, fetches
     return steps
@@ -194,11 +194,11 @@ def check_meta_graph(path: pathlib.Path) -> dict[str, Any]:
         ours = new_session(SessionOptions())
         ours.create(meta_graph.graph_def)
         session.run(v1.global_variables_initializer())
-        prefix = saver.save(session, f"{folder}/model", write_meta_graph=False)
         saved = meta_graph.saver_def
-        if not saved.restore_op_name:
-            row["theirs"] = "the graph has no restore op: created only"
+        if saver is None or not saved.restore_op_name:
+            row["remark"] = "no restore op: created only"
             return row
+        prefix = saver.save(session, f"{folder}/model", write_meta_graph=False)
         ours.run(
             {saved.filename_tensor_name: np.array(prefix.encode(), object)},
             [],

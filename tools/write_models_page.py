@@ -178,14 +178,16 @@ def exported_tables(rows: dict[str, dict[str, Any]]) -> list[str]:
 def public_rows(rows: list[dict[str, Any]]) -> list[str]:
     lines = []
     for row in rows:
-        remark = row.get("failed") or row.get("theirs") or row.get("trains") or ""
+        remark = row.get("failed") or row.get("theirs") or row.get("remark") or row.get("trains")
         if row.get("theirs"):
             remark = f"TensorFlow itself: {remark}"
         elif row.get("trains") == "":
             remark = "trained one step"
         if row.get("undetermined"):
             remark = f"{row['undetermined']} outputs left out"
-        remark = re.sub(r"(/[\w.+-]+){2,}", "…", " ".join(remark.replace("|", "/").split()))[:160]
+        remark = re.sub(
+            r"(/[\w.+-]+){2,}", "…", " ".join((remark or "").replace("|", "/").split())
+        )[:160]
         difference = f"{row['difference']:.1e}" if row.get("runs") else "–"
         figures = [row.get("nodes", "–"), row.get("ops", "–"), row.get("runs", 0)]
         cells = [f"`{row['model']}`", *figures, row.get("refused", 0), difference, remark]

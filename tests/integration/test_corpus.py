@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import protos as pb
@@ -29,3 +30,9 @@ def test_answers_are_tensorflows(name: str, executor: str) -> None:
         got = run_call(bundle, call)
         for key, want in call.outputs.items():
             assert relative_difference(got[key], want) < 1e-4, (call.signature, key)
+
+
+def test_nan_in_place_of_a_number_is_no_small_difference() -> None:
+    want = np.array([1.0, 2.0], np.float32)
+    assert relative_difference(np.array([1.0, np.nan], np.float32), want) == np.inf
+    assert relative_difference(np.array([1.0, 2.5], np.float32), want) == 0.25
