@@ -85,8 +85,8 @@ def crop_and_resize(
         raise InvalidArgumentError("crop dimensions must be positive")
     if not np.isfinite(boxes).all():
         raise InvalidArgumentError("Boxes contains at least one element that is not finite")
-    _check_indices(box_ind, image.shape[0])
     check_allocation((boxes.shape[0], height, width, image.shape[3]), np.float32)
+    _check_indices(box_ind, image.shape[0])
     rows = _CropAxis.place(boxes[:, 0], boxes[:, 2], image.shape[1], height)
     columns = _CropAxis.place(boxes[:, 1], boxes[:, 3], image.shape[2], width)
     crops = np.empty((len(boxes), height, width, image.shape[3]), np.float32)

@@ -66,7 +66,13 @@ def _range_lengths(
     spans = (limit.astype(np.float64) - start) / delta
     if not np.isfinite(spans).all() or spans.max(initial=0) > most:
         raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {most}")
-    check_allocation((int(np.maximum(0, spans).sum()) + 1,), start.dtype)
+    total = np.maximum(0, np.ceil(spans)).sum()
+    if total > most:
+        raise InvalidArgumentError(
+            "The total range size overflowed. Consider using int64 instead of int32 for "
+            "row_splits_dtype."
+        )
+    check_allocation((int(total) + 1,), start.dtype)
     if start.dtype.kind == "f":
         return np.maximum(0, np.ceil(spans)).astype(np.int64)
     exact: np.ndarray = -((start.astype(np.int64) - limit) // delta.astype(np.int64))

@@ -44,6 +44,7 @@ CASES = (
     *(case("CropAndResize", X.astype(t), BOXES, OWNERS, [3, 2]) for t in TYPES),
     case("CropAndResize", X, BOXES[:0], OWNERS[:0], [2, 3]),
     *(case("CropAndResize", *inputs, message=True) for inputs in REFUSED),
+    case("CropAndResize", X, BOXES, OWNERS + 9, np.int32([2065374891, 1 << 30])),
     *(
         case("CropAndResizeGradImage", GRADS, BOXES, OWNERS, SHAPE, T=dtype, method=method)
         for method in ("bilinear", "nearest")

@@ -23,6 +23,7 @@ CASES = (
         case("RaggedRange", *(np.array(each, t) for each in ([0, 5], [3, 1], [1, -2])))
         for t in (np.int64, np.float64)
     ),
+    case("RaggedRange", [0, 0], [(1 << 31) - 1, 1], [1, 1], Tsplits=DataType.INT32, message=True),
     *(
         case("RaggedGather", nested, values, indices, OUTPUT_RAGGED_RANK=rank, message=True)
         for nested, values, indices, rank in (
