@@ -1,0 +1,173 @@
+"""The element types that loops, variables, barriers, accumulators and stores of tensors hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Case, Graph, Step
+
+F16, F32, F64, INT = DataType.HALF, DataType.FLOAT, DataType.DOUBLE, DataType.INT32
+BF16, TEXT = DataType.BFLOAT16, DataType.STRING
+QINT32 = DataType.QINT32
+COMMON = (
+    F64, INT, DataType.UINT8, DataType.INT16, DataType.INT8, TEXT, DataType.COMPLEX64,
+    DataType.INT64, DataType.BOOL, BF16, DataType.UINT16, DataType.COMPLEX128, F16,
+    DataType.UINT32, DataType.UINT64,
+)  # fmt: skip
+# Quantised types, with the plain type of the same bits that can be a Const and be fetched.
+PLAIN = {
+    DataType.QINT8: DataType.INT8,
+    DataType.QUINT8: DataType.UINT8,
+    DataType.QUINT16: DataType.UINT16,
+    QINT32: INT,
+}
+QUANTIZED = (DataType.QINT8, DataType.QUINT8, QINT32)
+STORE = {"shared_name": "store"}
+Output = tuple[str, DataType]
+
+
+class TypedGraph(Graph):
+    """A graph whose values are all of one element type."""
+
+    def __init__(self, data_type: DataType) -> None:
+        super().__init__()
+        self.data_type = data_type
+
+    def values(self, *numbers: int) -> Output:
+        """A vector of the type."""
+        plain = PLAIN.get(self.data_type, self.data_type)
+        if plain == TEXT:
+            array = np.array([str(number).encode() for number in numbers], object)
+        else:
+            array = np.array(numbers, plain.numpy)
+        given = self.add("Const", dtype=plain, value=array)[0]
+        return given if plain == self.data_type else self.bitcast(given, self.data_type)
+
+    def bitcast(self, value: Output, data_type: DataType) -> Output:
+        """The same bits as another type."""
+        return self.add("Bitcast", value, type=data_type)[0]
+
+    def case(self, op: str, *fetches: Output, targets: tuple[str, ...] = ()) -> Case:
+        """One step that fetches outputs, quantised ones as plain numbers."""
+        names = []
+        for each in fetches:
+            plain = PLAIN.get(each[1])
+            names.append((self.bitcast(each, plain) if plain else each)[0])
+        name = f"{op}_{self.data_type.name.lower()}"
+        return Case(name, self.graph_def, (Step({}, tuple(names), targets),))
+
+    def variable(self, *numbers: int) -> Output:
+        """A reference variable and its first value."""
+        held = self.add("VariableV2", dtype=self.data_type, shape=(len(numbers),), name="held")[0]
+        return self.add("Assign", held, self.values(*numbers), name="assign")[0]
+
+    def resource(self, *numbers: int) -> Output:
+        """A resource variable; `assign` gives it its first value."""
+        held = self.add(
+            "VarHandleOp", dtype=self.data_type, shape=(len(numbers),), shared_name="held"
+        )[0]
+        self.add("AssignVariableOp", held, self.values(*numbers), name="assign")
+        return held
+
+
+def loop(data_type: DataType) -> Case:
+    """Three iterations that carry a value along unchanged."""
+    graph = TypedGraph(data_type)
+    merges = []
+    for index, value in enumerate((np.int32(0), graph.values(1, 0, 3))):
+        entered = graph.add("Enter", value, frame_name="loop")[0]
+        merges += graph.add("Merge", [entered, entered])[:1]
+        graph.graph_def.node[-1].input[1] = f"next{index}"
+    limit = graph.add("Enter", np.int32(3), frame_name="loop", is_constant=True)[0]
+    one = graph.add("Enter", np.int32(1), frame_name="loop", is_constant=True)[0]
+    goes_on = graph.add("LoopCond", graph.add("Less", merges[0], limit)[0])[0]
+    counter, carried = (graph.add("Switch", merge, goes_on) for merge in merges)
+    graph.add("NextIteration", graph.add("Add", counter[1], one)[0], name="next0")
+    graph.add("NextIteration", carried[1], name="next1")
+    exits = [graph.add("Exit", switch[0])[0] for switch in (counter, carried)]
+    return graph.case("loop", *exits)
+
+
+def slice_of_reference(data_type: DataType) -> Case:
+    """Two elements of a reference variable replaced."""
+    graph = TypedGraph(data_type)
+    bounds = [np.array([each], np.int32) for each in (1, 4, 2)]
+    held = graph.variable(1, 0, 3, 4)
+    changed = graph.add("StridedSliceAssign", held, *bounds, graph.values(1, 5))[0]
+    return graph.case("slice_of_reference", graph.add("Identity", changed)[0])
+
+
+def gathered(data_type: DataType) -> Case:
+    """Elements of a resource variable."""
+    graph = TypedGraph(data_type)
+    indices = np.array([2, 0, 2], np.int32)
+    held = graph.resource(1, 0, 3)
+    found = graph.add("ResourceGather", held, indices, dtype=data_type, control=["assign"])[0]
+    return graph.case("gathered", found)
+
+
+def reference(data_type: DataType) -> Case:
+    """A reference variable that is assigned and read."""
+    graph = TypedGraph(data_type)
+    return graph.case("reference", graph.add("Identity", graph.variable(1, 0, 3))[0])
+
+
+def barrier(data_type: DataType) -> Case:
+    """Three elements put into a barrier and taken out of it."""
+    graph = TypedGraph(data_type)
+    made = graph.add("Barrier", component_types=[data_type], shapes=[()], shared_name="b")[0]
+    keys = np.array([b"c", b"a", b"b"], object)
+    graph.add(
+        "BarrierInsertMany", made, keys, graph.values(1, 0, 3), component_index=0, name="insert"
+    )
+    taken = graph.add(
+        "BarrierTakeMany", made, np.int32(3), component_types=[data_type], control=["insert"]
+    )
+    return graph.case("barrier", *taken)
+
+
+def store(data_type: DataType) -> Case:
+    """The rows of a sparse tensor kept, and taken back in reverse order."""
+    graph = TypedGraph(data_type)
+    indices = np.array([[0, 1], [0, 2], [2, 0]], np.int64)
+    shape = np.array([3, 4], np.int64)
+    kept = graph.add("AddManySparseToTensorsMap", indices, graph.values(1, 0, 3), shape, **STORE)
+    backwards = graph.add("ReverseV2", kept[0], np.array([0], np.int32))[0]
+    taken = graph.add("TakeManySparseFromTensorsMap", backwards, dtype=data_type, **STORE)
+    return graph.case("store", *taken)
+
+
+def accumulator(data_type: DataType) -> Case:
+    """Two gradients added, and their mean."""
+    graph = TypedGraph(data_type)
+    made = graph.add("ConditionalAccumulator", dtype=data_type, shape=(2,), shared_name="a")[0]
+    names = ("first", "second")
+    for name, numbers in zip(names, ((1, 4), (5, 6)), strict=True):
+        graph.add(
+            "AccumulatorApplyGradient", made, np.int64(0), graph.values(*numbers), name=name,
+            control=[] if name == "first" else ["first"],
+        )  # fmt: skip
+    mean = graph.add(
+        "AccumulatorTakeGradient", made, np.int32(2), dtype=data_type, control=["second"]
+    )
+    return graph.case("accumulator", *mean)
+
+
+def formatted(data_type: DataType) -> Case:
+    """Numbers as text."""
+    graph = TypedGraph(data_type)
+    text = graph.add("StringFormat", [graph.values(1, 0, 3)], template="<{}>", placeholder="{}")
+    return graph.case("formatted", *text)
+
+
+CASES = (
+    *(loop(each) for each in COMMON),
+    *(slice_of_reference(each) for each in (*COMMON, *QUANTIZED)),
+    *(barrier(each) for each in COMMON),
+    *(store(each) for each in COMMON),
+    *(accumulator(each) for each in (*COMMON, F32, *QUANTIZED)),
+    *(gathered(each) for each in QUANTIZED),
+    reference(DataType.QUINT16),
+    formatted(DataType.COMPLEX128),
+)
