@@ -98,6 +98,17 @@ def slice_of_reference(data_type: DataType) -> Case:
     return graph.case("slice_of_reference", graph.add("Identity", changed)[0])
 
 
+def slice_of_resource(data_type: DataType) -> Case:
+    """Two elements of a resource variable replaced; a gather reads it, for a read refuses these."""
+    graph = TypedGraph(data_type)
+    bounds = [np.array([each], np.int32) for each in (1, 4, 2)]
+    held, everything = graph.resource(1, 0, 3, 4), np.array([0, 1, 2, 3], np.int32)
+    inputs = (held, *bounds, graph.values(1, 5))
+    graph.add("ResourceStridedSliceAssign", *inputs, name="change", control=["assign"])
+    read = graph.add("ResourceGather", held, everything, dtype=data_type, control=["change"])[0]
+    return graph.case("slice_of_resource", read)
+
+
 def gathered(data_type: DataType) -> Case:
     """Elements of a resource variable."""
     graph = TypedGraph(data_type)
@@ -167,6 +178,7 @@ CASES = (
     *(barrier(each) for each in COMMON),
     *(store(each) for each in COMMON),
     *(accumulator(each) for each in (*COMMON, F32, *QUANTIZED)),
+    *(slice_of_resource(each) for each in QUANTIZED),
     *(gathered(each) for each in QUANTIZED),
     reference(DataType.QUINT16),
     formatted(DataType.COMPLEX128),
