@@ -13,6 +13,7 @@ import hashlib
 import json
 import pathlib
 import struct
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -124,7 +125,7 @@ def as_tensor(value: Any) -> np.ndarray:
     return array
 
 
-_seen: dict[str, int] = {}
+_seen: dict[tuple[str, str], int] = {}  # (module of the family, op) → cases without a name so far
 
 
 def case(op: str, *inputs: Any, name: str = "", **options: Any) -> Case:
@@ -155,7 +156,8 @@ def case(op: str, *inputs: Any, name: str = "", **options: Any) -> Case:
         for given, listed in zip(inputs, _list_arguments(op), strict=True)
     ]
     outputs = graph.add(op, *arguments, name="result", **options)
-    count = _seen[op] = _seen.get(op, 0) + 1
+    family = sys._getframe(1).f_globals["__name__"]
+    count = _seen[family, op] = _seen.get((family, op), 0) + 1
     step = Step(feeds, tuple(output for output, _ in outputs), () if outputs else ("result",))
     return Case(name or f"{op}_{count}", graph.graph_def, (step,), **fields)
 
