@@ -25,7 +25,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import protos as pb
-from bench.measure import median, percentile, table
+from bench.measure import median, open_loop, percentile, table
 from bench.targets import ROOT, address_in
 from tests.conformance.case import Graph
 
@@ -88,23 +88,7 @@ def latencies(address: str, seconds: float) -> list[float]:
     def predict() -> None:
         client.post("/v1/models/digits:predict", body)
 
-    for _ in range(50):
-        predict()
-    started = time.perf_counter()
-    for _ in range(200):
-        predict()
-    interval = (time.perf_counter() - started) / 200 / LOAD
-    result: list[float] = []
-    due = time.perf_counter() + interval
-    end = due + seconds
-    while due < end:
-        delay = due - time.perf_counter()
-        if delay > 0:
-            time.sleep(delay)
-        predict()
-        result.append(time.perf_counter() - due)
-        due += interval
-    return result
+    return open_loop(predict, seconds, LOAD)
 
 
 @contextlib.contextmanager

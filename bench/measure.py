@@ -34,6 +34,27 @@ def quickest(call: Callable[[], object], seconds: float) -> float:
     return best
 
 
+def open_loop(run: Callable[[], object], seconds: float, load: float) -> list[float]:
+    """Seconds from the due instant of each run to its end, at `load` of what runs alone reach."""
+    for _ in range(50):
+        run()
+    started = time.perf_counter()
+    for _ in range(200):
+        run()
+    interval = (time.perf_counter() - started) / 200 / load
+    result: list[float] = []
+    due = time.perf_counter() + interval
+    end = due + seconds
+    while due < end:
+        delay = due - time.perf_counter()
+        if delay > 0:
+            time.sleep(delay)
+        run()
+        result.append(time.perf_counter() - due)
+        due += interval
+    return result
+
+
 def percentile(values: Sequence[float], percent: float) -> float:
     """The value below which `percent` per cent of the values lie."""
     ordered = sorted(values)

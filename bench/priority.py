@@ -25,7 +25,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 
-from bench.measure import median, percentile, table
+from bench.measure import median, open_loop, percentile, table
 from bench.open_sessions import feeds_of
 from runtime.api import (
     KernelDef,
@@ -132,23 +132,7 @@ def latencies(normal: ThreadPool, seconds: float) -> list[float]:
     def run() -> None:
         session.run_async(RunRequest(feeds, [fetch], pool=normal)).result()
 
-    for _ in range(50):
-        run()
-    started = time.perf_counter()
-    for _ in range(200):
-        run()
-    interval = (time.perf_counter() - started) / 200 / LOAD
-    result: list[float] = []
-    due = time.perf_counter() + interval
-    end = due + seconds
-    while due < end:
-        delay = due - time.perf_counter()
-        if delay > 0:
-            time.sleep(delay)
-        run()
-        result.append(time.perf_counter() - due)
-        due += interval
-    return result
+    return open_loop(run, seconds, LOAD)
 
 
 def beside(submit: Submit, pool: ThreadPool, normal: ThreadPool, seconds: float) -> list[float]:

@@ -61,6 +61,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "dataset_selection",
     "dataset_shuffling",
     "dataset_snapshots",
+    "saved_datasets",
     "dataset_sources",
     "dataset_windows",
     "debugging",

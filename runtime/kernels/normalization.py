@@ -5,6 +5,8 @@ TF: tensorflow/core/kernels/fused_batch_norm_op.cc, lrn_op.cc
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -88,30 +90,13 @@ def _infer(
 
 
 def fused_batch_norm_v3_in_place(
-    x: np.ndarray,
-    scale: np.ndarray,
-    offset: np.ndarray,
-    mean: np.ndarray,
-    variance: np.ndarray,
-    *,
-    epsilon: float,
-    exponential_avg_factor: float,
-    data_format: str,
-    is_training: bool,
+    x: np.ndarray, *statistics: np.ndarray, **attrs: Any
 ) -> tuple[np.ndarray, ...]:
     """`fused_batch_norm_v3`; by given statistics, float32 is normalised in `x`."""
-    if is_training or x.dtype != np.float32:
-        return fused_batch_norm_v3(
-            x,
-            scale,
-            offset,
-            mean,
-            variance,
-            epsilon=epsilon,
-            exponential_avg_factor=exponential_avg_factor,
-            data_format=data_format,
-            is_training=is_training,
-        )
+    if attrs["is_training"] or x.dtype != np.float32:
+        return fused_batch_norm_v3(x, *statistics, **attrs)
+    scale, offset, mean, variance = statistics
+    epsilon, data_format = attrs["epsilon"], attrs["data_format"]
     outputs = _infer(x, scale, offset, mean, variance, epsilon, data_format, x)
     return *outputs, np.zeros((), scale.dtype)
 
