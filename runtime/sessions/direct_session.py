@@ -4,7 +4,7 @@ Guarantees: every method may be called from any thread. A run keeps the graph th
 an extend is atomic. `close` cancels all running steps and refuses new ones. A step that fails, is
 cancelled or runs out of time leaves the session usable.
 
-Locks: `_lock` guards `_graph` and `_is_closed`; it is never held while a step runs. Resources, the
+Locks: `_lock` guards `_is_closed`; it is never held while a step runs. The graph, resources, the
 executor cache, callables, partial runs and pools have locks of their own.
 
 TF: tensorflow/core/common_runtime/direct_session.cc
@@ -20,16 +20,9 @@ from collections.abc import Mapping, Sequence
 
 import protos as pb
 from runtime.devices.device import Device
-from runtime.executors.compiler import FunctionExecutors
 from runtime.executors.step import Step
 from runtime.executors.step_stats import StepStatsCollector
-from runtime.foundation.errors import (
-    AlreadyExistsError,
-    CancelledError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    OpError,
-)
+from runtime.foundation.errors import CancelledError, OpError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
@@ -37,19 +30,16 @@ from runtime.framework.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceManager
-from runtime.graph.graph import Graph
-from runtime.graph.graph_constructor import extend_graph
-from runtime.graph.pruning import find_endpoint
-from runtime.graph.tensor_connections import connect_tensors
 from runtime.sessions.asynchronous_step import AsynchronousStep
 from runtime.sessions.callables import Callable, Callables
-from runtime.sessions.executor_cache import CompiledStep, ExecutorCache, SpelledKey
+from runtime.sessions.executor_cache import CompiledStep, ExecutorCache
 from runtime.sessions.kernel_states import KernelStates
 from runtime.sessions.partial_runs import PartialRuns
 from runtime.sessions.prepared_step import PreparedStep, feed_arguments
 from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_counts import session_counts
+from runtime.sessions.session_graph import SessionGraph
 from runtime.sessions.session_options import SessionOptions
 from runtime.sessions.session_pools import SessionPools
 from runtime.sessions.session_template import SessionTemplate
@@ -78,24 +68,16 @@ class DirectSession(RuntimeSession):
         self._pools = pools
         self._kernels = kernels
         self._limits = StepLimits(options.config, pools)
-        self._compiler = StepCompiler(options.config, devices, kernels)
+        self._graph = SessionGraph(
+            options, StepCompiler(options.config, devices, kernels), template
+        )
         self._lock = threading.Lock()
-        self._graph: Graph | None = None
-        self._functions: FunctionExecutors | None = None
-        self._cache = ExecutorCache()
-        if template is not None:
-            # Steps of the unchanged template compile into its cache, for all its sessions.
-            self._cache = template.cache
-            self._set_graph(template.graph)
-        self._template = template
         self._is_closed = False
-        self._is_finalized = False
         self._cancellation = CancellationManager()
         self._state = KernelStates(
             resources or options.resources or ResourceManager(), self.session_handle, self._devices
         )
         self._files = options.files or AllowAll()
-        self.graph_version = 0
         self._partial_runs = PartialRuns()
         self._callables = Callables()
 
@@ -104,53 +86,29 @@ class DirectSession(RuntimeSession):
     def create(self, graph_def: pb.GraphDef) -> None:
         """Give the session its graph. An empty one changes nothing."""
         self._check_open()
-        if not graph_def.node:
-            return
-        with self._lock:
-            if self._graph is not None:
-                raise AlreadyExistsError("A Graph has already been created for this session.")
-            self._set_graph(self._extended(Graph(), graph_def))
+        if graph_def.node:
+            self._graph.create(graph_def)
 
     def extend(self, graph_def: pb.GraphDef) -> None:
         """Add nodes and functions, or nothing at all when any of them is refused."""
         self._check_open()
-        with self._lock:
-            self._check_not_finalized()
-            is_first = self._graph is None
-            if not is_first:
-                self._check_not_static()
-            graph = self._extended(self._graph or Graph(), graph_def)
-            if self._template is not None and self._cache is self._template.cache:
-                self._cache = ExecutorCache(parent=self._template.cache)
-            self._set_graph(graph)
-            if not is_first:
-                self.graph_version += 1
-
-    def _set_graph(self, graph: Graph) -> None:
-        self._functions = self._compiler.functions(graph)
-        self._graph = graph
-
-    def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
-        extended = extend_graph(graph, graph_def, self.options.max_graph_nodes)
-        self._compiler.place([extended.nodes[node.name] for node in graph_def.node])
-        return extended
+        self._graph.extend(graph_def)
 
     def graph_def(self) -> pb.GraphDef:
         """The graph as it is now."""
-        return (self._graph or Graph()).to_graph_def()
+        return self._graph.to_graph_def()
+
+    @property
+    def graph_version(self) -> int:
+        """How often the graph was extended."""
+        return self._graph.version
 
     def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
         """Element type of an output, and its static shape when the node states one.
 
         Raises as a run that feeds or fetches `name`.
         """
-        node, index = find_endpoint(self._graph_for("Run"), name)
-        shapes = node.find_attr("_output_shapes")
-        if shapes:
-            return node.output_types[index], shapes[index]
-        if node.op.startswith("Placeholder"):
-            return node.output_types[index], node.attr("shape")
-        return node.output_types[index], None
+        return self._graph.tensor_info(name)
 
     # Runs
 
@@ -222,31 +180,15 @@ class DirectSession(RuntimeSession):
         compiled: CompiledStep | None,
     ) -> PreparedStep:
         if compiled is None:
-            compiled = self._compiled(request)
+            compiled = self._graph.compiled(request)
         arguments = feed_arguments(compiled, request, self._state.resources)
         report = self._report(request, compiled)
         collector = report.collector if report is not None else None
         step = self._new_step(cancellation, pool, collector, request.files)
         return PreparedStep(compiled, step, arguments, report)
 
-    def _compiled(self, request: RunRequest) -> CompiledStep:
-        key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
-        found = self._cache.find(key)
-        return (
-            found if found is not None else self._compile(self._graph_for("Run"), key, self._cache)
-        )
-
-    def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
-        self._check_not_finalized()
-        return cache.find_or_compile(
-            graph,
-            key,
-            lambda *wanted: self._compiler.compile(graph, *wanted),
-        )
-
     def _is_short(self, request: RunRequest, compiled: CompiledStep | None) -> bool:
-        key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
-        found = compiled or self._cache.find(key)
+        found = compiled or self._graph.find_compiled(request)
         return (
             found is not None
             and not found.executor.may_block
@@ -264,7 +206,7 @@ class DirectSession(RuntimeSession):
             self._state,
             cancellation,
             files or self._files,
-            self._functions,
+            self._graph.functions,
             runner=pool.schedule if pool is not None else None,
             can_run_in_parallel=pool is not None and pool.num_threads > 1,
             is_low_priority=pool is not None and pool.low_priority,
@@ -283,12 +225,6 @@ class DirectSession(RuntimeSession):
             compiled.executor,
         )
 
-    def _graph_for(self, what: str) -> Graph:
-        graph = self._graph
-        if graph is None:
-            raise InvalidArgumentError(f"Session was not created with a graph before {what}()!")
-        return graph
-
     # Partial runs and callables
 
     def partial_run_setup(
@@ -300,9 +236,7 @@ class DirectSession(RuntimeSession):
     ) -> str:
         """Begin a step in parts, on `pool`; without one in the threads that run its parts."""
         self._check_open()
-        graph = self._graph_for("PRunSetup")
-        self._check_not_finalized()
-        executor = self._compiler.compile_in_parts(graph, feeds, fetches, targets)
+        executor = self._graph.compiled_in_parts(feeds, fetches, targets)
         step = self._new_step(CancellationManager(self._cancellation), pool)
         return self._partial_runs.set_up(executor, step, feeds, fetches, targets)
 
@@ -322,14 +256,7 @@ class DirectSession(RuntimeSession):
     def make_callable(self, options: pb.CallableOptions) -> int:
         """Check and compile a step; errors as `run` and `connect_tensors` raise them."""
         self._check_open()
-        graph = connect_tensors(
-            self._graph_for("MakeCallable"), options.tensor_connection, options.feed
-        )
-        # A graph with connections is this callable's alone, and so are its compiled steps.
-        cache = ExecutorCache() if options.tensor_connection else self._cache
-        key = (tuple(options.feed), tuple(options.fetch), tuple(options.target))
-        compiled = cache.find(key) or self._compile(graph, key, cache)
-        return self._callables.add(Callable(options, compiled))
+        return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
 
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
@@ -360,12 +287,14 @@ class DirectSession(RuntimeSession):
     def freeze_template(self) -> SessionTemplate:
         """The graph, executors and resources as they are now, for others to start from."""
         resources = self._state.resources.fork() if self._state.is_shareable else None
-        return SessionTemplate(self._graph_for("Run"), self._cache, resources, self._kernels)
+        return SessionTemplate(
+            self._graph.current("Run"), self._graph.cache, resources, self._kernels
+        )
 
     def finalize(self) -> None:
         """Accept no graph, step or callable that is not compiled already."""
         self._check_open()
-        self._is_finalized = True
+        self._graph.finalize()
 
     @property
     def resources(self) -> ResourceManager:
@@ -380,7 +309,7 @@ class DirectSession(RuntimeSession):
     @property
     def executor_cache(self) -> ExecutorCache:
         """The compiled steps, with hit and miss counters."""
-        return self._cache
+        return self._graph.cache
 
     @property
     def bytes_held(self) -> int:
@@ -419,15 +348,3 @@ class DirectSession(RuntimeSession):
     def _check_open(self) -> None:
         if self._is_closed:
             raise CancelledError("Session has been closed.")
-
-    def _check_not_static(self) -> None:
-        experimental = self.options.config.experimental
-        is_static = experimental.optimize_for_static_graph
-        if is_static and not experimental.disable_optimize_for_static_graph:
-            raise FailedPreconditionError(
-                "Extending the graph is not supported when `optimize_for_static_graph` is true."
-            )
-
-    def _check_not_finalized(self) -> None:
-        if self._is_finalized:
-            raise FailedPreconditionError("Session has been finalized.")

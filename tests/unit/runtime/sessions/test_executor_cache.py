@@ -59,7 +59,7 @@ def test_the_second_run_costs_a_fraction_of_the_first() -> None:
 
 def test_the_least_recently_used_step_goes_first() -> None:
     session = direct_session(g1())
-    session._cache = ExecutorCache(capacity=2)
+    session._graph.cache = ExecutorCache(capacity=2)
     for fetch in ("m", "n", "m", "a"):
         session.run({"x": X}, [fetch])
     misses = session.executor_cache.misses
@@ -69,7 +69,7 @@ def test_the_least_recently_used_step_goes_first() -> None:
 
 def test_a_compilation_holds_up_only_those_who_want_the_same_step() -> None:
     session = direct_session(g1())
-    graph, cache = session._graph_for("Run"), session.executor_cache
+    graph, cache = session._graph.current("Run"), session.executor_cache
     begun, go_on = threading.Event(), threading.Event()
     compiled: list[Sequence[str]] = []
 
@@ -84,7 +84,7 @@ def test_a_compilation_holds_up_only_those_who_want_the_same_step() -> None:
         feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> Executor:
         compiled.append(fetches)
-        return session._compiler.compile(graph, feeds, fetches, targets)
+        return session._graph.compiler.compile(graph, feeds, fetches, targets)
 
     slow, quick = (("x",), ("m",), ()), (("x",), ("a",), ())
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
@@ -100,7 +100,7 @@ def test_a_compilation_holds_up_only_those_who_want_the_same_step() -> None:
 
 def test_who_waited_for_a_compilation_that_failed_compiles_alone() -> None:
     session = direct_session(g1())
-    graph, cache = session._graph_for("Run"), session.executor_cache
+    graph, cache = session._graph.current("Run"), session.executor_cache
     begun, go_on = threading.Event(), threading.Event()
 
     def fail(*_: Sequence[str]) -> Executor:
@@ -116,7 +116,7 @@ def test_who_waited_for_a_compilation_that_failed_compiles_alone() -> None:
             cache.find_or_compile,
             graph,
             key,
-            lambda *wanted: session._compiler.compile(graph, *wanted),
+            lambda *wanted: session._graph.compiler.compile(graph, *wanted),
         )
         go_on.set()
         with pytest.raises(InvalidArgumentError, match="no"):
