@@ -316,9 +316,7 @@ class Graph(GraphElements):
             graph_def = pb.GraphDef(
                 node=[operation.node_def for operation in operations],
                 versions=pb.VersionDef(producer=CURRENT_VERSION),
-                library=pb.FunctionDefLibrary(
-                    function=[self._library.definition(name) for name in functions]
-                ),
+                library=self._library.part(functions),
             )
             return graph_def, len(self._order), len(self._function_order)
 

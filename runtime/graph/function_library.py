@@ -53,6 +53,7 @@ class FunctionLibrary:
 
     def __init__(self, functions: Iterable[pb.FunctionDef] = ()) -> None:
         self._functions: dict[str, pb.FunctionDef] = {}
+        self._gradients: dict[str, str] = {}  # names of functions: the function that derives each
         self._infos: dict[str, OpInfo] = {}
         self._bodies: dict[tuple[str, str], FunctionBody] = {}
         self._lock = threading.RLock()  # guards the building of _bodies
@@ -82,8 +83,12 @@ class FunctionLibrary:
                 f"{_shorten(sorted(self._functions))}"
             ) from None
 
+    def gradient_of(self, name: str) -> str | None:
+        """The function that the graph gave as the gradient of another, None when it gave none."""
+        return self._gradients.get(name)
+
     def reachable(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """The functions of these names, and all that they call."""
+        """The functions of these names, and all that they call or that derive them."""
         found: dict[str, pb.FunctionDef] = {}
         pending = list(names)
         while pending:
@@ -91,21 +96,41 @@ class FunctionLibrary:
             if name not in found:
                 found[name] = self.definition(name)
                 pending += _called_by(found[name], self._functions)
-        return pb.FunctionDefLibrary(function=[found[name] for name in sorted(found)])
+                if name in self._gradients:
+                    pending.append(self._gradients[name])
+        return self.part(sorted(found))
 
     def to_proto(self) -> pb.FunctionDefLibrary:
         """The library as a message."""
-        return pb.FunctionDefLibrary(function=self._functions.values())
+        return self.part(self._functions)
+
+    def part(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
+        """The functions of these names, and which of them have a gradient of the graph's own."""
+        part = pb.FunctionDefLibrary()
+        for name in names:
+            part.function.append(self.definition(name))
+            if name in self._gradients:
+                part.gradient.add(function_name=name, gradient_func=self._gradients[name])
+        return part
 
     def merged(self, library: pb.FunctionDefLibrary) -> FunctionLibrary:
         """This library and more functions.
 
-        Raises InvalidArgumentError for a function of the same name with another body.
+        Raises InvalidArgumentError for a function of the same name with another body, or another
+        gradient.
         """
-        if not library.function:
+        if not library.function and not library.gradient:
             return self
         merged = FunctionLibrary()
-        merged._functions = dict(self._functions)
+        merged._functions, merged._gradients = dict(self._functions), dict(self._gradients)
+        for gradient in library.gradient:
+            derives = merged._gradients.setdefault(gradient.function_name, gradient.gradient_func)
+            if derives != gradient.gradient_func:
+                raise InvalidArgumentError(
+                    f"Cannot assign gradient function '{gradient.gradient_func}' to "
+                    f"'{gradient.function_name}' because it already has gradient function "
+                    f"'{derives}'"
+                )
         for function in library.function:
             name = function.signature.name
             known = merged._functions.get(name)

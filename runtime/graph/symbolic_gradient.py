@@ -2,7 +2,8 @@
 
 The arguments are those of the function and a gradient for each of its results; the results are the
 gradients of its arguments, zeros where a result does not depend on one. A call in the body becomes
-a SymbolicGradient of the function that it calls.
+a SymbolicGradient of the function that it calls. A function that the graph's library gives as the
+gradient of another (`GradientDef`) is taken as it is.
 
 TF: tensorflow/core/common_runtime/gradients.cc (SymbolicGradientBuilder), function.cc
 """
@@ -28,6 +29,9 @@ def function_body(library: FunctionLibrary, function: NameAttrList) -> FunctionB
     """The body of a function of the library, or of a gradient of one; errors as `body`."""
     if function.name != SYMBOLIC_GRADIENT or SYMBOLIC_GRADIENT in library:
         return library.body(function)
+    given = library.gradient_of(function.attrs["f"].name)
+    if given is not None:
+        return library.body(NameAttrList(given, function.attrs["f"].attrs))
     return library.derived_body(function, lambda: _Differentiation(library, function).body())
 
 

@@ -12,7 +12,10 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.philox import Philox
+from runtime.kernels.random_distributions import uniform
 
+_SEED_BITS = (1 << 64) - 1
 _ROWS_AT_ONCE = 1 << 22  # elements of a block of distances
 
 
@@ -58,11 +61,12 @@ def kmc2_chain_initialization(distances: Any, seed: Any) -> np.int64:
     """KMC2ChainInitialization: the end of a Markov chain over points by their distances."""
     if np.ndim(distances) != 1:
         raise InvalidArgumentError("distances must be a vector.")
-    chances = np.random.default_rng(abs(_check_scalar("seed", seed))).random(len(distances))
-    chosen, current = 0, 0.0
-    for place, distance in enumerate(distances.tolist()):
-        if place == 0 or current == 0 or distance > chances[place] * current:
-            chosen, current = place, distance
+    start = Philox(_check_scalar("seed", seed) & _SEED_BITS)
+    chances = uniform(start, len(distances), np.dtype(np.float32))
+    chosen = 0
+    for place in range(1, len(distances)):
+        if distances[place] > chances[place - 1] * distances[chosen]:
+            chosen = place
     return np.int64(chosen)
 
 

@@ -116,7 +116,7 @@ def _gradient_array() -> Case:
 
 
 def _chain(distances: list[float]) -> Case:
-    """A chain that has one end whatever is drawn: nothing is nearer than a first point at 0."""
+    """A chain over points that are so far away, drawn with one seed."""
     graph = Graph()
     given = graph.placeholder(F32, "distances", (len(distances),))
     graph.add("KMC2ChainInitialization", given, np.int64(7), name="result")
@@ -181,6 +181,9 @@ CASES = (
     _gradient_array(),
     _chain([0, 0, 3, 0, 0]),
     _chain([2]),
+    _chain([0] * 4),
+    _chain([1, 2, 1.5, 0.5, 0.25, 3, 2.5, 2, 1]),
+    _chain([4, 3, 2, 1, 0.5, 0.75, 0.5, 0.25, 1, 2, 1.5]),
     _first_centers(3, np.array([[1, 2], [3, 4], [8, 0]], np.float32)),
     _first_centers(1, np.full((4, 2), 5, np.float32)),
     _ordering("arrow", _ARROW),
