@@ -74,6 +74,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "elementwise_gradients",
     "elementwise_unary",
     "error_functions",
+    "example_json",
     "example_parsing",
     "fake_quant",
     "feature_crosses",
