@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/{cwise_ops.h,cwise_op_select.cc}
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.intra_op_pool import shard
 from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.boxing import box, unbox
 from runtime.kernels.broadcasting import (
     SMALL_ENOUGH,
     binary,
@@ -133,13 +135,15 @@ def _select_error(expected: Any, index: int, got: Any) -> InvalidArgumentError:
     )
 
 
-def select_object(condition: Any, t: Any, e: Any) -> Any:
-    """One of two resources or variants by a scalar condition."""
-    if condition.ndim:
-        raise InvalidArgumentError(
-            f"condition must be a scalar for resources, got shape {shape_text(condition.shape)}"
-        )
-    return t if condition else e
+def select_object(choice: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """`select` or `select_v2` of resources and variants; of two scalars one is passed on."""
+
+    def chosen(condition: Any, t: Any, e: Any) -> Any:
+        if condition.ndim == 0 and not isinstance(t, np.ndarray) and not isinstance(e, np.ndarray):
+            return t if condition else e
+        return unbox(choice(condition, box(t), box(e)))
+
+    return chosen
 
 
 BINARY = {
@@ -159,6 +163,6 @@ KERNELS: tuple[KernelDef, ...] = (
     KernelDef("ApproximateEqual", approximate_equal, {"T": SINGLE_AND_DOUBLE}),
     KernelDef("Select", select, {"T": SELECT_TYPES}),
     KernelDef("SelectV2", select_v2, {"T": SELECT_TYPES}),
-    KernelDef("Select", select_object, {"T": OBJECT_TYPES}),
-    KernelDef("SelectV2", select_object, {"T": OBJECT_TYPES}),
+    KernelDef("Select", select_object(select), {"T": OBJECT_TYPES}),
+    KernelDef("SelectV2", select_object(select_v2), {"T": OBJECT_TYPES}),
 )

@@ -14,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.op_kernel import KernelDef
+from runtime.kernels.boxing import box, unbox
 from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import (
     FLOAT_TYPES,
@@ -22,7 +23,15 @@ from runtime.kernels.register_types import (
 )
 
 INT64_MAX = (1 << 63) - 1
-FILL_TYPES = (*POD_TYPES, *QUANTIZED, DataType.STRING, DataType.INT4, DataType.UINT4)
+FILL_TYPES = (
+    *POD_TYPES,
+    *QUANTIZED,
+    DataType.STRING,
+    DataType.INT4,
+    DataType.UINT4,
+    DataType.RESOURCE,
+    DataType.VARIANT,
+)
 
 
 def fill(dims: Any, value: Any) -> Any:
@@ -31,9 +40,10 @@ def fill(dims: Any, value: Any) -> Any:
         raise InvalidArgumentError(
             f"dims must represent a vector, got shape {shape_text(dims.shape)}"
         )
-    if np.size(value) != 1 or np.ndim(value) > 1:
+    value = box(value)
+    if value.size != 1 or value.ndim > 1:
         raise InvalidArgumentError(
-            f"value must represent a scalar, got shape {shape_text(np.shape(value))}"
+            f"value must represent a scalar, got shape {shape_text(value.shape)}"
         )
     shape = np.ravel(dims).tolist()
     for size in shape:
@@ -44,7 +54,7 @@ def fill(dims: Any, value: Any) -> Any:
             f"Shape {shape_text(shape)} would have more than 2**63 - 1 elements"
         )
     check_allocation(shape, value.dtype)
-    return np.full(shape, np.reshape(value, ()), value.dtype)
+    return unbox(np.full(shape, value.reshape(()), value.dtype))
 
 
 def _scalar(name: str, value: Any) -> Any:

@@ -165,13 +165,13 @@ def _raise_outside(
 def one_hot(
     indices: np.ndarray,
     depth: np.ndarray,
-    on_value: np.ndarray,
-    off_value: np.ndarray,
+    on_value: Any,
+    off_value: Any,
     *,
     axis: int,
 ) -> np.ndarray:
     """OneHot: `on_value` at each index along a new dimension of `depth`, else `off_value`."""
-    indices = np.asarray(indices)
+    indices, on_value, off_value = np.asarray(indices), box(on_value), box(off_value)
     if not -1 <= axis <= indices.ndim:
         raise InvalidArgumentError(
             f"Expected axis to be -1 or between [0, {indices.ndim + 1}).  But received: {axis}"
