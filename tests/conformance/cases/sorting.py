@@ -1,10 +1,12 @@
 """TopK and NthElement."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
 from runtime.framework.dtypes import DataType
-from tests.conformance.case import case
+from tests.conformance.case import Case, Graph, Step, case
 
 ROWS = np.float32([[3, 1, 3, 2, 5, 5], [0, -1, np.inf, 7, -np.inf, 7]])
 LONG = (np.arange(200, dtype=np.float32) * 37 % 50).reshape(2, 100)  # many equal elements
@@ -13,7 +15,22 @@ TYPES = (
     np.float64,
 )  # fmt: skip
 
+
+def approximate(name: str, rows: np.ndarray, k: int, **attrs: Any) -> Case:
+    """A constant's best k: of an unknown shape the op can't be added in TensorFlow.
+
+    Its CPU kernel takes the last axis and the largest alone; compiled functions take any.
+    """
+    graph = Graph()
+    outputs = graph.add("ApproxTopK", rows, k=k, **attrs)
+    return Case(name, graph.graph_def, (Step({}, [each for each, _ in outputs]),))
+
+
 CASES = (
+    approximate("approximate", LONG[:, :50], 5),
+    approximate("approximate_recall", LONG[:, :50], 5, recall_target=0.5, aggregate_to_topk=False),
+    approximate("approximate_all", ROWS.astype(np.float16), 6),
+    approximate("approximate_none", ROWS.astype(ml_dtypes.bfloat16), 0),
     *(
         case("TopKV2", value, k, message=True)
         for value, k in (

@@ -7,7 +7,7 @@ import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from runtime.kernels.sorting import top_k, top_k_v2
+from runtime.kernels.sorting import approx_top_k, top_k, top_k_v2
 
 
 def stable_order(rows: np.ndarray, k: int) -> np.ndarray:
@@ -42,3 +42,19 @@ def test_the_first_version_takes_k_as_an_attribute() -> None:
     np.testing.assert_array_equal(indices, [[0, 2], [1, 2]])
     with pytest.raises(InvalidArgumentError, match="Had 3, needed 4"):
         top_k(np.float32([1, 2, 3]), k=4)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -2])
+def test_approximate_search_is_exact_along_every_axis(axis: int) -> None:
+    """Compiled functions ask for the smallest and other axes; TensorFlow's kernel for neither."""
+    value = np.random.default_rng(11).permutation(60).reshape(3, 5, 4).astype(np.float32)
+    settings = {"recall_target": 0.5, "aggregate_to_topk": False}
+    for is_max_k in (True, False):
+        values, indices = approx_top_k(
+            value, k=2, reduction_dimension=axis, is_max_k=is_max_k, **settings
+        )
+        order = np.argsort(-value if is_max_k else value, axis).take(range(2), axis)
+        np.testing.assert_array_equal(indices, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(value, order, axis))
+    with pytest.raises(InvalidArgumentError, match=r"Invalid reduction dimension: 3\. .*\[-3, 2\]"):
+        approx_top_k(value, k=2, reduction_dimension=3, is_max_k=True)
