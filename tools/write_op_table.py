@@ -28,6 +28,7 @@ from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_def_registry import all_op_defs
 from runtime.kernels import KERNEL_MODULES, kernel_defs
 from tests.conformance.shown_types import ShownTypes, nodes_of, recorded_cases, shown_types
+from tools.oracle_comparison.left_out import reason_left_out
 
 OPS_PAGE = ROOT / "docs" / "ops.md"
 OP_INDEX = ROOT / "runtime" / "kernels" / "op_index.json"
@@ -52,7 +53,8 @@ PAGE_HEAD = (
     "",
     "*Cases* counts the recorded cases in which the op occurs: each agrees with TensorFlow's",
     "answer on every executor, or a test fails. *Random cases* counts those of `make oracle` that",
-    "agree, of those compared.",
+    "agree, of those compared; *no answer*: TensorFlow gave none that counts; or why the op is",
+    "not asked.",
 )
 
 
@@ -123,15 +125,13 @@ class TypeCoverage:
         return self.shown.get(op, {}).get(attr, set())
 
 
-def random_comparisons() -> dict[str, str]:
-    """Op → `300 of 300`: random cases that agree with TensorFlow."""
-    if not ORACLE.exists():
-        return {}
-    counts = {op: types.values() for op, types in json.loads(ORACLE.read_text())["ops"].items()}
-    return {
-        op: f"{sum(agreed for _, agreed in pairs)} of {sum(tried for tried, _ in pairs)}"
-        for op, pairs in counts.items()
-    }
+def random_comparison(op: str, counts: dict[str, dict[str, tuple[int, int]]]) -> str:
+    """`300 of 300`: random cases that agree with TensorFlow; or why there are none."""
+    if op not in counts:
+        return reason_left_out(op)
+    tried = sum(tried for tried, _ in counts[op].values())
+    agreed = sum(agreed for _, agreed in counts[op].values())
+    return f"{agreed} of {tried}" if tried else "no answer"
 
 
 def supported() -> set[str]:
@@ -160,7 +160,8 @@ def summary(coverage: TypeCoverage) -> str:
 
 def page(coverage: TypeCoverage) -> str:
     """docs/ops.md."""
-    modules, counts, compared = modules_by_op(), cases_by_op(), random_comparisons()
+    modules, counts = modules_by_op(), cases_by_op()
+    compared = json.loads(ORACLE.read_text())["ops"] if ORACLE.exists() else {}
     lines = [
         *PAGE_HEAD,
         "",
@@ -176,7 +177,7 @@ def page(coverage: TypeCoverage) -> str:
             coverage.missing(op),
             ", ".join(modules.get(op, ["executors"])),
             str(counts[op] or ""),
-            compared.get(op, ""),
+            random_comparison(op, compared),
         )
         lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
     return "\n".join(lines) + "\n"

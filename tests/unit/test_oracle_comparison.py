@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import pathlib
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
 
 from runtime.framework.dtypes import DataType
-from tests.conformance.case import Answer, case
-from tools import oracle
-from tools.oracle_comparison import agreement, known_differences, mutation, wire
+from tests.conformance.case import Answer, Case, case
+from tests.conformance.shown_types import nodes_of, recorded_cases
+from tools.oracle_comparison import (
+    agreement,
+    comparison,
+    known_differences,
+    left_out,
+    mutation,
+    progress,
+    seeds,
+    wire,
+    workers,
+)
+from tools.oracle_comparison.reference import Answers
 
 ADD = case("AddV2", np.array([[1.0, 2.0]], np.float32), np.float32(3), name="add")
 SQUEEZE = case("Squeeze", np.ones((1, 2, 1), np.float32), squeeze_dims=[0], name="squeeze")
@@ -61,6 +76,11 @@ def test_equal_values_agree_and_others_are_shown() -> None:
     assert "dtype float32, expected float64" in wide.difference
 
 
+def test_another_number_of_values_is_a_difference() -> None:
+    none = agreement.compare(ADD, agreement.our_answers(ADD), [Answer()])
+    assert none.difference == "1 values, expected 0"
+
+
 def test_errors_agree_by_code_and_their_words_are_counted_apart() -> None:
     wrong = case("AddV2", np.ones(2, np.float32), np.ones(3, np.float32), name="wrong")
     ours = agreement.our_answers(wrong)
@@ -88,5 +108,86 @@ def test_types_without_a_list_are_the_plain_ones() -> None:
 
 
 def test_counts_are_summed() -> None:
-    total = oracle.sum_of({"float32": oracle.Tally(3, 2), "int8": oracle.Tally(1, 1, 0, 1)})
-    assert total == oracle.Tally(tried=4, agreed=3, other_words=1)
+    total = comparison.sum_of([comparison.Tally(3, 2), comparison.Tally(1, 1, 0, 1)])
+    assert total == comparison.Tally(tried=4, agreed=3, other_words=1)
+
+
+class Answering:
+    """In TensorFlow's place: adds, or has no answer."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    def open(self, op: str) -> None: ...
+
+    def save(self) -> None: ...
+
+    def answers(self, cases: Sequence[Case]) -> list[Answers]:
+        return [self._answers for _ in cases]
+
+
+def test_an_op_that_has_no_answers_or_cannot_be_made_gives_a_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(comparison, "seeds_by_op", lambda: {"AddV2": [ADD]})
+    monkeypatch.setattr(comparison, "types_of", lambda op: [DataType.FLOAT, DataType.RESOURCE])
+    request = comparison.Request(cases=4)
+    report = comparison.compare_op(Answering("TensorFlow crashed"), "AddV2", request)  # type: ignore[arg-type]
+    assert report.total == comparison.Tally(no_reference=8)
+    assert len(report.lines) == 4
+    assert report.lines[0].startswith("AddV2/resource/0 not made: ")
+
+
+def test_an_error_that_nobody_expected_is_a_line_of_the_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(comparison, "seeds_by_op", lambda: {"AddV2": [ADD]})
+    monkeypatch.setattr(comparison, "types_of", lambda op: [DataType.FLOAT])
+    reference = Answering([*agreement.our_answers(ADD), Answer()])  # a step too many
+    monkeypatch.setattr(comparison, "make_case", lambda *_: ADD)
+    report = comparison.compare_op(reference, "AddV2", comparison.Request(cases=1))  # type: ignore[arg-type]
+    assert report.total == comparison.Tally(tried=1)
+    assert report.lines[0].startswith("add: not judged: ValueError: ")
+
+
+def unreliable(pipe: Connection) -> None:
+    while (op := pipe.recv()) != "ends":
+        pipe.send("not compared: why" if op == "fails" else comparison.Report(op))
+
+
+def test_a_worker_that_ends_costs_one_report() -> None:
+    ops = ["fine", "fails", "ends", "also fine"]
+    start = functools.partial(workers.Worker, unreliable)
+    assert list(workers.in_parallel(start, ops, jobs=1)) == [
+        comparison.Report("fine"),
+        comparison.Report("fails", lines=["fails: not compared: why"]),
+        comparison.Report("ends", lines=["ends: not compared: it ended the process"]),
+        comparison.Report("also fine"),
+    ]
+
+
+def test_a_stopped_run_goes_on_and_another_begins_again(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "progress.jsonl"
+    report = comparison.Report("Tile", {"int32": comparison.Tally(3, 2)}, ["Tile/int32/1: no"])
+    first = progress.Progress(path, comparison.Request())
+    assert first.reports() == {}
+    first.begin({})
+    first.add(report)
+    with path.open("a") as file:
+        file.write('{"op": "Wh')  # the run was stopped here
+    assert progress.Progress(path, comparison.Request()).reports() == {"Tile": report}
+    assert progress.Progress(path, comparison.Request(seed=2)).reports() == {}
+    first.finish()
+    assert first.reports() == {}
+
+
+def test_every_op_with_a_recorded_case_is_asked_or_left_out_for_a_reason() -> None:
+    recorded = {node.op for _, case, _ in recorded_cases() for node in nodes_of(case)}
+    silent = {op for op in recorded if not left_out.reason_left_out(op)}
+    assert silent - set(seeds.seeds_by_op()) == set()
+
+
+def test_a_case_belongs_to_the_rarest_op_in_it_and_others_borrow() -> None:
+    assert not seeds.is_borrowed("TensorListLength")
+    assert seeds.is_borrowed("VarHandleOp")
+    assert len(seeds.seeds_by_op()["VarHandleOp"]) == seeds.MAX_BORROWED

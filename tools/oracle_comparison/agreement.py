@@ -77,7 +77,8 @@ def compare(case: Case, ours: list[Answer | str], theirs: list[Answer]) -> Verdi
         try:
             assert_matches(case, got.values, want)
         except AssertionError as error:
-            return Verdict(" ".join(str(error).split())[:400])
+            words = " ".join(str(error).split())[:400]
+            return Verdict(words or f"{len(got.values)} values, expected {len(want.values)}")
     return Verdict(message=other_words)
 
 

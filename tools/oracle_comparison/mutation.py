@@ -28,8 +28,12 @@ PLAIN_TYPES = (
     DataType.COMPLEX64, DataType.COMPLEX128, DataType.BOOL, DataType.STRING,
 )  # fmt: skip
 KNOWN_TYPES = (*PLAIN_TYPES, *QUANTIZED)
-# Of these ops only the shapes and types of results are compared, unless they are stateless.
-RANDOM = ("Random", "Stateful", "Multinomial", "TruncatedNormal", "CandidateSampler")
+# Of cases with such an op only the shapes and types of results are compared, unless it is
+# stateless.
+RANDOM = (
+    "Random", "StatefulUniform", "StatefulStandardNormal", "Multinomial", "TruncatedNormal",
+    "CandidateSampler", "Shuffle", "SamplingDataset",
+)  # fmt: skip
 # Attributes that name things, or that the inputs decide.
 FIXED_ATTRS = ("container", "shared_name", "value", "shape", "name", "equation", "key")
 
@@ -77,7 +81,8 @@ def mutated(case: Case, op: str, dtype: DataType | None, name: str, seed: list[i
     draft = Draft(graph, op, {**fed, **constants}, random)
     single = is_single(case)
     attr = leading_attr(op)
-    if dtype is not None and attr is not None:
+    # The types of functions are those of what calls them.
+    if dtype is not None and attr is not None and not graph.library.function:
         old = DataType(subject(case, op).attr[attr].type % 100)
         if old != dtype and single:
             _retype(draft, attr, dtype)
@@ -110,7 +115,12 @@ def _finished(case: Case, draft: Draft, name: str) -> Case:
     )
     # A tolerance tells of the recorded case's element type.
     tolerance = None if case.tolerance is None else max(case.tolerance, 1e-5)
-    random = any(part in draft.op for part in RANDOM) and not draft.op.startswith("Stateless")
+    random = any(
+        part in node.op
+        for node in draft.graph.node
+        if not node.op.startswith("Stateless")
+        for part in RANDOM
+    )
     return dataclasses.replace(
         case, name=name, graph=draft.graph, steps=steps, tolerance=tolerance,
         shape_only=random or case.shape_only,

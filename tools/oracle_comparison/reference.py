@@ -12,6 +12,7 @@ import pickle
 import select
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
@@ -19,6 +20,7 @@ from tests.conformance.case import Answer, Case
 from tools.oracle_comparison.wire import pack_case, read_frame, unpack_answer, write_frame
 
 TIMEOUT = 30  # seconds for one case
+TIMEOUT_OF_OP = 120  # seconds for the cases of one op that are not kept; the rest is not asked
 # oneDNN's kernels treat NaN, infinities and odd ranks in ways of their own, by machine.
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -27,6 +29,21 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 Answers = list[Answer] | str  # or why there is no reference
+
+
+def version_of(python: str) -> str:
+    """The version of tensorflow that an interpreter has.
+
+    Raises:
+        SystemExit: It has none.
+    """
+    command = [python, "-c", "import tensorflow; print(tensorflow.__version__)"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **ENVIRONMENT}
+    )
+    if done.returncode:
+        raise SystemExit(f"{python} has no tensorflow")
+    return done.stdout.split()[-1]
 
 
 def _send(stream: BinaryIO, frames: list[Any]) -> None:
@@ -49,20 +66,26 @@ class Reference:
         self._process: subprocess.Popen[bytes] | None = None
         self._kept: dict[str, Any] = {}
         self._op = ""
+        self._until = 0.0
+        self._asked = False
         self.version = ""
 
     def open(self, op: str) -> None:
         """Take the kept answers of one op at hand."""
         self.save()
-        self._op = op
+        self._op, self._asked = op, False
+        self._until = time.monotonic() + TIMEOUT_OF_OP
         path = self._path()
         self._kept = pickle.loads(path.read_bytes()) if path.exists() else {}
 
     def save(self) -> None:
         """Keep the answers of the op that is open."""
-        if self._op:
+        if self._asked:
             self._folder.mkdir(exist_ok=True)
-            self._path().write_bytes(pickle.dumps(self._kept))
+            fresh = self._path().with_suffix(f".{os.getpid()}")
+            fresh.write_bytes(pickle.dumps(self._kept))
+            fresh.rename(self._path())  # whole, whenever this process ends
+            self._asked = False
 
     def close(self) -> None:
         self.save()
@@ -71,12 +94,13 @@ class Reference:
     def answers(self, cases: Sequence[Case]) -> list[Answers]:
         """For each case one answer a step, or why TensorFlow gave none."""
         unknown = {case.digest: case for case in cases if case.digest not in self._kept}
-        while unknown and not self._only_kept:
+        while unknown and not self._only_kept and time.monotonic() < self._until:
             self._ask(unknown)
         return [_unpacked(self._kept.get(case.digest, "not asked")) for case in cases]
 
     def _ask(self, unknown: dict[str, Case]) -> None:
         """Send all the cases, take the answers that come; a case that ends the process is one."""
+        self._asked = True
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None

@@ -12,41 +12,77 @@ import protos as pb
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case
+from tools.oracle_comparison.left_out import reason_left_out
 
 CASES = pathlib.Path(__file__).parents[2] / "tests" / "conformance" / "cases"
-# Random cases of these families would touch files, wait, or compare what time says.
-LEFT_OUT = (
-    "checkpoint", "checkpoint_remapping", "checkpoint_v1", "clock", "datasets",
-    "dataset_pipelines", "element_types", "files", "queues", "barriers", "readers", "loops",
-    "step_state", "unusual_inputs",
-)  # fmt: skip
-# Ops of these names write or read files, or name them; their kernels have tests of their own.
-FILE_OPS = (
-    "Save", "Restore", "File", "Summary", "Print", "FromTextFile", "LoadAndRemap", "VocabRemap",
-    "Timestamp", "Checkpoints", "PyFunc",
+# Cases of these families are about several ops at once, wait, or repeat other families: they are
+# taken for ops that have no others.
+LAST_RESORT = (
+    "datasets", "dataset_pipelines", "element_types", "queues", "barriers", "readers", "loops",
+    "step_state", "unusual_inputs", "clock", "files", "checkpoint", "checkpoint_remapping",
+    "checkpoint_v1",
 )  # fmt: skip
 SOURCES = ("Placeholder", "Const", "NoOp")
+MAX_BORROWED = 24  # cases of an op that is the rarest of no case
 
 
 @functools.cache
 def seeds_by_op() -> dict[str, list[Case]]:
-    """Op → the recorded cases about it, in the order of their names."""
-    found: dict[str, list[Case]] = collections.defaultdict(list)
-    cases = []
-    for path in sorted(CASES.glob("[a-z]*.py")):
-        if path.stem not in LEFT_OUT:
-            cases += importlib.import_module(f"tests.conformance.cases.{path.stem}").CASES
-    cases = [case for case in cases if not case.graph.library.function]
-    frequency = collections.Counter(op for case in cases for op in _ops(case))
-    for case in cases:
-        ops = _ops(case)
-        if ops and not any(part in op for op in ops for part in FILE_OPS):
-            found[min(ops, key=lambda op: (frequency[op], op))].append(case)
+    """Op → the recorded cases to start from, in the order of their names.
+
+    A case belongs to the rarest op in it. An op to which no case belongs borrows the smallest of
+    those in which it stands.
+    """
+    borrowed: dict[str, list[Case]] = collections.defaultdict(list)
+    plain, others = _recorded_cases()
+    for case in plain + others:
+        for op in _ops(case) - _own_seeds().keys():
+            borrowed[op].append(case)
+    smallest = {
+        op: sorted(cases, key=lambda case: (len(case.graph.node), case.name))[:MAX_BORROWED]
+        for op, cases in borrowed.items()
+    }
+    found = {**_own_seeds(), **smallest}
     return {op: sorted(found[op], key=lambda case: case.name) for op in sorted(found)}
+
+
+def is_borrowed(op: str) -> bool:
+    """Whether the op's cases are about other ops."""
+    return op not in _own_seeds()
+
+
+@functools.cache
+def _own_seeds() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = collections.defaultdict(list)
+    plain, _ = _recorded_cases()
+    frequency = collections.Counter(op for case in plain for op in _ops(case))
+    for case in plain:
+        if ops := _ops(case):
+            found[min(ops, key=lambda op: (frequency[op], op))].append(case)
+    return found
+
+
+@functools.cache
+def _recorded_cases() -> tuple[list[Case], list[Case]]:
+    """Those that may belong to an op, and those that may be borrowed only."""
+    plain, others = [], []
+    for path in sorted(CASES.glob("[a-z]*.py")):
+        for case in importlib.import_module(f"tests.conformance.cases.{path.stem}").CASES:
+            if any(reason_left_out(op) for op in _all_ops(case) - set(SOURCES)):
+                continue
+            last = path.stem in LAST_RESORT or case.graph.library.function
+            (others if last else plain).append(case)
+    return plain, others
 
 
 def _ops(case: Case) -> set[str]:
     return {node.op for node in case.graph.node} - set(SOURCES)
+
+
+def _all_ops(case: Case) -> set[str]:
+    """Those of the graph and of its functions."""
+    bodies = (node.op for body in case.graph.library.function for node in body.node_def)
+    return {*(node.op for node in case.graph.node), *bodies}
 
 
 def subject(case: Case, op: str) -> pb.NodeDef:

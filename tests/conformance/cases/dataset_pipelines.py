@@ -254,6 +254,7 @@ ITERATED: dict[str, tuple[Build, int]] = {
        for count in (4, 5, 6, -2)},
     "threads_negative": (_op("PrivateThreadPoolDataset", -1), 0),
     "prefetch_negative": (_op("PrefetchDataset", -2), 0),
+    "BatchDataset": (lambda g: g.as_it_is(_op("BatchDataset", 2)(g)), 3),
     "ParallelBatchDataset": (_op("ParallelBatchDataset", 2, 1, _TRUE), 3),
     **{f"padded_{shape}": (_padded("PaddedBatchDatasetV2", shape, _FALSE), 3)
        for shape in ([-1], [3], [1], [2, 2])},

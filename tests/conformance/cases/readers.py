@@ -75,6 +75,7 @@ CASES = (
     reader_case("several", "TextLineReader", ["vocabulary.txt"], 3, up_to=2),
     reader_case("whole", "WholeFileReader", ["vocabulary.txt"], 2, state=True),
     reader_case("names", "IdentityReader", ["a", "b"], 3, state=True),
+    reader_case("several", "IdentityReader", ["a", "b", "c"], 3, up_to=2),
     reader_case("records", "FixedLengthRecordReader", ["vocabulary.txt"], 6, record_bytes=5),
     reader_case("records", "TFRecordReader", ["records.tfrecord"], 4),
     reader_case("records", "FixedLengthRecordReaderV2", ["vocabulary.txt"], 6, record_bytes=5),

@@ -1,0 +1,159 @@
+"""The random cases of one op: made, answered by both, judged and counted."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import zlib
+from collections.abc import Iterable
+
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Answer, Case
+from tools.oracle_comparison.agreement import Verdict, compare, our_answers
+from tools.oracle_comparison.known_differences import reason_for
+from tools.oracle_comparison.mutation import allowed_types, mutated
+from tools.oracle_comparison.reference import Answers, Reference
+from tools.oracle_comparison.seeds import dtype_of, is_borrowed, leading_attr, pick, seeds_by_op
+
+NO_KERNEL = ("No OpKernel was registered", "Could not find device for node")
+# TensorFlow's Python refused to build the graph: no kernel answered.
+NO_GRAPH = ("with input shapes:", "Graph execution error")
+GIVE_UP = 3  # cases without a TensorFlow kernel before a type is left
+
+
+@dataclasses.dataclass
+class Tally:
+    """Counts of one op and type."""
+
+    tried: int = 0
+    agreed: int = 0
+    documented: int = 0  # differ as docs/kernel_differences.md says; not among those tried
+    other_words: int = 0  # agree in the error's code, not in its text
+    no_reference: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """How many cases, from which seed, and whether errors in other words are listed."""
+
+    seed: int = 1
+    cases: int = 12  # of each op and type
+    messages: bool = False
+
+
+@dataclasses.dataclass
+class Report:
+    """What one op's cases said: counts by type, and a line for each case that differs."""
+
+    op: str
+    tallies: dict[str, Tally] = dataclasses.field(default_factory=dict)
+    lines: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def total(self) -> Tally:
+        return sum_of(self.tallies.values())
+
+
+def sum_of(tallies: Iterable[Tally]) -> Tally:
+    counts: collections.Counter[str] = collections.Counter()
+    for tally in tallies:
+        counts.update(dataclasses.asdict(tally))
+    return Tally(**counts)
+
+
+def counts_text(tally: Tally) -> str:
+    return (
+        f"tried {tally.tried}, agreed {tally.agreed}, differing {tally.tried - tally.agreed}, "
+        f"documented {tally.documented}, error in other words {tally.other_words}, "
+        f"no reference {tally.no_reference}"
+    )
+
+
+def type_name(dtype: DataType | None) -> str:
+    return dtype.name_on_wire if dtype else "any"
+
+
+def types_of(op: str) -> list[DataType | None]:
+    """The leading types to try: those recorded first, then what the signature allows."""
+    recorded = list(dict.fromkeys(dtype_of(case, op) for case in seeds_by_op()[op]))
+    attr = leading_attr(op)
+    if attr is None or is_borrowed(op):
+        return recorded
+    return list(dict.fromkeys([*recorded, *allowed_types(op, attr)]))
+
+
+def make_case(op: str, dtype: DataType | None, seed: int, number: int) -> Case:
+    """The random case of these numbers; the same ones give the same case."""
+    seeds = seeds_by_op()[op]
+    same = [case for case in seeds if dtype_of(case, op) == dtype]
+    label = type_name(dtype)
+    start = pick(same if same and number % 4 else seeds, f"{seed}/{label}/{number}")
+    key = [seed, zlib.crc32(f"{op}/{label}".encode()), number]
+    return mutated(start, op, dtype, f"{op}/{label}/{number}", key)
+
+
+def compare_op(reference: Reference, op: str, request: Request) -> Report:
+    """Ask every type of the op. Always returns: what could not be made or judged is a line."""
+    report = Report(op)
+    reference.open(op)
+    for dtype in types_of(op):
+        tally = _compare_type(reference, op, dtype, request, report.lines)
+        if dataclasses.astuple(tally) != dataclasses.astuple(Tally()):
+            report.tallies[type_name(dtype)] = tally
+    reference.save()
+    return report
+
+
+def _compare_type(
+    reference: Reference, op: str, dtype: DataType | None, request: Request, lines: list[str]
+) -> Tally:
+    tally = Tally()
+    cases = []
+    for number in range(request.cases):
+        try:
+            case = make_case(op, dtype, request.seed, number)
+            _ = case.digest
+            cases.append(case)
+        except Exception as error:  # such a tensor cannot be written down
+            lines.append(f"{op}/{type_name(dtype)}/{number} not made: {error}")
+            tally.no_reference += 1
+    answers = reference.answers(cases[:GIVE_UP])
+    if answers and all(_lacks(answer, NO_KERNEL) for answer in answers):
+        return Tally()
+    answers += reference.answers(cases[GIVE_UP:])
+    for case, theirs in zip(cases, answers, strict=True):
+        if isinstance(theirs, str) or _lacks(theirs, NO_KERNEL + NO_GRAPH):
+            tally.no_reference += 1
+        else:
+            _judge(op, case, theirs, tally, lines, request.messages)
+    return tally
+
+
+def _lacks(theirs: Answers, words: tuple[str, ...]) -> bool:
+    """Whether one of TensorFlow's errors has one of the words."""
+    return not isinstance(theirs, str) and any(
+        word in answer.message for answer in theirs for word in words
+    )
+
+
+def _judge(
+    op: str, case: Case, theirs: list[Answer], tally: Tally, lines: list[str], messages: bool
+) -> None:
+    ours = our_answers(case)
+    try:
+        verdict = compare(case, ours, theirs)
+        documented = bool(verdict.difference and reason_for(op, case, ours, theirs))
+    except Exception as error:  # a value that numpy cannot compare
+        verdict, documented = Verdict(f"not judged: {type(error).__name__}: {error}"), False
+    if documented:
+        tally.documented += 1
+        return
+    tally.tried += 1
+    tally.agreed += not verdict.difference
+    tally.other_words += verdict.message
+    if verdict.difference:
+        lines.append(f"{case.name}: {verdict.difference}")
+    elif verdict.message and messages:
+        pairs = zip(ours, theirs, strict=True)
+        texts = [(o.message, t.message) for o, t in pairs if not isinstance(o, str) and t.code]
+        lines.append(f"{case.name}: {texts[0][0]!r}; TensorFlow {texts[0][1]!r}")
