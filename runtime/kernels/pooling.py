@@ -45,6 +45,8 @@ def avg_pool(
     data_format: str,
 ) -> np.ndarray:
     """Mean of each window, padding left out: `[n, *spatial, c]` to `[n, *outputs, c]`."""
+    check_volume(value, ksize, strides, data_format)
+    check_batch(ksize, strides)
     for size in ksize:
         if size <= 0:
             raise InvalidArgumentError(f"ksize must be a positive int32 value, got:{size}")
@@ -82,7 +84,9 @@ def max_pool_v2(
     data_format: str,
 ) -> np.ndarray:
     """MaxPool with `ksize` and `strides` as int32 vectors of 4."""
-    sizes, steps = vector_of_four("ksize", ksize), vector_of_four("strides", strides)
+    sizes, steps = vector_of_four("ksize", ksize), vector_of_four("stride", strides)
+    if min(sizes) <= 0:
+        raise InvalidArgumentError("Sliding window ksize must be positive.")
     return _max_pool(value, sizes, steps, padding, (), data_format)
 
 
@@ -102,9 +106,40 @@ def max_pool_3d(
     data_format: str,
 ) -> np.ndarray:
     """Largest element of each window: `[n, d, h, w, c]` to `[n, od, oh, ow, c]`."""
+    check_volume(value, ksize, strides, data_format)
     dimensions = _max_pool_dimensions(value, ksize, strides, padding, (), data_format)
     x = to_channels_last(value, data_format)
     return from_channels_last(_reduce_windows(x, dimensions, np.maximum), data_format)
+
+
+def check_volume(
+    value: np.ndarray, ksize: Sequence[int], strides: Sequence[int], data_format: str
+) -> None:
+    """What the 3-D forms look at first; 2-D ones pass.
+
+    TF: Pooling3DOp
+    """
+    if len(data_format) != 5:
+        return
+    if min(ksize) <= 0:
+        raise InvalidArgumentError("Sliding window ksize field must have non-negative dimensions")
+    check_batch(ksize, strides)
+    check_depth(ksize, strides, data_format, "Pooling")
+    if value.ndim != 5:
+        raise InvalidArgumentError("tensor_in must be 5-dimensional")
+
+
+def check_batch(ksize: Sequence[int], strides: Sequence[int]) -> None:
+    """Refuse windows and strides over images."""
+    if ksize[0] != 1 or strides[0] != 1:
+        raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
+
+
+def check_depth(ksize: Sequence[int], strides: Sequence[int], data_format: str, what: str) -> None:
+    """Refuse windows and strides over channels; `what` is the operation's word for itself."""
+    axis = channel_axis(data_format)
+    if ksize[axis] != 1 or strides[axis] != 1:
+        raise UnimplementedError(f"{what} is not yet supported on the depth dimension.")
 
 
 def _max_pool(
@@ -162,10 +197,7 @@ def pooled_dimensions(
             raise InvalidArgumentError(
                 f"Sliding window {name} field must specify {rank} dimensions"
             )
-    if any(stride <= 0 for stride in strides[1:]):
-        raise InvalidArgumentError(f"Sliding window strides must be positive, got {list(strides)}")
-    if ksize[0] != 1 or strides[0] != 1:
-        raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
+    check_batch(ksize, strides)
     attrs = WindowAttrs(strides, padding, data_format, (), explicit_paddings)
     pairs = attrs.explicit_pairs()
     if len(shape) != rank:

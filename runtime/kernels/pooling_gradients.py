@@ -17,7 +17,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import accumulation_dtype
-from runtime.kernels.pooling import pooled_dimensions, vector_of_four
+from runtime.kernels.pooling import check_batch, check_depth, pooled_dimensions, vector_of_four
 from runtime.kernels.pooling_argmax import largest_in_windows
 from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 from runtime.kernels.window import (
@@ -52,19 +52,16 @@ def _output_shape(
     return tuple(sizes)
 
 
-def _place(
-    x: np.ndarray,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int],
-    data_format: str,
-) -> tuple[WindowedDimension, ...]:
-    """The windows of a gradient op, which pools over space only."""
-    dimensions = pooled_dimensions(x.shape, ksize, strides, padding, explicit_paddings, data_format)
-    if ksize[channel_axis(data_format)] != 1:
-        raise UnimplementedError("MaxPoolingGrad is not yet supported on the depth dimension.")
-    return dimensions
+def _check_windows(
+    ksize: Sequence[int], strides: Sequence[int], data_format: str, what: str
+) -> None:
+    """Gradient ops pool over space only; `what` is TensorFlow's word for the one that refuses."""
+    check_batch(ksize, strides)
+    check_depth(ksize, strides, data_format, what)
+
+
+_INPUTS = ("tensor_in", "tensor_out", "out_backprop")
+_INPUTS_OF_SECOND = ("tensor_in", "tensor_out", "out_grad_backprop")
 
 
 def max_pool_grad(
@@ -79,9 +76,11 @@ def max_pool_grad(
     data_format: str,
 ) -> np.ndarray:
     """Each window's `grad` given to the first element that is its maximum: shape of the input."""
-    names = ("tensor_in", "tensor_out", "out_backprop")
-    _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
-    dimensions = _place(orig_input, ksize, strides, padding, explicit_paddings, data_format)
+    _check_windows(ksize, strides, data_format, "MaxPoolingGrad")
+    _check_gradient_shapes(_INPUTS, (orig_input, orig_output, grad), data_format)
+    dimensions = pooled_dimensions(
+        orig_input.shape, ksize, strides, padding, explicit_paddings, data_format
+    )
     expected = _output_shape(orig_input.shape, dimensions, data_format)
     _expect_shape("orig_output", orig_output, expected)
     _expect_shape("grad", grad, expected)
@@ -116,6 +115,7 @@ def max_pool_grad_v2(
     data_format: str,
 ) -> np.ndarray:
     """MaxPoolGrad with `ksize` and `strides` as int32 vectors of 4."""
+    _check_gradient_shapes(_INPUTS, (orig_input, orig_output, grad), data_format)
     return max_pool_grad(
         orig_input,
         orig_output,
@@ -144,7 +144,7 @@ def max_pool_grad_with_argmax(
         raise InvalidArgumentError(
             "Sliding window ksize must be positive. The specified or inferred ksize is: " + sizes
         )
-    dimensions = _place(x, ksize, strides, padding, (), "NHWC")
+    dimensions = pooled_dimensions(x.shape, ksize, strides, padding, (), "NHWC")
     expected = _output_shape(x.shape, dimensions, "NHWC")
     _expect_shape("grad", grad, expected)
     _expect_shape("argmax", argmax, expected)
@@ -171,9 +171,36 @@ def max_pool_grad_grad(
     data_format: str,
 ) -> np.ndarray:
     """The elements of `grad` where each window of `orig_input` first has its `orig_output`."""
-    names = ("tensor_in", "tensor_out", "out_grad_backprop")
-    _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
-    dimensions = _place(orig_input, ksize, strides, padding, (), data_format)
+    _check_windows(ksize, strides, data_format, "MaxPoolingGradGrad")
+    return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
+
+
+def max_pool_3d_grad_grad(
+    orig_input: np.ndarray,
+    orig_output: np.ndarray,
+    grad: np.ndarray,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    """MaxPoolGradGrad over three spatial dimensions."""
+    _check_windows(ksize, strides, data_format, "MaxPooling3dGradGrad")
+    return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
+
+
+def _second_gradient(
+    orig_input: np.ndarray,
+    orig_output: np.ndarray,
+    grad: np.ndarray,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+) -> np.ndarray:
+    _check_gradient_shapes(_INPUTS_OF_SECOND, (orig_input, orig_output, grad), data_format)
+    dimensions = pooled_dimensions(orig_input.shape, ksize, strides, padding, (), data_format)
     _expect_shape(
         "orig_output", orig_output, _output_shape(orig_input.shape, dimensions, data_format)
     )
@@ -201,15 +228,10 @@ def max_pool_grad_grad_v2(
     data_format: str,
 ) -> np.ndarray:
     """MaxPoolGradGrad with `ksize` and `strides` as int32 vectors of 4."""
-    return max_pool_grad_grad(
-        orig_input,
-        orig_output,
-        grad,
-        ksize=vector_of_four("ksize", ksize),
-        strides=vector_of_four("strides", strides),
-        padding=padding,
-        data_format=data_format,
-    )
+    _check_gradient_shapes(_INPUTS_OF_SECOND, (orig_input, orig_output, grad), data_format)
+    sizes, steps = vector_of_four("ksize", ksize), vector_of_four("strides", strides)
+    _check_windows(sizes, steps, data_format, "MaxPoolingGrad")
+    return _second_gradient(orig_input, orig_output, grad, sizes, steps, padding, data_format)
 
 
 def max_pool_3d_grad(
@@ -223,9 +245,9 @@ def max_pool_3d_grad(
     data_format: str,
 ) -> np.ndarray:
     """Each window's `grad` given to every element that equals its maximum."""
-    names = ("tensor_in", "tensor_out", "out_backprop")
-    _check_gradient_shapes(names, (orig_input, orig_output, grad), data_format)
-    dimensions = _place(orig_input, ksize, strides, padding, (), data_format)
+    _check_windows(ksize, strides, data_format, "Pooling")
+    _check_gradient_shapes(_INPUTS, (orig_input, orig_output, grad), data_format)
+    dimensions = pooled_dimensions(orig_input.shape, ksize, strides, padding, (), data_format)
     expected = _output_shape(orig_input.shape, dimensions, data_format)
     _expect_shape("orig_output", orig_output, expected)
     _expect_shape("grad", grad, expected)
@@ -253,8 +275,15 @@ def avg_pool_grad(
 ) -> np.ndarray:
     """Each window's `grad` spread evenly over its elements: shape `orig_input_shape`."""
     rank = len(data_format)
+    if rank == 5 and min(ksize) <= 0:
+        first = next(size for size in ksize if size <= 0)
+        raise InvalidArgumentError(f"ksize must be positive, got: {first}")
+    check_batch(ksize, strides)
+    if rank == 5:
+        check_depth(ksize, strides, data_format, "Pooling")
     if orig_input_shape.ndim != 1 or orig_input_shape.size != rank:
-        raise InvalidArgumentError(f"out_backprop must be 1-dimensional and {rank} elements")
+        name = "tensor_in" if rank == 5 else "out_backprop"
+        raise InvalidArgumentError(f"{name} must be 1-dimensional and {rank} elements")
     if grad.ndim != rank:
         raise InvalidArgumentError(f"out_backprop must be {rank}-dimensional")
     shape = [int(size) for size in orig_input_shape]
@@ -262,7 +291,16 @@ def avg_pool_grad(
         if size < 0:
             raise InvalidArgumentError(f"Expected a non-negative size, got {size}")
     check_allocation(shape, grad.dtype)
+    if rank == 4 and 0 in shape:
+        return np.zeros(shape, grad.dtype)
+    if ksize[channel_axis(data_format)] != 1 and rank == 4:
+        raise UnimplementedError("Non-spatial pooling is not yet supported. Volunteers? :)")
     dimensions = pooled_dimensions(shape, ksize, strides, padding, (), data_format)
+    if rank == 5 and grad.shape[0] != shape[0]:
+        raise InvalidArgumentError(
+            "Expected first dimension of tensor_in_shape and out_backprop to match, got "
+            f"{shape[0]} and {grad.shape[0]}"
+        )
     if grad.shape != _output_shape(shape, dimensions, data_format):
         raise InvalidArgumentError(
             f"grad of shape {shape_text(grad.shape)} does not fit an input of shape "
@@ -293,7 +331,7 @@ KERNELS = (
     KernelDef("AvgPool3DGrad", avg_pool_grad, {"T": _BFLOAT16_AND_FLOAT}),
     KernelDef("AvgPoolGrad", avg_pool_grad, {"T": FLOAT_TYPES}),
     KernelDef("MaxPool3DGrad", max_pool_3d_grad, {"T": _BFLOAT16_AND_FLOAT}),
-    KernelDef("MaxPool3DGradGrad", max_pool_grad_grad, {"T": _BFLOAT16_AND_FLOAT}),
+    KernelDef("MaxPool3DGradGrad", max_pool_3d_grad_grad, {"T": _BFLOAT16_AND_FLOAT}),
     KernelDef("MaxPoolGrad", max_pool_grad, _REAL),
     KernelDef("MaxPoolGradGrad", max_pool_grad_grad, _REAL),
     KernelDef("MaxPoolGradGradV2", max_pool_grad_grad_v2, _REAL),

@@ -108,4 +108,25 @@ CASES = (
             ([1, 2, 2, 1], [2, 2, 2, 1], True),
         )
     ),
+    *(
+        case("MaxPoolV2", normal(*X2), ksize, strides, padding="VALID", message=True)
+        for ksize, strides in (
+            ([1, 2, 2, 1], [2, 0, 2, 1]),
+            ([1, 2, 2, 1], [1, 2, 2, 0]),
+            ([1, 2, 2, 1], [1, 0, -1, 1]),
+            ([1, 2, 2, 1], [1, 2, 2]),
+            ([1, 0, 2, 1], [1, 2, 2, 1]),
+        )
+    ),
+    *(
+        pool(op, shape, **attrs)
+        for op in ("AvgPool3D", "MaxPool3D")
+        for shape, attrs in (
+            (X3, {"ksize": [0, 2, 2, 2, 1]}),
+            (X3, {"ksize": [1, 2, 2, 2, 3]}),
+            (X3, {"strides": [1, 2, 2, 2, 3]}),
+            (X3[1:], {}),
+        )
+    ),
+    pool("AvgPool", X2, ksize=[0, 2, 2, 1]),
 )

@@ -82,6 +82,11 @@ REFUSED = (
     (values(X2), G[0], G), (values(X2), G, G[0]),
 )  # fmt: skip
 ARGMAX = np.array([[[[0], [3]]]])
+G3 = np.arange(96, dtype=np.float32).reshape(2, 2, 3, 4, 2)
+REFUSED_3D = (
+    ([1, 2, 2, 2, 2], [1, 1, 1, 1, 1], "VALID"), ([1, 2, 2, 2, 1], [1, 1, 1, 1, 2], "VALID"),
+    ([2, 2, 2, 2, 2], [1, 1, 1, 1, 1], "VALID"), ([1, 2, 2, 2, 1], [0, 1, 1, 1, 1], "VALID"),
+)  # fmt: skip
 PAIRS = {"ksize": [1, 1, 2, 1], "strides": [1, 1, 2, 1], "padding": "SAME"}
 
 CASES = (
@@ -142,5 +147,44 @@ CASES = (
     *(
         case("AvgPoolGrad", np.int32(sizes), gradient, **attrs_of(WINDOWS_2D[0]), message=True)
         for sizes, gradient in (((5, 6, 3), G), (X2, G[0]), ((2, -5, 6, 3), G))
+    ),
+    *(
+        case("AvgPoolGrad", np.int32(sizes), G, **attrs_of(window), message=True)
+        for sizes, window in (
+            ((2, 0, 6, 3), WINDOWS_2D[1]), (X2, ([1, 2, 2, 1], [2, 1, 1, 1], "SAME")),
+            (X2, ([1, 2, 2, 2], [1, 1, 1, 1], "SAME")),
+        )
+    ),
+    *(
+        case("AvgPool3DGrad", np.int32(sizes), G3[:images], **attrs_of(window), message=True)
+        for sizes, window, images in (
+            (X3, WINDOWS_3D[2], 1), ((2, 5, 6), WINDOWS_3D[2], 2),
+            *((X3, window, 2) for window in REFUSED_3D),
+            (X3, ([1, -1, 2, 2, 1], [1, 1, 1, 1, 1], "VALID"), 2),
+        )
+    ),
+    *(
+        case(op, values(X3), G3, gradient, **attrs_of(window), message=True)
+        for op, gradient in (("MaxPool3DGrad", G3), ("MaxPool3DGradGrad", values(X3)))
+        for window in REFUSED_3D
+    ),
+    *(
+        case(op, values(X2), G, gradient, *window[:2], padding="SAME", message=True)
+        for op, gradient in (("MaxPoolGradV2", G), ("MaxPoolGradGradV2", values(X2)))
+        for window in (
+            ([1, 2, 2, 1], [2, 0, 2, 1]), ([1, 2, 2, 1], [1, 0, 2, 1]),
+            ([1, 2, 2, 1], [1, 2, 2, 0]), ([1, 2, 2, 2], [1, 2, 2, 1]),
+        )
+    ),
+    *(
+        case(op, values(X2), G, gradient, **attrs_of(window), message=True)
+        for op, gradient in (("MaxPoolGrad", G), ("MaxPoolGradGrad", values(X2)))
+        for window in (
+            ([1, 2, 2, 1], [1, 2, 2, 2], "SAME"), ([1, 2, 2, 2], [1, 2, 2, 1], "SAME"),
+        )
+    ),
+    case(
+        "MaxPoolGrad", values(X2)[0], G, G, ksize=[2, 2, 2, 1], strides=[1, 2, 2, 1],
+        padding="SAME", message=True,
     ),
 )  # fmt: skip
