@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.dtypes import COMPLEX, DataType
 
 # Digits that every value of the type survives, and digits that always give the value back.
 _DIGITS = {DataType.DOUBLE: (15, 17)}
@@ -48,6 +48,23 @@ def float_text(value: float, data_type: DataType) -> str:
     return f"{value:.{many}g}"
 
 
+# Types that TensorFlow writes as question marks, and all types of objects: one flat row.
+_UNWRITTEN = {
+    *COMPLEX,
+    DataType.QINT32,
+    DataType.FLOAT8_E4M3FNUZ,
+    DataType.FLOAT8_E5M2FNUZ,
+    DataType.RESOURCE,
+    DataType.VARIANT,
+}
+
+
+def _flat(array: np.ndarray, limit: int, is_object: bool) -> bytes:
+    items = array.ravel()[:limit].tolist()
+    written = [f"<{type(item).__name__}>".encode() if is_object else b"?" for item in items]
+    return b" ".join(written) + (b"..." if limit < array.size else b"")
+
+
 def _element_writer(data_type: DataType, quoted: bool) -> Callable[[Any], bytes]:
     if data_type is DataType.STRING:
         if quoted:
@@ -56,15 +73,15 @@ def _element_writer(data_type: DataType, quoted: bool) -> Callable[[Any], bytes]
     if data_type.is_floating:
         exact = data_type if data_type is DataType.DOUBLE else DataType.FLOAT
         return lambda item: float_text(float(item), exact).encode()
-    if data_type.is_integer or data_type is DataType.BOOL:
-        return lambda item: b"%d" % int(item)
-    return lambda item: b"?"  # complex numbers, as in TensorFlow
+    return lambda item: b"%d" % int(item)
 
 
-def summarize(value: Any, max_entries: int) -> bytes:
+def summarize(value: Any, data_type: DataType, max_entries: int) -> bytes:
     """At most `max_entries` elements (all of them when negative), rows in brackets."""
-    array, data_type = _printable(value)
+    array = _boxed(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
+    if data_type in _UNWRITTEN:
+        return _flat(array, limit, array.dtype.hasobject)
     write = _element_writer(data_type, quoted=False)
     if array.ndim == 0:
         return write(array.item()) if limit else b"..."
@@ -98,10 +115,13 @@ def _write_rows(
         out.append(b"]")
 
 
-def summarize_ends(value: Any, max_entries: int) -> bytes:
+def summarize_ends(value: Any, data_type: DataType, max_entries: int) -> bytes:
     """`max_entries` elements at both ends of every dimension, strings quoted, one row a line."""
-    array, data_type = _printable(value)
+    array = _boxed(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
+    if data_type in _UNWRITTEN:
+        flat = _flat(array, limit, array.dtype.hasobject)
+        return b"[" + flat + b"]" if array.ndim else flat
     write = _element_writer(data_type, quoted=True)
     if array.ndim == 0:
         return write(array.item()) if limit else b"..."
@@ -126,11 +146,12 @@ def _ends_of(array: np.ndarray, dim: int, limit: int, write: Callable[[Any], byt
     return b"[" + written + b"]"
 
 
-def _printable(value: Any) -> tuple[np.ndarray, DataType]:
-    if not isinstance(value, np.ndarray | np.generic | bytes):
-        return np.asarray(f"<{type(value).__name__}>".encode(), object), DataType.STRING
-    array = np.asarray(value, object) if isinstance(value, bytes) else np.asarray(value)
-    return array, from_numpy(array.dtype)
+def _boxed(value: Any) -> np.ndarray:
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    array = np.empty((), object)
+    array[()] = value
+    return array
 
 
 def readable(text: bytes) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
+from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.string_tensor import scalar_string, show_shape, string_tensor
 from runtime.framework.tensor_text import readable, summarize, summarize_ends
@@ -21,22 +22,32 @@ from runtime.framework.tensor_text import readable, summarize, summarize_ends
 _log = logging.getLogger(__name__)
 
 
-def assert_(condition: Any, *data: Any, summarize: int) -> None:
+def assert_(
+    condition: Any,
+    *data: Any,
+    T: tuple[DataType, ...],  # noqa: N803
+    summarize: int,
+) -> None:
     """Raise InvalidArgumentError with the beginnings of `data` unless `condition` is true."""
     if np.ndim(condition):
         raise InvalidArgumentError(f"In[0] should be a scalar: {show_shape(np.shape(condition))}")
     if not condition:
-        shown = " ".join(f"[{readable(_summary(each, summarize))}]" for each in data)
+        shown = " ".join(_in_brackets(data, T, summarize))
         raise InvalidArgumentError(f"assertion failed: {shown}")
 
 
-_summary = summarize  # the attribute of Assert and Print has the function's name
+def _in_brackets(
+    data: Sequence[Any], data_types: Sequence[DataType], max_entries: int
+) -> list[str]:
+    pairs = zip(data, data_types, strict=True)
+    return [f"[{readable(summarize(each, kind, max_entries))}]" for each, kind in pairs]
 
 
 def print_(
     context: OpKernelContext,
     input: Any,
     *data: Any,
+    U: tuple[DataType, ...],  # noqa: N803
     message: str,
     first_n: int,
     summarize: int,
@@ -45,7 +56,7 @@ def print_(
     count = context.kernel_state(lambda: [0])
     if first_n < 0 or count[0] < first_n:
         count[0] += 1
-        shown = "".join(f"[{readable(_summary(each, summarize))}]" for each in data)
+        shown = "".join(_in_brackets(data, U, summarize))
         _log.info("%s%s", message, shown)
     return input
 
@@ -82,7 +93,13 @@ def print_v2(context: OpKernelContext, input: Any, *, output_stream: str, end: s
     write(context, text + end.rstrip("\n"))
 
 
-def string_format(*inputs: Any, template: str, placeholder: str, summarize: int) -> np.ndarray:
+def string_format(
+    *inputs: Any,
+    T: tuple[DataType, ...],  # noqa: N803
+    template: str,
+    placeholder: str,
+    summarize: int,
+) -> np.ndarray:
     """The template with each placeholder replaced by one tensor's summary."""
     parts = raw_bytes(template).split(raw_bytes(placeholder)) if placeholder else []
     if len(parts) - 1 != len(inputs):
@@ -91,8 +108,8 @@ def string_format(*inputs: Any, template: str, placeholder: str, summarize: int)
             f"{len(parts) - 1} vs. {len(inputs)}"
         )
     written = [parts[0]]
-    for tensor, rest in zip(inputs, parts[1:], strict=True):
-        written += [summarize_ends(tensor, summarize), rest]
+    for tensor, data_type, rest in zip(inputs, T, parts[1:], strict=True):
+        written += [summarize_ends(tensor, data_type, summarize), rest]
     return string_tensor([b"".join(written)], ())
 
 

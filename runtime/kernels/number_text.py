@@ -19,6 +19,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import items_of
 from runtime.framework.string_tensor import string_tensor as as_string_tensor
 from runtime.framework.tensor_text import readable
+from runtime.kernels.boxing import box
 
 _FILLS = ("", " ", "+", "-", "0", "#")
 
@@ -36,9 +37,12 @@ def as_string(
     """Every element as C's printf writes it."""
     _check_format(T, precision, scientific, shortest, fill)
     padding = fill + (str(width) if width > -1 else "")
-    items = np.asarray(input, object if T is DataType.STRING else None).ravel().tolist()
+    items = box(input).ravel().tolist()
     check_allocation((len(items), max(width, precision, 0)), np.uint8)
-    if T is DataType.BOOL:
+    if T is DataType.VARIANT:
+        names = [type(item).__name__ for item in items]
+        written = [f"Variant<type: tensorflow::{name} value: {name}>".encode() for name in names]
+    elif T is DataType.BOOL:
         written = [b"true" if item else b"false" for item in items]
     elif T is DataType.STRING:
         flags = padding.replace("0", "", 1) if fill == "0" else padding
@@ -54,7 +58,7 @@ def as_string(
         written = [one(item) for item in items] if T not in COMPLEX else [
             b"(" + one(item.real) + b"," + one(item.imag) + b")" for item in items
         ]  # fmt: skip
-    return as_string_tensor(written, np.shape(input))
+    return as_string_tensor(written, box(input).shape)
 
 
 def _real_writer(padding: str, rest: str) -> Callable[[float], bytes]:

@@ -95,7 +95,7 @@ def tensor_map_stack_keys(input_handle: Any, *, key_dtype: DataType) -> Any:
 
 
 def _shown(key: Any) -> str:
-    return readable(summarize(key, _KEY_ITEMS))
+    return readable(summarize(key, element_type(key), _KEY_ITEMS))
 
 
 KERNELS = (

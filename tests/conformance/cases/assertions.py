@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.conformance.case import case
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Case, Graph, Step, case
 
 FLOATS = np.array([1.1, 1e10, 123456789.0, 1e-7, -0.0, np.nan, np.inf, 1e5, 1e8, 0.0001])
 VALUES = [
@@ -22,8 +25,55 @@ VALUES = [
     np.zeros((5, 2), np.int16),
     np.zeros((3, 0, 2), np.float64),
 ]
+UNWRITTEN = (
+    DataType.COMPLEX64,
+    DataType.COMPLEX128,
+    DataType.QINT32,
+    DataType.FLOAT8_E4M3FNUZ,
+    DataType.FLOAT8_E5M2FNUZ,
+)
+
+
+def unwritten(op: str, data_type: DataType, shape: tuple[int, ...]) -> Case:
+    """Types that are written as question marks, in one row."""
+    values = np.zeros(shape, data_type.numpy)
+    name = f"{op}_{data_type.name.lower()}_of_rank_{len(shape)}"
+    if op == "Assert":
+        given = {"dtypes": (DataType.BOOL, data_type)}
+        return case(op, False, [values], summarize=3, message=True, name=name, **given)
+    return case(op, [values], template="<{}>", placeholder="{}", dtypes=(data_type,), name=name)
+
+
+def variants(op: str, made: str, packed: bool, **attrs: Any) -> Case:
+    """Lists and maps of tensors as text."""
+    graph = Graph()
+    inputs = (
+        (np.zeros(2, np.int32), np.zeros(0, np.int32)) if made == "TensorListFromTensor" else ()
+    )
+    value = graph.add(made, *inputs)[0]
+    if packed:
+        value = graph.add("Pack", [value, value])[0]
+    text = graph.add(op, [value] if op == "StringFormat" else value, **attrs)[0]
+    step = Step({}, (text[0],))
+    return Case(f"{op}_{made}{'_packed' * packed}", graph.graph_def, (step,))
+
 
 CASES = (
+    *(
+        unwritten(op, data_type, shape)
+        for op in ("Assert", "StringFormat")
+        for data_type in UNWRITTEN
+        for shape in ((), (3,), (2, 2))
+    ),
+    *(
+        variants(op, made, packed, **attrs)
+        for op, attrs in {
+            "AsString": {},
+            "StringFormat": {"template": "<{}>", "placeholder": "{}"},
+        }.items()
+        for made in ("TensorListFromTensor", "EmptyTensorMap")
+        for packed in (False, True)
+    ),
     *(
         case("Assert", False, VALUES, summarize=summarize, message=True)
         for summarize in (-1, 1, 3, 4, 5, 100)

@@ -23,6 +23,14 @@ PLAIN = {
     QINT32: INT,
 }
 QUANTIZED = (DataType.QINT8, DataType.QUINT8, QINT32)
+FLOAT8 = (DataType.FLOAT8_E5M2, DataType.FLOAT8_E4M3FN)
+UNDER_A_BYTE = (
+    DataType.INT4,
+    DataType.UINT4,
+    DataType.INT2,
+    DataType.UINT2,
+    DataType.FLOAT4_E2M1FN,
+)
 STORE = {"shared_name": "store"}
 Output = tuple[str, DataType]
 
@@ -96,6 +104,24 @@ def slice_of_reference(data_type: DataType) -> Case:
     held = graph.variable(1, 0, 3, 4)
     changed = graph.add("StridedSliceAssign", held, *bounds, graph.values(1, 5))[0]
     return graph.case("slice_of_reference", graph.add("Identity", changed)[0])
+
+
+def slice_of_temporary(data_type: DataType) -> Case:
+    """All elements of a temporary variable replaced: Assign refuses these types."""
+    graph = TypedGraph(data_type)
+    bounds = [np.array([each], np.int32) for each in (0, 3, 1)]
+    held = graph.add("TemporaryVariable", dtype=data_type, shape=(3,), var_name="held")[0]
+    changed = graph.add("StridedSliceAssign", held, *bounds, graph.values(1, 2, 4))[0]
+    kept = graph.add("DestroyTemporaryVariable", changed, var_name="held")[0]
+    return graph.case("slice_of_temporary", kept)
+
+
+def assigned(data_type: DataType) -> Case:
+    """A resource variable assigned and read."""
+    graph = TypedGraph(data_type)
+    held = graph.resource(1, 0, 1)
+    read = graph.add("ReadVariableOp", held, dtype=data_type, control=["assign"])[0]
+    return graph.case("assigned", read)
 
 
 def slice_of_resource(data_type: DataType) -> Case:
@@ -178,6 +204,8 @@ CASES = (
     *(barrier(each) for each in COMMON),
     *(store(each) for each in COMMON),
     *(accumulator(each) for each in (*COMMON, F32, *QUANTIZED)),
+    *(slice_of_temporary(each) for each in FLOAT8),
+    *(assigned(each) for each in UNDER_A_BYTE),
     *(slice_of_resource(each) for each in QUANTIZED),
     *(gathered(each) for each in QUANTIZED),
     reference(DataType.QUINT16),
