@@ -164,6 +164,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "sparse_to_dense",
     "stacks",
     "staging",
+    "step_batches",
     "string_hashing",
     "string_reductions",
     "string_regex",

@@ -209,6 +209,8 @@ GUARDED: dict[str, Kernel] = {
     "Xlogy": xlogy,
     "Xlog1py": xlog1py,
 }
+# Half types whose logarithm is rounded before it is multiplied, as TensorFlow does.
+HALF_GUARDED: dict[str, Kernel] = {"Xlogy": xlogy, "Xlog1py": xlog1py}
 
 KERNELS: tuple[KernelDef, ...] = (
     *(
@@ -231,7 +233,7 @@ KERNELS: tuple[KernelDef, ...] = (
         for op, function in GUARDED.items()
     ),
     *(
-        KernelDef(op, binary(in_float32(function)), {"T": HALF_TYPES})
+        KernelDef(op, binary(HALF_GUARDED.get(op, in_float32(function))), {"T": HALF_TYPES})
         for op, function in GUARDED.items()
     ),
     KernelDef("AddN", add_n, {"T": NUMBER_TYPES}),

@@ -130,6 +130,12 @@ def batch_mat_mul_v3(x: Any, y: Any, *, Tout: DataType, adj_x: bool, adj_y: bool
     return batch_mat_mul_v2(x.astype(wide), y.astype(wide), adj_x=adj_x, adj_y=adj_y)
 
 
+def mixed_batch_mat_mul(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+    """`batch_mat_mul_v2` of bfloat16 and 8-bit integers: bfloat16, computed in float32."""
+    product = batch_mat_mul_v2(x.astype(np.float32), y.astype(np.float32), adj_x=adj_x, adj_y=adj_y)
+    return product.astype(DataType.BFLOAT16.numpy)
+
+
 INTEGERS = (DataType.INT32, DataType.INT64)
 FULL_WIDTH = SINGLE_AND_DOUBLE + COMPLEX_TYPES
 SAME_TYPE_V3 = (*FULL_WIDTH, *INTEGERS, DataType.INT16)
@@ -156,11 +162,23 @@ KERNELS: tuple[KernelDef, ...] = (
         )
         for t in SAME_TYPE_V3
     ),
-    KernelDef(
-        "BatchMatMulV3",
-        _in_float32(batch_mat_mul_v2),
-        {"Ta": (DataType.BFLOAT16,), "Tb": (DataType.BFLOAT16,), "Tout": (DataType.BFLOAT16,)},
-        expensive=True,
+    *(
+        KernelDef(
+            "BatchMatMulV3",
+            mixed_batch_mat_mul,
+            {"Ta": (DataType.BFLOAT16,), "Tb": (right,), "Tout": (DataType.BFLOAT16,)},
+            expensive=True,
+        )
+        for right in (DataType.BFLOAT16, *WIDENED_V3)
+    ),
+    *(
+        KernelDef(
+            "BatchMatMulV3",
+            mixed_batch_mat_mul,
+            {"Ta": (left,), "Tb": (DataType.BFLOAT16,), "Tout": (DataType.BFLOAT16,)},
+            expensive=True,
+        )
+        for left in WIDENED_V3
     ),
     KernelDef(
         "BatchMatMulV3",

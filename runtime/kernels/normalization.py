@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/fused_batch_norm_op.cc, lrn_op.cc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -210,17 +211,22 @@ def batch_norm_with_global_normalization(
     scale_after_normalization: bool,
 ) -> np.ndarray:
     """BatchNormWithGlobalNormalization: by a given mean and variance of the last dimension."""
-    if t.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional, got {shape_text(t.shape)}")
-    for name, each in (("mean", m), ("var", v), ("beta", beta), ("gamma", gamma)):
-        if each.shape != t.shape[-1:]:
-            raise InvalidArgumentError(
-                f"{name} must have shape {shape_text(t.shape[-1:])}, got {shape_text(each.shape)}"
-            )
+    check_global_normalization(t, (("mean", m), ("var", v), ("beta", beta), ("gamma", gamma)))
     scale = 1 / np.sqrt(v + v.dtype.type(variance_epsilon))
     if scale_after_normalization:
         scale = scale * gamma
     return ((t - m) * scale + beta).astype(t.dtype, copy=False)
+
+
+def check_global_normalization(t: np.ndarray, vectors: Sequence[tuple[str, np.ndarray]]) -> None:
+    """Raise unless t is `[n, h, w, c]` and each vector `[c]`."""
+    if t.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional, got {shape_text(t.shape)}")
+    for name, each in vectors:
+        if each.shape != t.shape[-1:]:
+            raise InvalidArgumentError(
+                f"{name} must have shape {shape_text(t.shape[-1:])}, got {shape_text(each.shape)}"
+            )
 
 
 def lrn(x: np.ndarray, *, depth_radius: int, bias: float, alpha: float, beta: float) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Gradients of batch normalization and local response normalization.
 
-TF: tensorflow/core/kernels/fused_batch_norm_op.cc, lrn_op.cc
+TF: tensorflow/core/kernels/{batch_norm_op.cc,fused_batch_norm_op.cc,lrn_op.cc}
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.normalization import (
     along_channels,
     channel_window_sum,
+    check_global_normalization,
     lrn_norm,
     spatial_axes,
 )
@@ -121,6 +122,33 @@ def _check(
             )
 
 
+def batch_norm_with_global_normalization_grad(
+    t: np.ndarray,
+    m: np.ndarray,
+    v: np.ndarray,
+    gamma: np.ndarray,
+    backprop: np.ndarray,
+    *,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+) -> tuple[np.ndarray, ...]:
+    """Gradients of BatchNormWithGlobalNormalization for t `[n, h, w, c]`, m, v, beta and gamma."""
+    check_global_normalization(t, (("mean", m), ("var", v), ("gamma", gamma)))
+    if backprop.shape != t.shape:
+        raise InvalidArgumentError(
+            f"backprop must have shape {shape_text(t.shape)}, got {shape_text(backprop.shape)}"
+        )
+    one = t.dtype.type
+    rows = (0, 1, 2)
+    spread = v + one(variance_epsilon)
+    scale = one(1) / np.sqrt(spread)
+    weight = scale * gamma if scale_after_normalization else scale
+    total = backprop.sum(axis=rows)
+    moved = (backprop * (t - m)).sum(axis=rows)
+    scaled = moved * scale if scale_after_normalization else np.zeros_like(gamma)
+    return backprop * weight, -total * weight, moved * weight * one(-0.5) / spread, total, scaled
+
+
 def lrn_grad(
     input_grads: np.ndarray,
     input_image: np.ndarray,
@@ -149,6 +177,7 @@ def lrn_grad(
 
 
 KERNELS = (
+    KernelDef("BatchNormWithGlobalNormalizationGrad", batch_norm_with_global_normalization_grad),
     KernelDef("FusedBatchNormGrad", fused_batch_norm_grad),
     KernelDef("FusedBatchNormGradV2", fused_batch_norm_grad),
     KernelDef("FusedBatchNormGradV3", fused_batch_norm_grad_v3, {"U": (DataType.FLOAT,)}),

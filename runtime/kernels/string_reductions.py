@@ -17,6 +17,8 @@ from runtime.framework.attr_value import raw_bytes
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import as_strings, string_tensor
 
+_LARGEST_SIZE = (1 << 31) - 1  # of a padded row
+
 
 def reduce_join(
     inputs: Any, reduction_indices: Any, *, keep_dims: bool, separator: str
@@ -91,12 +93,21 @@ def string_ngrams(
     preserve_short_sequences: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """All windows of the given widths over each row; (ngrams [n], row splits)."""
+    if any(width <= 0 for width in ngram_widths):
+        raise InvalidArgumentError("ngram_widths must contain positive values")
     tokens: list[bytes] = as_strings(data).ravel().tolist()
     shape, splits = np.shape(data_splits), np.ravel(data_splits)
     _check_splits(splits, len(tokens))
     if not tokens or not splits.size:
         # Without splits TensorFlow answers with as many empty strings.
         return string_tensor([b""] * len(tokens)), np.zeros(shape, splits.dtype)
+    longest = int(np.diff(splits).max(initial=0))
+    for width in ngram_widths:
+        padding = _padding(width, pad_width)
+        if padding > (_LARGEST_SIZE - longest) // 2:
+            raise InvalidArgumentError(
+                f"Pad width could lead to integer overflow, got pad_width = {padding}"
+            )
     pads = raw_bytes(left_pad), raw_bytes(right_pad)
     join = raw_bytes(separator).join
     ngrams: list[bytes] = []
@@ -105,12 +116,22 @@ def string_ngrams(
         row = tokens[begin:end]
         before = len(ngrams)
         for width in ngram_widths:
-            padding = width - 1 if pad_width < 0 else min(pad_width, width - 1)
-            ngrams += map(join, _windows(row, width, padding, pads))
-        if preserve_short_sequences and row and len(ngrams) == before and pad_width >= 0:
+            ngrams += map(join, _windows(row, width, _padding(width, pad_width), pads))
+        if preserve_short_sequences and row and len(ngrams) == before:
+            if pad_width < 0:
+                raise InvalidArgumentError(
+                    "Pad width should be >= 0 when preserve_short_sequences is True and "
+                    f"ngram_widths are not provided, got {pad_width}"
+                )
+            check_allocation((len(row) + 2 * pad_width,), object)
             ngrams.append(join([pads[0]] * pad_width + row + [pads[1]] * pad_width))
         ends.append(len(ngrams))
     return string_tensor(ngrams), np.array(ends, splits.dtype).reshape(shape)
+
+
+def _padding(width: int, pad_width: int) -> int:
+    """How often a row is padded on each side; the windows need `width - 1` at most."""
+    return width - 1 if pad_width < 0 else min(pad_width, width - 1)
 
 
 def _windows(

@@ -55,6 +55,16 @@ def of_every_type() -> list[Case]:
     ]
 
 
+def of_rounded_logarithms() -> list[Case]:
+    """Half types: the logarithm is rounded before it is multiplied."""
+    x, y = [0.1, 0.2, 3.5, -2, -5, 30], [0.1, 0.2, 3.5, 3.1, 0.7, 2]
+    return [
+        case(op, np.array(x, dtype), np.array(y, dtype), exact=True)
+        for op in ("Xlogy", "Xlog1py")
+        for dtype in HALVES
+    ]
+
+
 def of_shapes() -> list[Case]:
     shapes = (
         ((), ()),
@@ -126,6 +136,7 @@ def of_errors() -> list[Case]:
 CASES: tuple[Case, ...] = (
     *of_every_type(),
     *of_shapes(),
+    *of_rounded_logarithms(),
     *of_special_numbers(),
     *of_integer_edges(),
     *of_errors(),

@@ -23,6 +23,8 @@ V3_DTYPES = (
     *((t, t, t) for t in (*FLOATS, *COMPLEXES, np.int16, np.int32, np.int64)),
     (np.int16, np.int16, np.int32),
     (np.float32, ml_dtypes.bfloat16, np.float32),
+    *((ml_dtypes.bfloat16, t, ml_dtypes.bfloat16) for t in (np.int8, np.uint8)),
+    *((t, ml_dtypes.bfloat16, ml_dtypes.bfloat16) for t in (np.int8, np.uint8)),
 )
 FLAGS = ((False, False), (False, True), (True, False), (True, True))
 MAT_MUL_ERRORS = (

@@ -46,6 +46,14 @@ def normalised(dtype: type, scaled: bool) -> Case:
     return from_producer(8, made)
 
 
+def normalised_gradient(scaled: bool) -> Case:
+    vectors = [np.abs(RNG.normal(size=3)).astype("f") for _ in range(3)]
+    attrs = {"variance_epsilon": 0.01, "scale_after_normalization": scaled}
+    backprop = RNG.normal(size=IMAGE.shape).astype("f")
+    op = "BatchNormWithGlobalNormalizationGrad"
+    return from_producer(8, case(op, IMAGE.astype("f"), *vectors, backprop, **attrs))
+
+
 def fused(op: str, *inputs: np.ndarray, **attrs: Any) -> Case:
     """One image: TensorFlow computes the first of several again and again."""
     graph = Graph()
@@ -130,6 +138,7 @@ CASES = (
         for align in (True, False)
     ),
     *(normalised(t, scaled) for t in (np.float32, np.float64) for scaled in (True, False)),
+    *(normalised_gradient(scaled) for scaled in (True, False)),
     from_producer(1, case("AdjustContrast", IMAGE, F32(2), F32(-1), F32(1))),
     from_producer(1, case("AdjustContrast", (IMAGE * 50).astype(np.int16), F32(2), F32(-1),
                           F32(9))),

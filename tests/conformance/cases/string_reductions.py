@@ -59,6 +59,13 @@ PADDINGS: list[dict[str, object]] = [
     {"preserve_short_sequences": True},
     {"left_pad": "L", "pad_width": 1, "preserve_short_sequences": True},
 ]
+REFUSED: list[tuple[list[int], dict[str, object]]] = [
+    ([], {"pad_width": -5, "preserve_short_sequences": True}),
+    ([2, 0], {}),
+    ([-1], {"pad_width": -1}),
+    ([2**30], {"pad_width": -(2**30)}),
+    ([2**31 - 1], {"pad_width": 2**30 + 5}),
+]
 
 CASES = (
     *(
@@ -79,4 +86,10 @@ CASES = (
     ngrams(np.empty(0, object), np.empty(0, np.int64), [2]),
     *(ngrams(TOKENS, np.array(splits, np.int64), [2], message=True) for splits in BAD_SPLITS),
     ngrams(TOKENS, np.empty(0, np.int64), [2], message=True),
+    *(
+        ngrams(TOKENS, np.array([0, 1, 6], np.int64), widths, message=True, **options)
+        for widths, options in REFUSED
+    ),
+    ngrams(TOKENS, np.array([0, 1, 6], np.int64), [], pad_width=1, preserve_short_sequences=True),
+    ngrams(TOKENS, np.array([0, 1, 6], np.int64), [], pad_width=-5),
 )

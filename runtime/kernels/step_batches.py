@@ -1,0 +1,144 @@
+"""Batch, Unbatch and UnbatchGrad: parts of a graph that run once for several concurrent steps.
+
+TF: tensorflow/core/kernels/batch_kernels.cc
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
+from runtime.framework.resource_manager import Resource, private_name
+from runtime.framework.shapes import shape_text
+from runtime.framework.step_batches import (
+    StepBatcher,
+    StepGradientBatcher,
+    StepUnbatcher,
+    parts_of,
+)
+
+R = TypeVar("R", bound=Resource)
+
+
+def _resource(
+    context: OpKernelContext,
+    container: str,
+    shared_name: str,
+    kind: type[R],
+    make: Callable[[], R],
+) -> R:
+    """The node's resource, or the one of that name; made at first use."""
+
+    def find() -> R:
+        name = shared_name or private_name(context.node.name)
+        return context.resources.look_up_or_create(container, kind, name, make)
+
+    found: R = context.kernel_state(find)
+    return found
+
+
+def check_rows(tensors: Sequence[Any]) -> None:
+    """Raise unless the tensors that a step brings have the same number of rows."""
+    if not all(map(np.ndim, tensors)):
+        raise InvalidArgumentError("Batching input tensors must have at least one dimension.")
+    if len({len(each) for each in tensors}) > 1:
+        raise InvalidArgumentError(
+            "Batching input tensors supplied in a given op invocation must have equal "
+            "0th-dimension size."
+        )
+
+
+def batch(
+    context: OpKernelContext,
+    *in_tensors: Any,
+    max_batch_size: int,
+    batch_timeout_micros: int,
+    allowed_batch_sizes: tuple[int, ...],
+    container: str,
+    shared_name: str,
+) -> Deferred:
+    """Batch: (the rows of all steps of a batch…, whose they are, an id); see StepBatcher."""
+    sizes = allowed_batch_sizes
+    if any(size >= following for size, following in itertools.pairwise(sizes)):
+        raise InvalidArgumentError("allowed_batch_sizes entries must be monotonically increasing")
+    if sizes and sizes[-1] != max_batch_size:
+        raise InvalidArgumentError("final entry in allowed_batch_sizes must equal max_batch_size")
+    check_rows(in_tensors)
+    batcher = _resource(
+        context,
+        container,
+        shared_name,
+        StepBatcher,
+        lambda: StepBatcher(max_batch_size, batch_timeout_micros, sizes),
+    )
+    return batcher.add(in_tensors, context.cancellation)
+
+
+def _check_index(batched: Any, index: Any, key: Any) -> None:
+    if np.ndim(key):
+        raise InvalidArgumentError(f"Input id should be scalar; Got: {shape_text(np.shape(key))}.")
+    if not np.ndim(batched):
+        raise InvalidArgumentError("The batched tensor must have at least one dimension.")
+    if np.size(index) and (np.ndim(index) != 2 or index.shape[1] != 3):
+        raise InvalidArgumentError(
+            f"batch_index must have shape [steps, 3], got {shape_text(np.shape(index))}"
+        )
+
+
+def unbatch(
+    context: OpKernelContext,
+    batched_tensor: Any,
+    batch_index: Any,
+    id: Any,  # the argument's name
+    *,
+    timeout_micros: int,
+    container: str,
+    shared_name: str,
+) -> Any:
+    """Unbatch: this step's rows of a batch that came back in one of the steps."""
+    _check_index(batched_tensor, batch_index, id)
+    parts = {}
+    if np.size(batch_index):
+        bounds = np.asarray(batch_index)[:, 1:]
+        if bounds.min() < 0 or bounds.max() > len(batched_tensor):
+            raise InvalidArgumentError(
+                f"batch_index names rows up to {bounds.max()} of {len(batched_tensor)}"
+            )
+        parts = parts_of(batched_tensor, batch_index)
+    found = _resource(
+        context, container, shared_name, StepUnbatcher, lambda: StepUnbatcher(timeout_micros)
+    )
+    return found.exchange(parts, int(id), context.cancellation)
+
+
+def unbatch_grad(
+    context: OpKernelContext,
+    original_input: Any,
+    batch_index: Any,
+    grad: Any,
+    id: Any,  # the argument's name
+    *,
+    container: str,
+    shared_name: str,
+) -> Any:
+    """UnbatchGrad: the gradients of all steps, in the step that had the batch; else no rows."""
+    _check_index(grad, batch_index, id)
+    keys = None
+    if np.size(original_input):
+        if not np.size(batch_index):
+            raise InvalidArgumentError("batch_index is empty while the tensor isn't.")
+        keys = np.asarray(batch_index)[:, 0].tolist()
+    found = _resource(context, container, shared_name, StepGradientBatcher, StepGradientBatcher)
+    return found.add(grad, int(id), keys, context.cancellation)
+
+
+KERNELS = (
+    KernelDef("Batch", batch, asynchronous=True),
+    KernelDef("Unbatch", unbatch, asynchronous=True),
+    KernelDef("UnbatchGrad", unbatch_grad, asynchronous=True),
+)
