@@ -4,14 +4,14 @@
 
 An open loop of predictions of the digits model (30 % of what one client gets out of the server),
 while another process keeps the low-priority pool full with steps of a chain of 10,000 small ops, or
-of 512² MatMuls, in REST sessions. The same without priorities. Prints p50 and p99, and the ratio
-of p99 to idle.
+of 512² MatMuls, in REST sessions. The same without priorities. The table is that of bench.priority.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import http.client
 import json
 import pathlib
@@ -20,12 +20,12 @@ import sys
 import tempfile
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 import protos as pb
-from bench.measure import median, open_loop, percentile, table
+from bench.measure import in_turns, priority_table, seconds_alone
 from bench.targets import ROOT, address_in
 from tests.conformance.case import Graph
 
@@ -42,10 +42,11 @@ GRAPHS = ("10,000 small ops", "512² MatMuls")
 
 
 def graph_of(name: str) -> pb.GraphDef:
-    """Work for the low-priority pool, without feeds: `begin` is drawn in each step."""
+    """Work for the low-priority pool: `begin` follows from `seed`, which is fed."""
     graph = Graph()
     size = [1] if name == GRAPHS[0] else [512, 512]
-    begin = graph.add("RandomUniform", np.int32(size), dtype="float32", name="begin")[0]
+    seed = graph.placeholder("int32", "seed")
+    begin = graph.add("StatelessRandomUniform", np.int32(size), seed, dtype="float32")[0]
     value = begin
     for index in range(10000 if name == GRAPHS[0] else 20):
         other = np.float32([1]) if name == GRAPHS[0] else begin
@@ -75,20 +76,18 @@ def keep_full(address: str, name: str, priority: str) -> None:
     create = pb.CreateSessionRequest(graph_def=graph_of(name)).SerializeToString()
     answer = client.post("/v1/sessions", create, "application/x-protobuf")
     session = pb.CreateSessionResponse.FromString(answer).session_handle
-    body = json.dumps({"fetches": ["end"], "priority": priority}).encode()
+    body = json.dumps(
+        {"feeds": {"seed": [1, 2]}, "fetches": ["end"], "priority": priority}
+    ).encode()
     while True:
         client.post(f"/v1/sessions/{session}:run", body)
 
 
-def latencies(address: str, seconds: float) -> list[float]:
-    """Seconds from the due instant of each prediction to its answer, in an open loop."""
+def predictions(address: str) -> Callable[[], object]:
+    """What one prediction of the digits model is, on a connection of its own."""
     client = Client(address)
     body = json.dumps({"instances": [[0.5] * 64]}).encode()
-
-    def predict() -> None:
-        client.post("/v1/models/digits:predict", body)
-
-    return open_loop(predict, seconds, LOAD)
+    return lambda: client.post("/v1/models/digits:predict", body)
 
 
 @contextlib.contextmanager
@@ -128,22 +127,15 @@ def main() -> None:
         keep_full(*options.keep_full)
     with server() as address:
         time.sleep(2)
-        idle = latencies(address, options.seconds)
-        seen = {"idle": idle}
+        rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
+            "idle": contextlib.nullcontext
+        }
         for name in GRAPHS:
             for priority in ("low", "equal"):
-                with busy(address, name, priority):
-                    seen[f"{name}, {priority}"] = latencies(address, options.seconds)
-    rows = [
-        [
-            name,
-            f"{median(times) * 1e3:.2f}",
-            f"{percentile(times, 99) * 1e3:.2f}",
-            f"{percentile(times, 99) / percentile(idle, 99):.2f}",
-        ]
-        for name, times in seen.items()
-    ]
-    print(table(["beside", "p50 ms", "p99 ms", "p99 / idle"], rows))
+                rows[f"{name}, {priority}"] = functools.partial(busy, address, name, priority)
+        run = predictions(address)
+        interval = seconds_alone(run) / LOAD
+        print(priority_table(in_turns(rows, run, options.seconds, interval)))
 
 
 if __name__ == "__main__":

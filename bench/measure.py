@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+TURN_SECONDS = 4.0  # a row's turn, and
+WINDOW_SECONDS = 0.1  # its parts: most troubles of the machine spoil one of them
 
 
 def seconds_of(call: Callable[[], object], repeats: int, warm_up: int = 3) -> list[float]:
@@ -34,18 +38,26 @@ def quickest(call: Callable[[], object], seconds: float) -> float:
     return best
 
 
-def open_loop(run: Callable[[], object], seconds: float, load: float) -> list[float]:
-    """Seconds from the due instant of each run to its end, at `load` of what runs alone reach."""
-    for _ in range(50):
-        run()
-    started = time.perf_counter()
-    for _ in range(200):
-        run()
-    interval = (time.perf_counter() - started) / 200 / load
+def seconds_alone(run: Callable[[], object], runs: int = 200) -> float:
+    """Seconds that one run takes when it follows the last at once: the median of five rounds."""
+    rounds = []
+    for _ in range(6):  # the first warms up
+        started = time.perf_counter()
+        for _ in range(runs):
+            run()
+        rounds.append((time.perf_counter() - started) / runs)
+    return median(rounds[1:])
+
+
+def open_loop(run: Callable[[], object], seconds: float, interval: float) -> list[float]:
+    """Seconds from the due instant of each run to its end; one run is due every `interval`.
+
+    Runs that come ever later are given up after three times `seconds`.
+    """
     result: list[float] = []
     due = time.perf_counter() + interval
     end = due + seconds
-    while due < end:
+    while due < end and time.perf_counter() < end + 2 * seconds:
         delay = due - time.perf_counter()
         if delay > 0:
             time.sleep(delay)
@@ -53,6 +65,41 @@ def open_loop(run: Callable[[], object], seconds: float, load: float) -> list[fl
         result.append(time.perf_counter() - due)
         due += interval
     return result
+
+
+def in_turns(
+    rows: Mapping[str, Callable[[], contextlib.AbstractContextManager[object]]],
+    run: Callable[[], object],
+    seconds: float,
+    interval: float,
+) -> dict[str, list[list[float]]]:
+    """`open_loop` beside each row's work for `seconds` in all, the rows in turn; by window."""
+    seen: dict[str, list[list[float]]] = {name: [] for name in rows}
+    size = round(WINDOW_SECONDS / interval)
+    for _ in range(max(1, round(seconds / TURN_SECONDS))):
+        for name, begin in rows.items():
+            with begin():
+                turn = open_loop(run, TURN_SECONDS, interval)
+            seen[name] += [turn[i : i + size] for i in range(0, len(turn) - size + 1, size)]
+    return seen
+
+
+def priority_table(rows: Mapping[str, Sequence[Sequence[float]]]) -> str:
+    """Latencies of rows beside those of the first one, which is idle."""
+    idle: list[float] = []
+    lines = []
+    for name, windows in rows.items():
+        of_windows = [percentile(window, 99) for window in windows]
+        seen = [each for window in windows for each in window]
+        figures = [percentile(seen, 99), median(of_windows), percentile(of_windows, 25)]
+        idle = idle or figures
+        shown = [f"{median(seen) * 1e3:.2f}"]
+        for figure, of_idle in zip(figures, idle, strict=True):
+            shown.append(f"{figure * 1e3:.2f} ({figure / of_idle:.2f})")
+        lines.append([name, *shown])
+    head = ["beside", "p50 ms", "p99 ms (÷ idle)"]
+    head += [f"p99 of {WINDOW_SECONDS:g} s, half of them below", "a quarter of them below"]
+    return table(head, lines)
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

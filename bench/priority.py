@@ -5,7 +5,10 @@
 An open loop of normal steps (a tiny MLP at 30 % of what one thread can do) on the normal pool,
 while the low-priority pool is kept full in turn with a chain of 1,000 small ops, with 512² MatMuls
 and, when DIR is given, with that model. The same without priorities: the low work on a second
-normal pool. Prints p50 and p99 of the normal steps, and the ratio of p99 to idle.
+normal pool. The rows take turns of a few seconds, so that what else happens on the machine meets
+all of them. Prints p50 and p99 of a row's normal steps and the ratio of p99 to idle; then the p99
+of each half second, the one in the middle and the one at the lower quarter, for machines whose own
+stalls make up the p99 of the whole.
 
 Before it, how pools keep apart: while a step blocks the only thread of one pool, how long steps
 take on another, and how long a second step of the blocked pool waits.
@@ -14,18 +17,20 @@ take on another, and how long a second step of the blocked pool waits.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import gc
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
 
-from bench.measure import median, open_loop, percentile, table
+from bench.measure import in_turns, median, open_loop, priority_table, seconds_alone, table
 from bench.open_sessions import feeds_of
 from runtime.api import (
     KernelDef,
@@ -41,6 +46,7 @@ from tests.conformance.case import Graph
 
 LOAD = 0.3  # of one thread's capacity
 BLOCKED_SECONDS = 0.5
+WARM_UP_SECONDS = 2.0  # of each row
 Submit = Callable[[ThreadPool], object]
 
 
@@ -125,18 +131,15 @@ def isolation(normal: ThreadPool, low: ThreadPool) -> list[list[str]]:
     ]
 
 
-def latencies(normal: ThreadPool, seconds: float) -> list[float]:
-    """Seconds from the due instant of each normal step to its end, in an open loop."""
+def normal_steps(normal: ThreadPool) -> Callable[[], object]:
+    """What one normal step is."""
     session, feeds, fetch = tiny_mlp()
-
-    def run() -> None:
-        session.run_async(RunRequest(feeds, [fetch], pool=normal)).result()
-
-    return open_loop(run, seconds, LOAD)
+    return lambda: session.run_async(RunRequest(feeds, [fetch], pool=normal)).result()
 
 
-def beside(submit: Submit, pool: ThreadPool, normal: ThreadPool, seconds: float) -> list[float]:
-    """Latencies of normal steps while `pool` is kept full with other work."""
+@contextlib.contextmanager
+def kept_full(submit: Submit, pool: ThreadPool) -> Iterator[None]:
+    """Meanwhile two threads keep `pool` full with other work."""
     stop = threading.Event()
 
     def keep_full() -> None:
@@ -150,7 +153,7 @@ def beside(submit: Submit, pool: ThreadPool, normal: ThreadPool, seconds: float)
     for thread in threads:
         thread.start()
     try:
-        return latencies(normal, seconds)
+        yield
     finally:
         stop.set()
         for thread in threads:
@@ -159,11 +162,11 @@ def beside(submit: Submit, pool: ThreadPool, normal: ThreadPool, seconds: float)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=60, help="of each row")
     parser.add_argument("--model", help="a SavedModel to use as low-priority work")
     options = parser.parse_args()
     normal = ThreadPool("normal", 2)
-    low = ThreadPool("low", 1, low_priority=True)
+    low = ThreadPool("low", 1, low_priority=True, own_process=True)
     equal = ThreadPool("equal", 1)
     work = {"1,000 small ops": chain_of_small_ops(), "512² MatMuls": matrix_products()}
     if options.model:
@@ -171,23 +174,21 @@ def main() -> None:
     print(
         table([f"one step blocks a pool for {BLOCKED_SECONDS:g} s", "ms"], isolation(normal, low))
     )
-    print()
-    gc.freeze()  # as the server does when a model is loaded
-    idle = latencies(normal, options.seconds)
-    rows = [["idle", f"{median(idle) * 1e3:.2f}", f"{percentile(idle, 99) * 1e3:.2f}", "1.00"]]
+    print(flush=True)
+    rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
+        "idle": contextlib.nullcontext
+    }
     for name, submit in work.items():
         for pool, how in ((low, "low priority"), (equal, "no priorities")):
-            seen = beside(submit, pool, normal, options.seconds)
-            ratio = percentile(seen, 99) / percentile(idle, 99)
-            rows.append(
-                [
-                    f"{name}, {how}",
-                    f"{median(seen) * 1e3:.2f}",
-                    f"{percentile(seen, 99) * 1e3:.2f}",
-                    f"{ratio:.2f}",
-                ]
-            )
-    print(table(["beside", "p50 ms", "p99 ms", "p99 / idle"], rows))
+            rows[f"{name}, {how}"] = functools.partial(kept_full, submit, pool)
+    run = normal_steps(normal)
+    for begin in rows.values():  # compile everything, start the child process
+        with begin():
+            open_loop(run, WARM_UP_SECONDS, WARM_UP_SECONDS / 100)
+    interval = seconds_alone(run) / LOAD
+    gc.collect()
+    gc.freeze()  # as the server does when a model is loaded
+    print(priority_table(in_turns(rows, run, options.seconds, interval)))
 
 
 if __name__ == "__main__":

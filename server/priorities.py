@@ -32,6 +32,7 @@ class Priorities:
                 low_priority=pool.low_priority,
                 queue_size=pool.queue_size,
                 intra_op_threads=pool.intra_op_threads,
+                own_process=pool.own_process,
             )
             for pool in settings.thread_pools
         ]

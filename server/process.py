@@ -17,6 +17,7 @@ from typing import Any
 import uvicorn
 
 from runtime.api import OpError
+from runtime.foundation.kept_memory import keep_freed_memory
 from server.app import Services, create_app, make_services
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
@@ -32,6 +33,7 @@ def serve(settings: Settings) -> int:
     """Serve until told to stop; the exit code."""
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
+    keep_freed_memory()
     services = make_services(settings)
     server = DrainingServer(
         uvicorn.Config(

@@ -76,7 +76,8 @@ class ThreadPoolSettings(_Section):
     """One named inter-op pool; 0 threads means one per schedulable core.
 
     `intra_op_threads` may work on one kernel of a step; a low-priority pool has one whatever it
-    says.
+    says. `own_process` lets long steps of a low-priority pool run in a child process, those that
+    only read.
     """
 
     name: str = Field(min_length=1)
@@ -84,6 +85,7 @@ class ThreadPoolSettings(_Section):
     intra_op_threads: int = Field(default=0, ge=0)
     low_priority: bool = False
     queue_size: int = Field(default=1024, ge=1)
+    own_process: bool = True
 
 
 class SessionSettings(_Section):

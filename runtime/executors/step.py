@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import abc
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import protos as pb
+from runtime.executors.portable_step import PortableStep
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import (
     InternalError,
@@ -184,8 +186,21 @@ class Executor(abc.ABC):
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # as it is run, for those who want to see it
-        self.last_seconds = 1.0  # of the newest asynchronous step; long before the first
+        self.last_seconds = math.inf  # of the newest asynchronous step here; before the first: inf
+        self._make_portable: Callable[[], PortableStep | None] = lambda: None
+        self._portable: list[PortableStep | None] = []  # empty until somebody has asked
         self.steps = itertools.count()  # next() is atomic; counted only when costs are asked for
+
+    def may_be_portable(self, make_portable: Callable[[], PortableStep | None]) -> None:
+        """Say how to find out whether another process may run it."""
+        self._make_portable = make_portable
+
+    @property
+    def portable(self) -> PortableStep | None:
+        """What another process needs to run it; None when it has to run in this one."""
+        if not self._portable:
+            self._portable.append(self._make_portable())  # a race makes two and keeps the first
+        return self._portable[0]
 
     @abc.abstractmethod
     def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:

@@ -62,18 +62,33 @@ class PriorityGate:
     @contextlib.contextmanager
     def low_priority_task(self) -> Iterator[None]:
         """While any such block is entered, threads get the interpreter lock sooner."""
+        self._begin()
+        try:
+            yield
+        finally:
+            self._end()
+
+    @contextlib.contextmanager
+    def no_low_priority_task(self) -> Iterator[None]:
+        """The part of a low-priority task that another process does."""
+        self._end()
+        try:
+            yield
+        finally:
+            self._begin()
+
+    def _begin(self) -> None:
         with self._condition:
             self._low_priority_tasks += 1
             if self._low_priority_tasks == 1:
                 self._usual_switch_interval = sys.getswitchinterval()
                 sys.setswitchinterval(min(SWITCH_INTERVAL_SECONDS, self._usual_switch_interval))
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._low_priority_tasks -= 1
-                if self._low_priority_tasks == 0:
-                    sys.setswitchinterval(self._usual_switch_interval)
+
+    def _end(self) -> None:
+        with self._condition:
+            self._low_priority_tasks -= 1
+            if self._low_priority_tasks == 0:
+                sys.setswitchinterval(self._usual_switch_interval)
 
 
 gate = PriorityGate()

@@ -75,6 +75,7 @@ class ThreadPool:
     `num_threads` ≥ 1 threads start at once. Low-priority threads are niced, and their steps stop
     at the priority gate between nodes. `intra_op_threads` may work on one kernel of a task; 0 is
     the process's number. Low priority has 1: the threads that help others are not niced.
+    `own_process` lets steps of a low-priority pool run in a child process where they can.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class ThreadPool:
         low_priority: bool = False,
         queue_size: int = DEFAULT_QUEUE_SIZE,
         intra_op_threads: int = 0,
+        own_process: bool = False,
     ) -> None:
         if num_threads < 1:
             raise InvalidArgumentError(f"Pool {name} needs at least one thread, got {num_threads}")
@@ -93,6 +95,7 @@ class ThreadPool:
         self.low_priority = low_priority
         self.queue_size = queue_size
         self.intra_op_threads = 1 if low_priority else intra_op_threads
+        self.own_process = low_priority and own_process
         self._tasks: queue.SimpleQueue[_Task | None]
         self._tasks = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the figures below and _is_shut_down
@@ -101,6 +104,8 @@ class ThreadPool:
         self._wait_seconds = 0.0
         self._run_seconds = 0.0
         self._is_shut_down = False
+        self._working = num_threads  # threads that have not ended
+        self._at_shutdown: list[Callable[[], object]] = []
         if low_priority:
             sharpen_timers()
         self._threads = [
@@ -152,6 +157,15 @@ class ThreadPool:
             for _ in self._threads:
                 self._tasks.put(None)
 
+    def at_shutdown(self, callback: Callable[[], object]) -> None:
+        """Call `callback` when the last thread ends, at once when they all have."""
+        with self._lock:
+            has_ended = self._working == 0
+            if not has_ended:
+                self._at_shutdown.append(callback)
+        if has_ended:
+            _call(callback, self.name)
+
     @property
     def is_current(self) -> bool:
         """Whether the calling thread belongs to this pool."""
@@ -170,7 +184,7 @@ class ThreadPool:
         set_thread_width(self.intra_op_threads)
         after_task: list[Callable[[], object]] = []
         _local.after_task = after_task
-        _name_thread(f"tf_{self.name}")
+        name_thread(f"tf_{self.name}")
         sharpen_timers()
         if self.low_priority:
             _lower_priority()
@@ -196,6 +210,11 @@ class ThreadPool:
             while after_task:
                 _call(after_task.pop(0), self.name)
             del entry  # an idle thread must not keep a step's tensors alive
+        with self._lock:
+            self._working -= 1
+            is_last = self._working == 0
+        for callback in self._at_shutdown if is_last else ():
+            _call(callback, self.name)
 
 
 def _call(callback: Callable[[], object], pool: str) -> None:
@@ -205,7 +224,7 @@ def _call(callback: Callable[[], object], pool: str) -> None:
         _log.exception("What follows a task of thread pool %s failed", pool)
 
 
-def _name_thread(name: str) -> None:
+def name_thread(name: str) -> None:
     """Tell the system the thread's name, for `top -H`; Linux keeps 15 characters."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
@@ -242,6 +261,7 @@ class GlobalThreadPools:
         queue_size: int = DEFAULT_QUEUE_SIZE,
         default_num_threads: int | None = None,
         intra_op_threads: int = 0,
+        own_process: bool = False,
     ) -> ThreadPool:
         """The pool of that name; 0 threads means `default_num_threads`, else one a core.
 
@@ -257,6 +277,7 @@ class GlobalThreadPools:
                     low_priority=low_priority,
                     queue_size=queue_size,
                     intra_op_threads=intra_op_threads,
+                    own_process=own_process,
                 )
                 self._pools[name] = (num_threads, pool)
                 return pool

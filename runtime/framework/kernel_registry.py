@@ -19,7 +19,12 @@ from runtime.framework.op_kernel import Kernel, KernelDef, NodeView
 
 
 class KernelRegistry:
-    """KernelDefs by op. Filled before the first session, then only read (no lock)."""
+    """KernelDefs by op. Filled before the first session, then only read (no lock).
+
+    `is_built_in`: it holds what every process of this code has, and nothing else.
+    """
+
+    is_built_in = False
 
     def __init__(
         self, kernels: Iterable[KernelDef] = (), fallback: KernelRegistry | None = None

@@ -38,6 +38,8 @@ def op_index() -> dict[str, list[str]]:
 class LazyKernelRegistry(KernelRegistry):
     """A registry that imports the modules of an op when it is first asked for."""
 
+    is_built_in = True
+
     def __init__(self, modules: tuple[str, ...]) -> None:
         super().__init__()
         self._modules = frozenset(modules)

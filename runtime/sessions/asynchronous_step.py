@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -93,10 +92,7 @@ class AsynchronousStep:
             return
         try:
             self._prepared = prepared = self._prepare(self._cancellation, self._pool)
-            executor = prepared.compiled.executor
-            started = time.monotonic()
-            executor.run_async(prepared.step, prepared.arguments, self.finish)
-            executor.last_seconds = time.monotonic() - started
+            prepared.start(self._pool, self.finish)
         except OpError as error:
             self.finish(None, error)
         except Exception as error:

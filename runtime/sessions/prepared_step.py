@@ -6,12 +6,14 @@ TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, DirectSession
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from runtime.executors.step import Step
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, OpError
+from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.framework.tensor_codec import as_bytes
@@ -19,6 +21,7 @@ from runtime.kernels.session_tensors import session_tensor
 from runtime.sessions.executor_cache import CompiledStep
 from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor
+from runtime.sessions.step_process import run_in_process
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,6 +36,25 @@ class PreparedStep:
     def run(self) -> list[Tensor]:
         """Run in this thread; the fetched values as the request asked for them."""
         return self.results(self.compiled.executor.run(self.step, self.arguments))
+
+    def start(
+        self,
+        pool: ThreadPool | None,
+        done: Callable[[list[Tensor] | None, OpError | None], None],
+    ) -> None:
+        """Run in this thread of `pool` and beyond it, or in a process of the pool's.
+
+        `done` is called as `Executor.run_async` calls it.
+        """
+        executor = self.compiled.executor
+        if pool is not None and pool.own_process:
+            values = run_in_process(pool, executor, self.step, self.arguments)
+            if values is not None:
+                done(values, None)
+                return
+        started = time.monotonic()
+        executor.run_async(self.step, self.arguments, done)
+        executor.last_seconds = time.monotonic() - started
 
     def results(self, values: Sequence[Tensor]) -> list[Tensor]:
         """Write the report, and put the executor's values in the request's order."""

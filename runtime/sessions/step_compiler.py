@@ -13,6 +13,7 @@ import protos as pb
 from runtime.devices.device import Device
 from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
 from runtime.executors.dataflow import DataflowExecutor
+from runtime.executors.portable_step import portable_step
 from runtime.executors.step import Executor
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.graph import Graph
@@ -56,9 +57,14 @@ class StepCompiler:
     ) -> Executor:
         """The executor of a step; errors as `compile_step` raises them."""
         functions = self.functions(graph)
-        return compile_step(
+        executor = compile_step(
             graph, self._kernels, feeds, fetches, targets, self._build, functions, self._place_step
         )
+        if self._kernels.is_built_in:
+            executor.may_be_portable(
+                lambda: portable_step(graph, self._config, feeds, fetches, targets)
+            )
+        return executor
 
     def compile_in_parts(
         self, graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]

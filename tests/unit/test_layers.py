@@ -17,6 +17,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.executors",),
     ("runtime.sessions",),
     ("runtime.registrations",),
+    ("runtime.step_process_main",),
     ("runtime.saved_model",),
     ("runtime.client",),
     ("runtime.api",),

@@ -1,0 +1,325 @@
+"""StepProcess: a child process that runs steps for the threads of a low-priority pool.
+
+One interpreter lock serves a whole process: whatever low-priority Python does, normal steps meet
+it. A step that is worth it and may run elsewhere (`portable_step.py`) goes to a process with an
+interpreter of its own, which the system runs only when nothing else wants the processor. The
+pool's thread sends the feeds, and waits for the answer without the lock.
+
+A socket pair carries the values, not shared memory: the system copies without the lock too, and
+nothing is left behind when a process dies (containers also give shared memory 64 MB only).
+
+Guarantees: thread-safe; a process serves one thread at a time; a step that fails there fails here
+with the same error; cancelling a step reaches it there. A process that dies fails its step with
+UNAVAILABLE and nothing else; until another one is ready, steps run in this process. Children end
+with their pool, and with this process however it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import logging
+import math
+import os
+import pathlib
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.executors.portable_step import PortableStep
+from runtime.executors.step import Executor, Step
+from runtime.foundation.errors import UnavailableError, error_for_code
+from runtime.foundation.message_channel import Buffer, MessageChannel
+from runtime.foundation.priority_gate import gate
+from runtime.foundation.thread_pool import ThreadPool
+from runtime.framework.allocation import tensor_limit
+from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.tensor_frames import frames, receive_tensors
+from runtime.framework.variable import RefVariable, Variable
+from runtime.graph.node import Node
+from runtime.kernels.resource_variables import find_variable, var_handle
+
+MAIN_MODULE = "runtime.step_process_main"
+CANCEL = struct.Struct("<Q")  # a message of the control socket: the number of the step
+_MAX_STEPS = 64  # that a process keeps, with their variables
+WORTH_SECONDS = 0.0002  # of a step here; sending a shorter one costs as much
+_RESTART_SECONDS = 10.0  # from the end of a process to the start of another
+_CODE_ROOT = str(pathlib.Path(__file__).parent.parent.parent)
+
+_log = logging.getLogger(__name__)
+
+
+class StepProcess:
+    """One child. Its methods are for one thread at a time, but `cancel` and `close`."""
+
+    def __init__(self, name: str) -> None:
+        ours, theirs = socket.socketpair()
+        control, their_control = socket.socketpair()
+        self._socket = ours
+        self._control = control
+        self._channel = MessageChannel(ours)
+        self._is_ready = False
+        self.is_alive = True
+        # What it has been told: the variables of each step, as they were sent last. The newest is
+        # at the end.
+        self._sent: dict[int, list[np.ndarray | None]] = {}
+        self._gone: collections.deque[int] = collections.deque()  # steps that nobody can run again
+        with theirs, their_control:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", MAIN_MODULE, str(theirs.fileno()),
+                 str(their_control.fileno()), str(tensor_limit()), name],
+                pass_fds=(theirs.fileno(), their_control.fileno()),
+                stdin=subprocess.DEVNULL,
+                env=_environment(),
+            )  # fmt: skip
+
+    def is_ready(self) -> bool:
+        """Whether it takes steps; it has to start first."""
+        if not self._is_ready and self.is_alive and select.select([self._socket], [], [], 0)[0]:
+            try:
+                self._channel.receive()
+                self._is_ready = True
+            except ConnectionError:
+                self.close()
+        return self._is_ready and self.is_alive
+
+    def run(
+        self,
+        portable: PortableStep,
+        step: Step,
+        arguments: Sequence[Any],
+        variables: Sequence[np.ndarray],
+    ) -> list[Any]:
+        """Run a step there and wait; raises its OpError, UnavailableError when the process dies."""
+        token = step.cancellation.add_callback(lambda: self._cancel(step.step_id))
+        if token is None:
+            step.cancellation.check()
+        try:
+            self._send(portable, step.step_id, arguments, variables)
+            with gate.no_low_priority_task():
+                answer = self._channel.receive()
+                values = receive_tensors(self._channel, answer.get("values", ()))
+        except OSError as error:  # ConnectionError among them
+            self.close()
+            raise UnavailableError(
+                f"The process that ran this low-priority step has ended: {error}"
+            ) from None
+        finally:
+            step.cancellation.remove_callback(token)
+        if "error" in answer:
+            raise error_for_code(*answer["error"])
+        return values
+
+    def _send(
+        self,
+        portable: PortableStep,
+        step_id: int,
+        arguments: Sequence[Any],
+        variables: Sequence[np.ndarray],
+    ) -> None:
+        sent = self._sent.pop(portable.number, None)
+        if sent is None:
+            self._forget_old()
+            self._send_graph(portable)
+            weakref.finalize(portable, self._gone.append, portable.number).atexit = False
+            sent = [None] * len(variables)
+        self._sent[portable.number] = sent
+        changed = [i for i, array in enumerate(variables) if array is not sent[i]]
+        descriptions, buffers = frames([*arguments, *(variables[i] for i in changed)])
+        count = len(arguments)
+        header = {
+            "run": portable.number,
+            "step": step_id,
+            "arguments": descriptions[:count],
+            "variables": list(zip(changed, descriptions[count:], strict=True)),
+        }
+        self._channel.send(header, buffers)
+        for i in changed:
+            sent[i] = variables[i]
+
+    def _send_graph(self, portable: PortableStep) -> None:
+        buffers: list[Buffer] = [
+            portable.config.SerializeToString(),
+            portable.graph.versions.SerializeToString(),
+            portable.library().SerializeToString(),
+        ]
+        # Node by node: one message of all of them would hold the interpreter lock for longer.
+        buffers += [node.SerializeToString() for node in portable.node_defs()]
+        header = {
+            "graph": portable.number,
+            "feeds": portable.feeds,
+            "fetches": portable.fetches,
+            "targets": portable.targets,
+            "variables": [node.name for node in portable.variables],
+            "nodes": len(buffers) - 3,
+        }
+        self._channel.send(header, buffers)
+
+    def _forget_old(self) -> None:
+        """Drop steps whose executor is gone, and the least recently run one of too many."""
+        while self._gone:
+            self._forget(self._gone.popleft())
+        if len(self._sent) >= _MAX_STEPS:
+            self._forget(next(iter(self._sent)))
+
+    def _forget(self, number: int) -> None:
+        if self._sent.pop(number, None) is not None:
+            self._channel.send({"forget": number})
+
+    def _cancel(self, step_id: int) -> None:
+        with contextlib.suppress(OSError):  # it has ended, or is about to
+            self._control.send(CANCEL.pack(step_id), socket.MSG_DONTWAIT)
+
+    def close(self) -> None:
+        """End the process; a thread that waits for it gets UnavailableError."""
+        self.is_alive = False
+        self._channel.close()
+        self._control.close()
+
+    def end(self, seconds: float = 2.0) -> None:
+        """Close, and wait until the system has let go of it."""
+        self.close()
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._channel.release()
+
+
+def _environment() -> dict[str, str]:
+    """Of the child: this code can be imported, and one thread a product."""
+    path = os.pathsep.join(filter(None, (_CODE_ROOT, os.environ.get("PYTHONPATH"))))
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    return {**os.environ, **threads, "PYTHONPATH": path}
+
+
+class StepProcesses:
+    """The children of one pool, at most one a thread."""
+
+    def __init__(self, pool: ThreadPool) -> None:
+        self._name = pool.name
+        self._lock = threading.Lock()  # guards all that follows
+        self._idle: list[StepProcess] = []
+        self._all: list[StepProcess] = []
+        self._most = pool.num_threads
+        self._not_before = 0.0  # time.monotonic(), of the next start
+        self._is_closed = False
+        self.steps = 0  # sent, whatever became of them
+
+    def take(self) -> StepProcess | None:
+        """A child that is ready, until `give_back`; None when there is none yet."""
+        with self._lock:
+            ended = [each for each in self._all if not each.is_alive]
+            if ended:
+                self._not_before = time.monotonic() + _RESTART_SECONDS
+            self._all = [each for each in self._all if each.is_alive]
+            self._idle = [each for each in self._idle if each.is_alive]
+            ready = next((each for each in reversed(self._idle) if each.is_ready()), None)
+            if ready is not None:
+                self._idle.remove(ready)
+                self.steps += 1
+            elif not self._is_closed and len(self._all) < self._most:
+                self._start()
+        for each in ended:
+            each.end()
+        return ready
+
+    def _start(self) -> None:
+        if time.monotonic() < self._not_before:
+            return
+        try:
+            process = StepProcess(self._name)
+        except OSError as error:
+            _log.warning("Low-priority steps stay in this process: %s", error)
+            self._most = 0
+            return
+        self._all.append(process)
+        self._idle.append(process)
+
+    def give_back(self, process: StepProcess) -> None:
+        """Let the next thread have it."""
+        with self._lock:
+            self._idle.append(process)
+
+    def close(self) -> None:
+        """End the children."""
+        with self._lock:
+            self._is_closed = True
+            ending, self._all, self._idle = self._all, [], []
+        for process in ending:
+            process.end()
+
+
+_by_pool: weakref.WeakKeyDictionary[ThreadPool, StepProcesses] = weakref.WeakKeyDictionary()
+_by_pool_lock = threading.Lock()  # guards _by_pool
+
+
+def step_processes(pool: ThreadPool) -> StepProcesses:
+    """The children of a pool; they end with it."""
+    with _by_pool_lock:
+        found = _by_pool.get(pool)
+        if found is None:
+            found = _by_pool[pool] = StepProcesses(pool)
+            pool.at_shutdown(found.close)
+    return found
+
+
+@atexit.register
+def _close_all() -> None:
+    with _by_pool_lock:
+        found = list(_by_pool.values())
+    for processes in found:
+        processes.close()
+
+
+def run_in_process(
+    pool: ThreadPool, executor: Executor, step: Step, arguments: Sequence[Any]
+) -> list[Any] | None:
+    """Run a step in a process of the pool's; None when it has to run in this one.
+
+    Raises the step's OpError, UnavailableError when the process dies meanwhile.
+    """
+    if step.collector is not None or not WORTH_SECONDS <= executor.last_seconds < math.inf:
+        return None
+    portable = executor.portable
+    if portable is None or (variables := read_variables(portable, step)) is None:
+        return None
+    processes = step_processes(pool)
+    process = processes.take()
+    if process is None:
+        return None
+    try:
+        return process.run(portable, step, arguments, variables)
+    finally:
+        processes.give_back(process)
+
+
+def read_variables(portable: PortableStep, step: Step) -> list[np.ndarray] | None:
+    """The values that go along with a step; None when one of them has none."""
+    values = []
+    for node in portable.variables:
+        variable = _variable(node, step)
+        if variable is None or not variable.is_initialized or variable.dtype != node.attr("dtype"):
+            return None
+        values.append(variable.read())
+    return values
+
+
+def _variable(node: Node, step: Step) -> Variable | None:
+    context = OpKernelContext(node, step)
+    if node.op == "VarHandleOp":
+        attrs = {name: node.attr(name) for name in ("container", "shared_name", "dtype", "shape")}
+        return find_variable(context, var_handle(context, **attrs))
+    name = node.attr("shared_name") or node.name
+    return context.resources.find(node.attr("container"), RefVariable, name)

@@ -1,0 +1,153 @@
+"""StepServer: the child's side of `step_process.py`. One thread runs steps, another hears cancels.
+
+Messages of the parent, each a header and buffers:
+
+| header | what follows |
+| --- | --- |
+| graph: number, feeds, fetches, targets, variables | ConfigProto, VersionDef, library, NodeDefs |
+| run: number, step, arguments, variables: [[i, tensor]] | the tensors; answered |
+| forget: number | |
+
+Answers: `{"values": […]}` and the tensors, or `{"error": [code, message, node]}`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import protos as pb
+from runtime.devices.device import Device
+from runtime.executors.step import Step
+from runtime.foundation.errors import CancelledError, InternalError, OpError
+from runtime.foundation.message_channel import MessageChannel
+from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
+from runtime.framework.file_gate import DenyAll
+from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, ResourceManager
+from runtime.framework.tensor_frames import frames, receive_tensor, receive_tensors
+from runtime.framework.variable import Variable
+from runtime.graph.graph import Graph
+from runtime.graph.graph_constructor import extend_graph
+from runtime.graph.node import Node
+from runtime.sessions.kernel_states import KernelStates
+from runtime.sessions.step_compiler import StepCompiler
+from runtime.sessions.step_process import CANCEL
+
+MakeDevices = Callable[[pb.ConfigProto], Sequence[Device]]
+
+
+class _ReceivedStep:
+    """A compiled step and the variables that it reads."""
+
+    def __init__(
+        self, header: dict[str, Any], channel: MessageChannel,
+        make_devices: MakeDevices, kernels: KernelRegistry,
+    ) -> None:  # fmt: skip
+        config = pb.ConfigProto.FromString(channel.receive_buffer())
+        config.log_device_placement = False  # the parent has done so
+        graph_def = pb.GraphDef(versions=pb.VersionDef.FromString(channel.receive_buffer()))
+        graph_def.library.ParseFromString(channel.receive_buffer())
+        for _ in range(header["nodes"]):
+            graph_def.node.add().ParseFromString(channel.receive_buffer())
+        graph = extend_graph(Graph(), graph_def)
+        devices = make_devices(config)
+        compiler = StepCompiler(config, devices, kernels)
+        self._variables = [graph.nodes[name] for name in header["variables"]]
+        self._values: list[Any] = [None] * len(self._variables)
+        feeds = [*header["feeds"], *(f"{name}:0" for name in header["variables"])]
+        self._functions = compiler.functions(graph)
+        self._executor = compiler.compile(graph, feeds, header["fetches"], header["targets"])
+        self._state = KernelStates(ResourceManager(), "low_priority", devices)
+
+    def set_variable(self, index: int, array: Any) -> None:
+        self._values[index] = _fed_value(self._variables[index], array)
+
+    def run(self, arguments: list[Any], cancellation: CancellationManager) -> list[Any]:
+        step = Step(self._state, cancellation, DenyAll(), self._functions)
+        return self._executor.run(step, [*arguments, *self._values])
+
+
+def _fed_value(node: Node, array: Any) -> Any:
+    """What stands for a variable's node: a handle of its own, or the value for a reference."""
+    if node.op != "VarHandleOp":
+        return array
+    variable = Variable(node.attr("dtype"), node.attr("shared_name"))
+    variable.assign(array)
+    return ResourceHandle(
+        node.attr("container") or DEFAULT_CONTAINER,
+        node.attr("shared_name"),
+        Variable.type_name,
+        dtype=node.attr("dtype"),
+        value_shape=node.attr("shape"),
+        resource=variable,
+    )
+
+
+class StepServer:
+    """Answers one parent until it goes away."""
+
+    def __init__(
+        self, connection: socket.socket, make_devices: MakeDevices, kernels: KernelRegistry
+    ) -> None:
+        self._channel = MessageChannel(connection)
+        self._make_devices = make_devices
+        self._kernels = kernels
+        self._steps: dict[int, _ReceivedStep] = {}
+        # Written by the thread that runs, read by the one that cancels. A cancel that comes before
+        # its step is kept in _cancelled.
+        self._current: tuple[int, CancellationManager] | None = None
+        self._cancelled = 0
+
+    def serve(self) -> None:
+        """Run steps until the parent has gone."""
+        try:
+            self._channel.send({"ready": True})
+            while True:
+                self._answer(self._channel.receive())
+        except ConnectionError:
+            return
+
+    def listen(self, control: socket.socket) -> None:
+        """Cancel what the parent says, in a thread of its own; end the process when it has gone."""
+        while message := control.recv(CANCEL.size, socket.MSG_WAITALL):
+            (step_id,) = CANCEL.unpack(message)
+            self._cancelled = step_id
+            current = self._current
+            if current is not None and current[0] == step_id:
+                current[1].cancel(CancelledError(RUN_CANCELLED))
+        os._exit(0)  # a kernel may run for long: nobody waits for it
+
+    def _answer(self, header: dict[str, Any]) -> None:
+        if "graph" in header:
+            self._steps[header["graph"]] = _ReceivedStep(
+                header, self._channel, self._make_devices, self._kernels
+            )
+        elif "forget" in header:
+            self._steps.pop(header["forget"], None)
+        else:
+            self._run(header)
+
+    def _run(self, header: dict[str, Any]) -> None:
+        step = self._steps[header["run"]]
+        arguments = receive_tensors(self._channel, header["arguments"])
+        for index, description in header["variables"]:
+            step.set_variable(index, receive_tensor(self._channel, description))
+        cancellation = CancellationManager()
+        self._current = header["step"], cancellation
+        try:
+            if self._cancelled == header["step"]:
+                cancellation.cancel(CancelledError(RUN_CANCELLED))
+            values = step.run(arguments, cancellation)
+            descriptions, buffers = frames(values)
+        except OpError as error:
+            self._channel.send({"error": [int(error.code), error._text, error.node]})
+        except Exception as error:
+            failure = InternalError(f"{type(error).__name__}: {error}")
+            self._channel.send({"error": [int(failure.code), failure._text, None]})
+        else:
+            self._channel.send({"values": descriptions}, buffers)
+        finally:
+            self._current = None

@@ -1,0 +1,52 @@
+"""The program of a child process that runs low-priority steps (`sessions/step_process.py`).
+
+    python -m runtime.step_process_main DATA_SOCKET CONTROL_SOCKET TENSOR_LIMIT NAME
+
+The sockets are file descriptors that the parent has opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+
+
+def main() -> None:
+    """Yield to everything else on the machine, then import what steps need, then serve."""
+    data, control, limit, name = sys.argv[1:]
+    _yield_processor()
+    # Ctrl-C goes to the whole group; the parent decides when this ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    from runtime.foundation.intra_op_pool import set_process_width
+    from runtime.foundation.kept_memory import keep_freed_memory
+    from runtime.foundation.thread_pool import name_thread
+    from runtime.framework.allocation import set_tensor_limit
+    from runtime.registrations import device_factories, kernel_registry
+    from runtime.sessions.step_server import StepServer
+
+    name_thread(f"low_{name}")
+    set_tensor_limit(int(limit))
+    set_process_width(1)
+    keep_freed_memory()
+    server = StepServer(
+        socket.socket(fileno=int(data)), device_factories().add_devices, kernel_registry()
+    )
+    listening = socket.socket(fileno=int(control))
+    threading.Thread(target=server.listen, args=(listening,), daemon=True).start()
+    server.serve()
+
+
+def _yield_processor() -> None:
+    """Run when nothing else wants a core: no other process waits for a lock of this one."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(19)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+if __name__ == "__main__":
+    main()

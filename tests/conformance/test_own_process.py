@@ -1,0 +1,58 @@
+"""The cases once more, in the child process of a low-priority pool, where a step may run there."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import protos as pb
+from runtime.api import OpError, RunRequest, SessionOptions, ThreadPool, new_session
+from runtime.sessions import step_process
+from runtime.sessions.step_process import step_processes
+from tests.conformance.case import assert_matches, read_golden
+from tests.conformance.test_cases import FAMILIES
+
+FEW = 150  # cases of a family at most; the same code carries all of them
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ThreadPool]:
+    """A pool whose child process is ready."""
+    pool = ThreadPool("cases", 1, low_priority=True, own_process=True)
+    processes = step_processes(pool)
+    deadline = time.monotonic() + 60
+    while (process := processes.take()) is None:
+        assert time.monotonic() < deadline, "the child process did not start"
+        time.sleep(0.01)
+    processes.give_back(process)
+    yield pool
+    pool.shutdown()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_family(family: str, pool: ThreadPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
+    cases = importlib.import_module(f"tests.conformance.cases.{family}").CASES
+    golden = read_golden(family)
+    processes = step_processes(pool)
+    for case in cases[:: max(1, len(cases) // FEW)]:
+        if any(answer.code for answer in golden[case.name][1]):
+            continue  # errors: below, and those of construction never come here
+        session = new_session(
+            SessionOptions(config=pb.ConfigProto(inter_op_parallelism_threads=-1))
+        )
+        session.create(case.graph)
+        for step, want in zip(case.steps, golden[case.name][1], strict=True):
+            request = RunRequest(step.feeds, step.fetches, step.targets, pool=pool)
+            executor = session._graph.compiled(request).executor
+            sent = processes.steps + (executor.portable is not None)
+            executor.last_seconds = 1.0
+            try:
+                values = session.run_async(request).result()
+            except OpError as error:
+                raise AssertionError(f"{case.name}: {error.message}") from error
+            assert_matches(case, values, want)
+            assert processes.steps == sent, case.name
