@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import http.client
+import itertools
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 
@@ -30,6 +30,7 @@ from bench.targets import ROOT, address_in
 from tests.conformance.case import Graph
 
 LOAD = 0.3  # of one client's capacity
+WARM_UP_STEPS = 20  # of each busy client, before anything is measured
 CONFIG = f"""
 models: [{{name: digits, base_path: {ROOT}/examples/models/digits}}]
 thread_pools:
@@ -79,8 +80,13 @@ def keep_full(address: str, name: str, priority: str) -> None:
     body = json.dumps(
         {"feeds": {"seed": [1, 2]}, "fetches": ["end"], "priority": priority}
     ).encode()
-    while True:
-        client.post(f"/v1/sessions/{session}:run", body)
+    for count in itertools.count():
+        try:
+            client.post(f"/v1/sessions/{session}:run", body)
+        except (ConnectionError, http.client.HTTPException):  # closed while this was stopped
+            client = Client(address)
+        if count == WARM_UP_STEPS:
+            print("running", flush=True)
 
 
 def predictions(address: str) -> Callable[[], object]:
@@ -90,16 +96,45 @@ def predictions(address: str) -> Callable[[], object]:
     return lambda: client.post("/v1/models/digits:predict", body)
 
 
-@contextlib.contextmanager
-def busy(address: str, name: str, priority: str) -> Iterator[None]:
-    """Two clients in processes of their own keep a pool full."""
-    command = [sys.executable, "-m", "bench.http_priority", "--keep-full", address, name, priority]
-    with contextlib.ExitStack() as stack:
-        for _ in range(2):
-            process = stack.enter_context(subprocess.Popen(command, cwd=ROOT))
-            stack.callback(process.kill)
-        time.sleep(3)  # until they have begun
-        yield
+class Busy:
+    """Two client processes that keep a pool full, stopped until it is their turn."""
+
+    def __init__(self, address: str, name: str, priority: str) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "bench.http_priority",
+            "--keep-full",
+            address,
+            name,
+            priority,
+        ]
+        self._processes = [
+            subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)
+        ]
+        for process in self._processes:
+            assert process.stdout is not None
+            process.stdout.readline()  # it has run its first steps
+        self._signal(signal.SIGSTOP)
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Meanwhile they run."""
+        self._signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGSTOP)
+
+    def end(self) -> None:
+        """Kill and reap them."""
+        self._signal(signal.SIGKILL)
+        for process in self._processes:
+            process.communicate()
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._processes:
+            process.send_signal(number)
 
 
 @contextlib.contextmanager
@@ -125,14 +160,15 @@ def main() -> None:
     options = parser.parse_args()
     if options.keep_full:
         keep_full(*options.keep_full)
-    with server() as address:
-        time.sleep(2)
+    with server() as address, contextlib.ExitStack() as ending:
         rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
             "idle": contextlib.nullcontext
         }
         for name in GRAPHS:
             for priority in ("low", "equal"):
-                rows[f"{name}, {priority}"] = functools.partial(busy, address, name, priority)
+                busy = Busy(address, name, priority)
+                ending.callback(busy.end)
+                rows[f"{name}, {priority}"] = busy.turn
         run = predictions(address)
         interval = seconds_alone(run) / LOAD
         print(priority_table(in_turns(rows, run, options.seconds, interval)))
