@@ -2,8 +2,9 @@
 
     from runtime.client import Graph, Session, constant, ops
 
-The names are those of tf.compat.v1; `ops` has a function for every op. They are imported at first
-use, so that a server which needs none of them does not pay.
+The names are those of tf.compat.v1, so that `import runtime.client as tf` runs many a program that
+was written for it; `ops` has a function for every op. They are imported at first use, so that a
+server which needs none of them does not pay.
 """
 
 from __future__ import annotations
@@ -14,16 +15,25 @@ from typing import Any
 from runtime.framework.dtypes import DataType
 
 _HOME: dict[str, tuple[str, ...]] = {
+    "array_ops": (
+        "boolean_mask", "concat", "expand_dims", "gather", "one_hot", "ones", "ones_like", "pad",
+        "rank", "reshape", "sequence_mask", "shape", "size", "slice", "split", "squeeze", "stack",
+        "strided_slice", "transpose", "unstack", "where", "zeros", "zeros_like",
+    ),
     "construction": (
-        "add_to_collection", "add_to_collections", "colocate_with", "constant",
+        "Assert", "add_to_collection", "add_to_collections", "colocate_with", "constant",
         "control_dependencies", "convert_to_tensor", "device", "get_collection",
         "get_collection_ref", "gradients", "group", "identity", "name_scope", "no_op",
         "placeholder", "placeholder_with_default", "tables_initializer", "tuple_",
     ),
     "control_flow": ("cond", "merge", "switch", "while_loop"),
+    "data_flow_ops": (
+        "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue",
+    ),
     "default_stacks": ("get_default_session",),
     "element_types": ("as_dtype",),
     "fetches": ("InaccessibleTensorError",),
+    "functional_ops": ("case", "foldl", "foldr", "map_fn", "scan"),
     "graph": ("Graph", "get_default_graph", "reset_default_graph"),
     "graph_elements": ("GraphKeys",),
     "graph_import": ("import_graph_def",),
@@ -32,10 +42,22 @@ _HOME: dict[str, tuple[str, ...]] = {
         "random_normal_initializer", "random_uniform_initializer", "set_random_seed",
         "truncated_normal_initializer", "zeros_initializer",
     ),
+    "math_ops": (
+        "abs", "add", "add_n", "argmax", "argmin", "cast", "clip_by_value", "cumprod", "cumsum",
+        "div", "divide", "floordiv", "logical_xor", "matmul", "range", "reduce_all", "reduce_any",
+        "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "to_double",
+        "to_float", "to_int32", "to_int64", "truediv",
+    ),
     "meta_graph": ("export_meta_graph", "import_meta_graph"),
     "operation": ("Operation", "OperatorNotAllowedInGraphError", "Tensor"),
+    "random_ops": (
+        "multinomial", "random_normal", "random_shuffle", "random_uniform", "truncated_normal",
+    ),
     "session": ("InteractiveSession", "Session"),
-    "sparse_values": ("SparseTensor", "SparseTensorValue"),
+    "sparse_values": (
+        "SparseTensor", "SparseTensorValue", "sparse_placeholder", "sparse_tensor_to_dense",
+    ),
+    "tensor_array": ("TensorArray",),
     "tensor_shape": ("TensorShape",),
     "timeline": ("Timeline",),
     "variable_scopes": (
@@ -55,6 +77,8 @@ _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if
 # modules that are used as such, and where they are
 _NAMESPACES = {
     "errors": "runtime.foundation.errors",
+    "math": "runtime.client.math_ops",
+    "nn": "runtime.client.nn",
     "ops": "runtime.client.ops",
     "raw_ops": "runtime.client.ops",
     "saved_model": "runtime.client.saved_model",
@@ -66,7 +90,10 @@ _MESSAGES = (
     "NodeDef", "OptimizerOptions", "RunMetadata", "RunOptions", "ThreadPoolOptionProto",
 )  # fmt: skip
 
-__all__ = [*_NAMESPACES, *_MESSAGES, *_MODULES]  # not the types: `bool` is Python's for `import *`
+# For `import *`: no types (`bool` is Python's), no function that hides a builtin, no plain op.
+_PYTHONS = ("abs", "range", "slice", "math")
+__all__ = [name for name in [*_NAMESPACES, *_MESSAGES, *_MODULES] if name not in _PYTHONS]
+newaxis = None
 
 
 def __getattr__(name: str) -> Any:
@@ -78,10 +105,14 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("protos"), name)
     if name == "tuple":  # TensorFlow's name of it; no builtin is hidden by `import *`
         name = "tuple_"
-    if name not in _MODULES:
-        raise AttributeError(f"runtime.client has no {name!r}; it has {', '.join(__all__)}")
-    return getattr(importlib.import_module(f"runtime.client.{_MODULES[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"runtime.client.{_MODULES[name]}"), name)
+    function = importlib.import_module("runtime.client.op_names").function(name)
+    if function is None:
+        raise AttributeError(f"runtime.client has no {name!r}; `ops` has a function for every op")
+    return function
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ELEMENT_TYPES])
+    names = importlib.import_module("runtime.client.op_names").OP_NAMES
+    return sorted({*_NAMESPACES, *_MESSAGES, *_MODULES, *_ELEMENT_TYPES, *names})

@@ -44,7 +44,7 @@ def _known(shape: Any) -> pb.AttrValue:
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A constant; one element fills `shape`, several have to be as many as it says.
+    """A constant; the last element fills what is left of `shape`.
 
     Raises TypeError or ValueError for a value that no constant can have.
     """
@@ -53,9 +53,22 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     wanted = None if dtype is None else as_dtype(dtype)
     if shape is not None:
         sizes = TensorShape(shape).as_list()
-        array = as_array(value, wanted)
-        value = np.broadcast_to(array, sizes) if array.size == 1 else array.reshape(sizes)  # type: ignore[arg-type] # numpy refuses None
+        value = _filled_up(as_array(value, wanted), sizes)
     return constant_tensor(get_default_graph(), value, wanted, name)
+
+
+def _filled_up(array: np.ndarray, sizes: Sequence[Any]) -> np.ndarray:
+    count = int(np.prod(sizes, dtype=np.int64))
+    if array.size > count:
+        raise ValueError(
+            f"Too many elements provided. Takes at most {count}, but got {array.size}."
+        )
+    rest = np.repeat(array.reshape(-1)[-1:], count - array.size)
+    return (
+        np.concatenate([array.reshape(-1), rest]).reshape(sizes)
+        if rest.size
+        else array.reshape(sizes)
+    )
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
@@ -142,6 +155,15 @@ def add_to_collections(names: Any, value: Any) -> None:
 def get_collection_ref(key: Any) -> list[Any]:
     """`Graph.get_collection_ref` of the default graph."""
     return get_default_graph().get_collection_ref(key)
+
+
+def Assert(  # noqa: N802 # TensorFlow's name
+    condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
+) -> Operation:
+    """An operation that fails with INVALID_ARGUMENT, showing `data`, unless the condition holds."""
+    summarize = 3 if summarize is None else summarize
+    operation: Operation = op_function("Assert")(condition, list(data), summarize, name=name)
+    return operation
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:

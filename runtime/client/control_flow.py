@@ -15,7 +15,7 @@ from runtime.client.graph import get_default_graph
 from runtime.client.op_call import apply_op
 from runtime.client.operation import Operation, Tensor
 from runtime.client.ops import op_function
-from runtime.client.structures import flatten, pack_as
+from runtime.client.structures import flatten, is_same_structure, pack_as
 from runtime.client.tensor_shape import TensorShape
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
@@ -27,13 +27,13 @@ def cond(
     """The result of `true_fn` where the bool scalar `pred` is true, else that of `false_fn`.
 
     Both give tensors (or values) in the same structure, or operations only: then the operation
-    that runs one of them comes back. Raises TypeError when they differ in type or structure.
+    that runs one of them comes back. Raises ValueError when they differ in type or structure.
     """
     for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
             raise TypeError(f"'{argument}' must be callable.")
     if isinstance(pred, bool):
-        raise TypeError("pred must not be a Python bool", pred)
+        raise TypeError("'pred' must not be a Python bool.")
     graph = get_default_graph()
     with graph.name_scope(name) as scope:
         base = scope[:-1].replace("/", "_")
@@ -72,13 +72,26 @@ def _is_effect(leaf: Any) -> bool:
 def _check_same(
     true_branch: FunctionGraph, false_branch: FunctionGraph, true_result: Any, false_result: Any
 ) -> None:
-    types = [[tensor.dtype for tensor in each.outputs] for each in (true_branch, false_branch)]
-    if types[0] != types[1]:
-        raise TypeError(
-            "true_fn and false_fn arguments to tf.cond must have the same number, type, and "
-            f"overall structure of return values.\n\ntrue_fn output: {true_result}\n"
-            f"false_fn output: {false_result}"
+    for argument, branch, other in (
+        ("true_fn", true_branch, false_branch),
+        ("false_fn", false_branch, true_branch),
+    ):
+        if not branch.outputs and other.outputs:
+            raise ValueError(f"'{argument}' must have a return value.")
+    if not is_same_structure(true_result, false_result):
+        raise ValueError(
+            "The two structures don't have the same nested structure.\n\n"
+            f"First structure: {true_result}\n\nSecond structure: {false_result}"
         )
+    pairs = zip(true_branch.outputs, false_branch.outputs, strict=True)
+    for true_value, false_value in pairs:
+        if true_value.dtype is not false_value.dtype:
+            raise ValueError(
+                "Outputs of 'true_fn' and 'false_fn' must have the same type(s). Received "
+                f"{true_value.dtype.name_on_wire} from 'true_fn' and "
+                f"{false_value.dtype.name_on_wire} from "
+                "'false_fn'."
+            )
 
 
 def _take_captures(branch: FunctionGraph, captured: Sequence[Tensor]) -> None:
@@ -153,7 +166,7 @@ def while_loop(
         operation = loop.build(cond, body, parallel_iterations)
     results = operation.outputs[loop.hidden : loop.hidden + len(loop.initial)]
     packed = pack_as(loop_vars, list(results))
-    return packed[0] if len(packed) == 1 else packed
+    return packed[0] if len(results) == 1 else packed
 
 
 def switch(data: Any, pred: Any, name: str | None = None) -> tuple[Tensor, Tensor]:

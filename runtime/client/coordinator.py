@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from runtime.client.data_flow_ops import QueueBase
 from runtime.client.default_stacks import default_sessions
 from runtime.client.graph import get_default_graph
 from runtime.client.graph_elements import GraphKeys
@@ -97,15 +98,16 @@ class Coordinator:
 class QueueRunner:
     """Enqueue operations that run, one thread each, until the input ends; then the queue closes."""
 
-    def __init__(self, queue: Tensor, enqueue_ops: Sequence[Operation]) -> None:
-        """For a queue's handle; ValueError without an operation."""
+    def __init__(self, queue: QueueBase | Tensor, enqueue_ops: Sequence[Operation]) -> None:
+        """For a queue or its handle; ValueError without an operation."""
         if not enqueue_ops:
             raise ValueError("Must provide queue and enqueue_ops.")
         self.queue = queue
         self.enqueue_ops = list(enqueue_ops)
-        with graph_of([queue], get_default_graph).as_default():
-            self.close_op = op_function("QueueCloseV2")(queue)
-            self.cancel_op = op_function("QueueCloseV2")(queue, cancel_pending_enqueues=True)
+        handle = queue.queue_ref if isinstance(queue, QueueBase) else queue
+        with graph_of([handle], get_default_graph).as_default():
+            self.close_op = op_function("QueueCloseV2")(handle)
+            self.cancel_op = op_function("QueueCloseV2")(handle, cancel_pending_enqueues=True)
         self._lock = threading.Lock()  # guards _running
         self._running = 0
 

@@ -187,6 +187,9 @@ class Graph(GraphElements):
 
     def add_operations(self, operations: Sequence[Operation]) -> None:
         """Take connected operations in, all or none of them."""
+        self.check_not_finalized()
+        for operation in operations:  # may refuse, and then nothing is added
+            infer_shapes(operation)
         with self._lock:
             self.check_not_finalized()
             for operation in operations:
@@ -195,8 +198,6 @@ class Graph(GraphElements):
                 self._order.append(operation)
                 self._names.mark(operation.name)
                 self._control.note(operation)
-        for operation in operations:
-            infer_shapes(operation)
 
     def capture(self, tensor: Tensor) -> Tensor:
         """The tensor as this graph's operations may read it; ValueError for a foreign one."""

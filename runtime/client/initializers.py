@@ -59,7 +59,7 @@ def random_uniform_initializer(
 
     def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
         wanted = as_dtype(dtype)
-        draw = op_function("RandomUniform")(_sizes(shape), dtype=wanted, **_seeds(seed))
+        draw = op_function("RandomUniform")(_sizes(shape), dtype=wanted, **seeds_of(seed))
         return draw * (maxval - minval) + minval  # type: ignore[no-any-return]
 
     return initialize
@@ -92,7 +92,7 @@ def glorot_uniform_initializer(seed: int | None = None, dtype: Any = DataType.FL
 
 def _normal(op: str, mean: float, stddev: float, seed: int | None, dtype: Any) -> Initializer:
     def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
-        draw = op_function(op)(_sizes(shape), dtype=as_dtype(dtype), **_seeds(seed))
+        draw = op_function(op)(_sizes(shape), dtype=as_dtype(dtype), **seeds_of(seed))
         return draw * stddev + mean  # type: ignore[no-any-return]
 
     return initialize
@@ -107,7 +107,7 @@ def set_random_seed(seed: int | None) -> None:
     get_default_graph().seed = seed
 
 
-def _seeds(seed: int | None) -> dict[str, int]:
+def seeds_of(seed: int | None) -> dict[str, int]:
     """The two seeds of an op: the graph's and its own (TF: random_seed.py, get_seed)."""
     graph = get_default_graph()
     if graph.seed is None:

@@ -62,7 +62,7 @@ def import_meta_graph(
     Raises as `import_graph_def`, NotFoundError for a missing file and DataLossError for one that
     is none.
     """
-    meta_graph_def = _read(meta_graph_or_file)
+    meta_graph_def = read_meta_graph(meta_graph_or_file)
     graph = get_default_graph()
     import_graph_def(meta_graph_def.graph_def, input_map, name=import_scope)
     variables: dict[str, Variable] = {}  # one object, whatever number of collections it is in
@@ -119,7 +119,8 @@ def _variable(
     return variables[proto.variable_name]
 
 
-def _read(meta_graph_or_file: pb.MetaGraphDef | str) -> pb.MetaGraphDef:
+def read_meta_graph(meta_graph_or_file: pb.MetaGraphDef | str) -> pb.MetaGraphDef:
+    """The message itself, or that of a file; errors as `import_meta_graph`."""
     if isinstance(meta_graph_or_file, pb.MetaGraphDef):
         return meta_graph_or_file
     path = os.fspath(meta_graph_or_file)

@@ -184,13 +184,13 @@ class Tensor(TensorOperators):
 
     def __len__(self) -> int:
         raise TypeError(
-            f"len is not well defined for a symbolic Tensor ({self.op.name}). Please call "
+            f"len is not well defined for a symbolic Tensor ({self.name}). Please call "
             "`x.shape` rather than `len(x)` for shape information."
         )
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(
-            f"Cannot convert a symbolic tf.Tensor ({self.op.name}) to a numpy array. This error "
+            f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. This error "
             "may indicate that you're trying to pass a Tensor to a NumPy call, which is not "
             "supported."
         )

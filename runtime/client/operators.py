@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import EllipsisType
 from typing import Any
 
-from runtime.client.conversion import TensorConvertible, convert_to_tensor
+from runtime.client.conversion import TensorConvertible, convert_to_tensor, first_tensor
 from runtime.client.op_call import apply_op
 from runtime.client.operation import Tensor
 from runtime.framework import op_def_registry
@@ -47,9 +47,11 @@ _QUOTIENT_TYPES = {
 _MATRIX_RANK = 2
 
 
-def apply_operator(graph: Any, operator: str, operands: tuple[Any, ...]) -> Tensor:
+def apply_operator(
+    graph: Any, operator: str, operands: tuple[Any, ...], name: str | None = None
+) -> Tensor:
     """Add the operation of an operator; Python values take the type of the tensor beside them."""
-    with graph.name_scope(operator) as scope:
+    with graph.name_scope(name or operator) as scope:
         tensors = _converted(graph, operands)
         op, exceptions = _OPERATORS[operator]
         op = exceptions.get(tensors[0].dtype, op)
@@ -66,9 +68,9 @@ def apply_operator(graph: Any, operator: str, operands: tuple[Any, ...]) -> Tens
 def _converted(graph: Any, operands: tuple[Any, ...]) -> list[Tensor]:
     """The operands as tensors, the one that fixes the type first converted."""
     first = next(
-        index for index, each in enumerate(operands) if isinstance(each, Tensor | TensorConvertible)
+        (index for index, each in enumerate(operands) if first_tensor(each) is not None), 0
     )
-    fixed = convert_to_tensor(graph, operands[first])
+    fixed = convert_to_tensor(graph, operands[first], None, "xy"[first])
     return [
         fixed if index == first else _convert_like(graph, operand, fixed.dtype, "xy"[index])
         for index, operand in enumerate(operands)

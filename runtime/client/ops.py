@@ -64,7 +64,7 @@ def op_function(op: str) -> Callable[..., Any]:
 
 
 def _signature(op_def: pb.OpDef) -> inspect.Signature:
-    """Inputs, attributes that have to be given, then what may be left out."""
+    """Inputs, attributes that have to be given, what may be left out, what the inputs tell."""
     told = {
         name
         for argument in op_def.input_arg
@@ -73,13 +73,19 @@ def _signature(op_def: pb.OpDef) -> inspect.Signature:
     needed = [argument.name for argument in op_def.input_arg]
     optional: list[str] = []
     for attr in op_def.attr:
-        is_optional = attr.name in told or attr.HasField("default_value")
-        (optional if is_optional else needed).append(attr.name)
+        if attr.name not in told:
+            (optional if attr.HasField("default_value") else needed).append(attr.name)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    by_name = inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature(
         [
             *(inspect.Parameter(name, kind) for name in needed),
             *(inspect.Parameter(name, kind, default=None) for name in [*optional, "name"]),
+            *(
+                inspect.Parameter(attr.name, by_name, default=None)
+                for attr in op_def.attr
+                if attr.name in told
+            ),
         ]
     )
 

@@ -14,15 +14,23 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.client.construction import constant, group, placeholder_with_default
-from runtime.client.graph import Graph, get_default_graph
+import protos as pb
+from runtime.client.construction import constant, group, identity, placeholder_with_default
+from runtime.client.graph import get_default_graph
 from runtime.client.graph_elements import GraphKeys
-from runtime.client.meta_graph import export_meta_graph
+from runtime.client.meta_graph import export_meta_graph, read_meta_graph
+from runtime.client.meta_graph import import_meta_graph as import_message
 from runtime.client.ops import op_function
 from runtime.client.session import BaseSession
 from runtime.client.variables import Variable
+from runtime.foundation.errors import NotFoundError
 from runtime.framework.dtypes import DataType
 
+_LACKING = (
+    "Restoring from checkpoint failed. This is most likely due to a Variable name or other graph "
+    "key that is missing from the checkpoint. Please ensure that you have not altered the graph "
+    "expected based on the checkpoint. Original error:"
+)
 _CHECKPOINT_LINE = re.compile(r'^(model_checkpoint_path|all_model_checkpoint_paths): "(.*)"$')
 
 
@@ -32,37 +40,31 @@ class Saver:
     def __init__(
         self,
         var_list: Mapping[str, Variable] | Sequence[Variable] | None = None,
+        reshape: bool = False,
+        sharded: bool = False,
         max_to_keep: int | None = 5,
         name: str = "save",
+        saver_def: pb.SaverDef | None = None,
     ) -> None:
         """Of the given variables, or of all global ones; a mapping gives the checkpoint's keys.
 
-        `max_to_keep` checkpoints stay, the newest; None or 0 keeps all. ValueError without any
-        variable, and for two of one name.
+        `max_to_keep` checkpoints stay, the newest; None or 0 keeps all. `saver_def` names the
+        operations of a saver that the graph has already. ValueError without any variable, for two
+        of one name, and for what is not done here: `reshape` and `sharded`.
         """
-        self._variables = _by_key(var_list)
-        self._max_to_keep = max_to_keep or 0
+        if reshape or sharded:
+            raise ValueError("A Saver neither reshapes variables nor writes shards here")
         self.last_checkpoints: list[str] = []  # paths without suffixes, the newest last
-        graph = get_default_graph()
-        with graph.name_scope(name), graph.control_dependencies(None):
-            self._add_operations(graph)
+        if saver_def is None:
+            variables, graph = _by_key(var_list), get_default_graph()
+            with graph.name_scope(name), graph.control_dependencies(None):
+                saver_def = _saver_def(variables)
+            saver_def.max_to_keep = max_to_keep or 0
+        self._saver_def = saver_def
 
-    def _add_operations(self, graph: Graph) -> None:
-        keys = list(self._variables)
-        variables = list(self._variables.values())
-        dtypes = [variable.dtype for variable in variables]
-        names, whole = constant(keys, DataType.STRING), constant([""] * len(keys), DataType.STRING)
-        self._filename = placeholder_with_default("model", [], "Const")
-        values = [variable.read_value() for variable in variables]
-        self._save = op_function("SaveV2")(self._filename, names, whole, values)
-        restored = op_function("RestoreV2")(self._filename, names, whole, dtypes)
-        self._restore = group(
-            *(
-                variable.assign(value, read_value=False)
-                for variable, value in zip(variables, restored, strict=True)
-            ),
-            name="restore_all",
-        )
+    def as_saver_def(self) -> pb.SaverDef:
+        """The names of the saver's operations, as meta graphs hold them."""
+        return self._saver_def
 
     def save(
         self,
@@ -80,33 +82,67 @@ class Saver:
         if global_step is not None:
             is_number = isinstance(global_step, int)
             path = f"{path}-{global_step if is_number else int(sess.run(global_step))}"
-        sess.run(self._save, {self._filename: path})
+        names = self._saver_def
+        sess.run(names.save_tensor_name, {names.filename_tensor_name: path})
         self._note(path)
         _write_state(path, self.last_checkpoints, latest_filename)
         if write_meta_graph:
-            export_meta_graph(f"{path}.meta", graph=sess.graph)
+            export_meta_graph(f"{path}.meta", sess.graph, names)
         return path
 
-    def restore(self, sess: BaseSession, save_path: str | os.PathLike[str]) -> None:
+    def restore(self, sess: BaseSession, save_path: str | os.PathLike[str] | None) -> None:
         """Assign what a checkpoint holds.
 
         Raises ValueError where there is none, NotFoundError for a variable that it lacks.
         """
+        if save_path is None:
+            raise ValueError("Can't load save_path when it is None.")
         path = os.fspath(save_path)
         if not sess.sess_str and not checkpoint_exists(path):
             raise ValueError(f"The passed save_path is not a valid checkpoint: {path}")
-        sess.run(self._restore, {self._filename: path})
+        names = self._saver_def
+        try:
+            sess.run(names.restore_op_name, {names.filename_tensor_name: path})
+        except NotFoundError as error:
+            raise NotFoundError(f"{_LACKING}\n\n{error}") from None
 
     def _note(self, path: str) -> None:
         """Remember the newest; the oldest beyond the limit go."""
         if path in self.last_checkpoints:
             self.last_checkpoints.remove(path)
         self.last_checkpoints.append(path)
-        while self._max_to_keep and len(self.last_checkpoints) > self._max_to_keep:
+        limit = self._saver_def.max_to_keep
+        while limit and len(self.last_checkpoints) > limit:
             oldest = self.last_checkpoints.pop(0)
             for file in [f"{oldest}.index", f"{oldest}.meta", *_shards(oldest)]:
                 if os.path.exists(file):
                     os.remove(file)
+
+
+def _saver_def(variables: Mapping[str, Variable]) -> pb.SaverDef:
+    """Add the operations that save and restore; their names."""
+    keys = list(variables)
+    dtypes = [variable.dtype for variable in variables.values()]
+    filename = placeholder_with_default("model", [], "Const")
+    names, whole = constant(keys, DataType.STRING), constant([""] * len(keys), DataType.STRING)
+    values = [variable.read_value() for variable in variables.values()]
+    save = op_function("SaveV2")(filename, names, whole, values)
+    with filename.graph.control_dependencies([save]):
+        saved = identity(filename, name="control_dependency")
+    restored = op_function("RestoreV2")(filename, names, whole, dtypes)
+    restore = group(
+        *(
+            variable.assign(value, read_value=False)
+            for variable, value in zip(variables.values(), restored, strict=True)
+        ),
+        name="restore_all",
+    )
+    return pb.SaverDef(
+        filename_tensor_name=filename.name,
+        save_tensor_name=saved.name,
+        restore_op_name=restore.name,
+        version=pb.SaverDef.V2,
+    )
 
 
 def _by_key(
@@ -168,3 +204,33 @@ def _write_state(path: str, paths: Sequence[str], latest_filename: str) -> None:
 
 def _unescaped(text: str) -> str:
     return text.replace('\\"', '"').replace("\\\\", "\\")
+
+
+def import_meta_graph(
+    meta_graph_or_file: Any,
+    clear_devices: bool = False,
+    import_scope: str | None = None,
+    input_map: Mapping[Any, Any] | None = None,
+) -> Saver | None:
+    """Add a meta graph to the default graph; a Saver of its operations, or of its variables.
+
+    None when there is neither. Raises as `meta_graph.import_meta_graph`.
+    """
+    scope = import_scope or ""
+    message = read_meta_graph(meta_graph_or_file)
+    if clear_devices:
+        without = pb.MetaGraphDef()
+        without.CopyFrom(message)
+        for node in without.graph_def.node:
+            node.device = ""
+        message = without
+    import_message(message, scope, input_map)
+    if message.HasField("saver_def"):
+        saver_def = pb.SaverDef()
+        saver_def.CopyFrom(message.saver_def)
+        prefix = f"{scope}/" if scope else ""
+        for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+            setattr(saver_def, field, prefix + getattr(saver_def, field))
+        return Saver(saver_def=saver_def)
+    has_variables = bool(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES))
+    return Saver() if has_variables else None

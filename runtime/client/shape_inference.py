@@ -1,8 +1,9 @@
 """Static shapes of new operations, where they are cheap to know; the rest is unknown.
 
-The runtime needs none of them: they check feeds, print, and describe signatures.
+The runtime needs none of them: they check feeds, print, describe signatures, and tell of shapes
+that do not fit while the graph is built.
 
-TF: tensorflow/core/framework/common_shape_fns.cc
+TF: tensorflow/core/framework/common_shape_fns.cc, tensorflow/core/ops/*.cc (SetShapeFn)
 """
 
 from __future__ import annotations
@@ -10,15 +11,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+import protos as pb
+from runtime.client.image_shape_functions import IMAGE_SHAPE_FUNCTIONS
 from runtime.client.operation import Operation
+from runtime.client.shape_functions import SHAPE_FUNCTIONS_OF_PLACES
+from runtime.client.static_values import MisfitError, Shape
 from runtime.client.tensor_shape import TensorShape
+from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_codec import shape_from_proto
-
-Shape = tuple[int, ...] | None
 
 
 def infer_shapes(operation: Operation) -> None:
-    """Set what is known of the shapes of the outputs."""
+    """Set what is known of the shapes of the outputs.
+
+    ValueError, with TensorFlow's text, when the inputs' shapes can't go together.
+    """
     node_def = operation.node_def
     if "_output_shapes" in node_def.attr:  # what the writer of the graph knew
         shapes = node_def.attr["_output_shapes"].list.shape
@@ -26,8 +33,49 @@ def infer_shapes(operation: Operation) -> None:
             tensor.set_shape(proto)
         return
     infer = _SHAPE_FUNCTIONS.get(operation.type)
-    if infer is not None:
-        operation.outputs[0].set_shape(TensorShape(infer(operation)))
+    if infer is None:
+        return
+    try:
+        found = infer(operation)
+    except MisfitError as misfit:
+        raise ValueError(f"{misfit} for {_described(operation)}.") from None
+    all_found = found if isinstance(found, list) else [found]
+    for tensor, shape in zip(operation.outputs, all_found, strict=False):
+        tensor.set_shape(TensorShape(shape))
+
+
+def _described(operation: Operation) -> str:
+    """The node and its inputs' shapes, as TensorFlow's errors of shapes tell them."""
+    attrs = [
+        f"{name}={_attr_text(attr)}"
+        for name, attr in sorted(operation.node_def.attr.items())
+        if not name.startswith("_")
+    ]
+    inputs = ", ".join(operation.node_def.input)
+    shapes = ", ".join(shape_text(tensor.shape.sizes) for tensor in operation.inputs)
+    return (
+        f"'{{{{node {operation.name}}}}} = {operation.type}[{', '.join(attrs)}]({inputs})' with "
+        f"input shapes: {shapes}"
+    )
+
+
+def _attr_text(attr: pb.AttrValue) -> str:
+    match attr.WhichOneof("value"):
+        case "type":
+            return pb.DataType.Name(attr.type)
+        case "b":
+            return str(attr.b).lower()
+        case "i":
+            return str(attr.i)
+        case "f":
+            return f"{attr.f:g}"
+        case "s":
+            return f'"{attr.s.decode(errors="backslashreplace")}"'
+        case "shape":
+            return shape_text(shape_from_proto(attr.shape))
+        case "list":
+            return f"[{', '.join(str(each) for each in attr.list.i)}]"
+    return "..."
 
 
 def _shape_attr(operation: Operation) -> Shape:
@@ -65,28 +113,42 @@ def _broadcast_size(left: int, right: int) -> int:
     """An unknown size beside a known one over 1 has to be that one."""
     if left == right or right == 1:
         return left
+    if min(left, right) > 1:
+        raise MisfitError(f"Dimensions must be equal, but are {left} and {right}")
     return right if left == 1 else max(left, right)
 
 
 def _matmul(operation: Operation) -> Shape:
     left, right = (tensor.shape.sizes for tensor in operation.inputs)
-    rows = -1 if left is None else left[::-1][operation.get_attr("transpose_a") is False]
-    columns = -1 if right is None else right[operation.get_attr("transpose_b") is False]
+    for sizes in (left, right):
+        if sizes is not None and len(sizes) != 2:
+            raise MisfitError(f"Shape must be rank 2 but is rank {len(sizes)}")
+    turned_a, turned_b = operation.get_attr("transpose_a"), operation.get_attr("transpose_b")
+    rows, inner_a = (-1, -1) if left is None else left[::-1] if turned_a else left
+    inner_b, columns = (-1, -1) if right is None else right[::-1] if turned_b else right
+    if inner_a != inner_b and min(inner_a, inner_b) >= 0:
+        raise MisfitError(f"Dimensions must be equal, but are {inner_a} and {inner_b}")
     return rows, columns
 
 
 _BROADCASTING = (
     "Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "FloorDiv", "FloorMod", "Pow", "Maximum",
     "Minimum", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr",
-    "BitwiseAnd", "BitwiseOr", "BitwiseXor", "SquaredDifference",
+    "BitwiseAnd", "BitwiseOr", "BitwiseXor", "SquaredDifference", "TruncateDiv", "TruncateMod",
+    "Mod", "DivNoNan", "MulNoNan", "Atan2", "Xlogy", "Xdivy", "Complex", "Igamma", "Zeta",
 )  # fmt: skip
 _LIKE_FIRST_INPUT = (
     "Identity", "Cast", "Neg", "Abs", "Exp", "Log", "Sqrt", "Rsqrt", "Square", "Sign", "Sin", "Cos",
     "Tanh", "Sigmoid", "Relu", "Relu6", "Elu", "Softplus", "Softmax", "Floor", "Ceil", "Round",
-    "LogicalNot", "ZerosLike", "OnesLike", "StopGradient", "BiasAdd", "Assign", "AssignAdd",
-    "AssignSub",
+    "LogicalNot", "ZerosLike", "OnesLike", "StopGradient", "Assign", "AssignAdd",
+    "AssignSub", "Acos", "Asin", "Atan", "Acosh", "Asinh", "Atanh", "Tan", "Sinh", "Cosh", "Erf",
+    "Erfc", "Expm1", "Log1p", "Lgamma", "Digamma", "Rint", "Reciprocal", "Inv", "IsNan", "IsInf",
+    "IsFinite", "Invert", "Conj", "Real", "Imag", "ComplexAbs", "Selu", "LeakyRelu", "Softsign",
+    "LogSoftmax", "ClipByValue", "Cumsum", "Cumprod", "Snapshot", "CheckNumerics", "Reverse",
+    "ReverseV2", "RandomShuffle", "LRN", "AsString", "StringToNumber", "StringLower",
+    "StringUpper", "StringStrip", "PreventGradient",
 )  # fmt: skip
-_SHAPE_FUNCTIONS: dict[str, Callable[[Operation], Shape]] = {
+_SHAPE_FUNCTIONS: dict[str, Callable[[Operation], Shape | list[Shape]]] = {
     **dict.fromkeys(_BROADCASTING, _broadcast),
     **dict.fromkeys(_LIKE_FIRST_INPUT, _first_input),
     **dict.fromkeys(("Placeholder", "PlaceholderWithDefault", "VariableV2"), _shape_attr),
@@ -94,4 +156,6 @@ _SHAPE_FUNCTIONS: dict[str, Callable[[Operation], Shape]] = {
     "Const": _constant,
     "ReadVariableOp": _variable,
     "MatMul": _matmul,
+    **SHAPE_FUNCTIONS_OF_PLACES,
+    **IMAGE_SHAPE_FUNCTIONS,
 }

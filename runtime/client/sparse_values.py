@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from runtime.client.construction import convert_to_tensor
+from runtime.client.construction import convert_to_tensor, placeholder
 from runtime.client.operation import Tensor
+from runtime.client.ops import op_function
+from runtime.client.tensor_shape import TensorShape
 from runtime.framework.dtypes import DataType
 
 
@@ -49,3 +51,35 @@ class SparseTensor:
             f"SparseTensor(indices={self.indices}, values={self.values}, "
             f"dense_shape={self.dense_shape})"
         )
+
+
+def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
+    """A sparse tensor that runs feed, with a SparseTensorValue or three arrays."""
+    rank = TensorShape(shape).rank
+    base = "Placeholder" if name is None else name
+    return SparseTensor(
+        placeholder(DataType.INT64, [None, rank], f"{base}/indices"),
+        placeholder(dtype, [None], f"{base}/values"),
+        placeholder(DataType.INT64, [rank], f"{base}/shape"),
+    )
+
+
+def sparse_tensor_to_dense(
+    sp_input: SparseTensor,
+    default_value: Any = None,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """The dense tensor, with `default_value` (zero) where the sparse one has none."""
+    default = b"" if sp_input.dtype is DataType.STRING else 0
+    if default_value is not None:
+        default = default_value
+    dense: Tensor = op_function("SparseToDense")(
+        sp_input.indices,
+        sp_input.dense_shape,
+        sp_input.values,
+        convert_to_tensor(default, sp_input.dtype, "default_value"),
+        validate_indices,
+        name=name,
+    )
+    return dense

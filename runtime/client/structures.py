@@ -5,8 +5,17 @@ TF: tensorflow/python/util/nest.py
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+
+class Composite(abc.ABC):
+    """A leaf that is more than its tensor, as a TensorArray is."""
+
+    @abc.abstractmethod
+    def rebuilt(self, tensor: Any) -> Any:
+        """The same with another tensor."""
 
 
 def flatten(structure: Any) -> list[Any]:
@@ -30,4 +39,22 @@ def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
     if isinstance(structure, list | tuple):
         parts = [_pack(each, leaves) for each in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else type(structure)(parts)
-    return next(leaves)
+    leaf = next(leaves)
+    return structure.rebuilt(leaf) if isinstance(structure, Composite) else leaf
+
+
+def is_same_structure(one: Any, other: Any) -> bool:
+    """Whether both are nested alike, in containers of the same types."""
+    if isinstance(one, Mapping):
+        return (
+            isinstance(other, Mapping)
+            and sorted(one) == sorted(other)
+            and all(is_same_structure(one[key], other[key]) for key in one)
+        )
+    if isinstance(one, list | tuple):
+        return (
+            type(one) is type(other)
+            and len(one) == len(other)
+            and all(is_same_structure(*pair) for pair in zip(one, other, strict=True))
+        )
+    return not isinstance(other, Mapping | list | tuple)

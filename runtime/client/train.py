@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime.client.checkpoint_reader import (
+    CheckpointReader,
+    list_variables,
+    load_checkpoint,
+    load_variable,
+)
 from runtime.client.coordinator import (
     Coordinator,
     QueueRunner,
@@ -16,13 +22,15 @@ from runtime.client.coordinator import (
 from runtime.client.graph import Graph, get_default_graph
 from runtime.client.graph_elements import GraphKeys
 from runtime.client.initializers import zeros_initializer
-from runtime.client.meta_graph import export_meta_graph, import_meta_graph
-from runtime.client.saver import Saver, checkpoint_exists, latest_checkpoint
+from runtime.client.meta_graph import export_meta_graph
+from runtime.client.saver import Saver, checkpoint_exists, import_meta_graph, latest_checkpoint
 from runtime.client.variable_scopes import get_variable
 from runtime.framework.dtypes import DataType
 
 __all__ = [
+    "CheckpointReader",
     "Coordinator",
+    "NewCheckpointReader",
     "QueueRunner",
     "Saver",
     "add_queue_runner",
@@ -33,8 +41,13 @@ __all__ = [
     "global_step",
     "import_meta_graph",
     "latest_checkpoint",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
     "start_queue_runners",
 ]
+
+NewCheckpointReader = CheckpointReader
 
 
 def get_global_step(graph: Graph | None = None) -> Any:

@@ -56,6 +56,20 @@ class DataType(enum.IntEnum):
     UINT2 = 32
     FLOAT4_E2M1FN = 33
 
+    def __str__(self) -> str:
+        """What programs print: `<dtype: 'float32'>`."""
+        return f"<dtype: '{self.name_on_wire}'>"
+
+    @property
+    def as_numpy_dtype(self) -> type:
+        """numpy's scalar type."""
+        return self.numpy.type
+
+    @property
+    def base_dtype(self) -> DataType:
+        """Itself: references are told by the tensor."""
+        return self
+
     @property
     def tf_name(self) -> str:
         """TensorFlow's lower-case name: `float`, `int32`, `bfloat16`, `string`."""

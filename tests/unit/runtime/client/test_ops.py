@@ -221,8 +221,11 @@ def test_constants_of_a_given_type_and_shape(graph):
     assert value_of(constant(1, shape=[3])).tolist() == [1, 1, 1]
     assert value_of(constant([1, 2, 3, 4], float64, [2, 2])).tolist() == [[1, 2], [3, 4]]
     assert value_of(constant([1.5], bfloat16)).dtype.name == "bfloat16"
-    with pytest.raises(ValueError, match="cannot reshape"):
-        constant([1, 2], shape=[3])
+    assert value_of(constant([1, 2], shape=[2, 2])).tolist() == [[1, 2], [2, 2]]  # the last fills
+    with pytest.raises(
+        ValueError, match=r"Too many elements provided\. Takes at most 2, but got 3"
+    ):
+        constant([1, 2, 3], shape=[2])
     assert value_of(constant([b"a\0", "é"])).tolist() == [b"a\0", "é".encode()]
 
 
@@ -273,7 +276,8 @@ def test_static_shapes_where_they_are_cheap(graph):
     assert (x + np.ones((4, 1), np.float32)).shape == [4, 3]
     assert (x @ np.ones((3, 2), np.float32)).shape == [None, 2]
     assert ops.Relu(x).shape == [None, 3]
-    assert ops.Sum(x, 0).shape.rank is None
+    assert ops.Sum(x, 0).shape == [3]
+    assert ops.Cholesky(x).shape.rank is None
 
 
 def test_the_door_of_the_front_end():
@@ -281,7 +285,7 @@ def test_the_door_of_the_front_end():
     assert "bool" not in runtime.client.__all__
     assert all(getattr(runtime.client, name) is not None for name in dir(runtime.client))
     assert runtime.api.Session is Session
-    with pytest.raises(AttributeError, match=r"runtime\.client has no 'Sesion'; it has"):
+    with pytest.raises(AttributeError, match=r"runtime\.client has no 'Sesion'; `ops` has"):
         runtime.client.Sesion  # noqa: B018 - looking it up is what fails
     with pytest.raises(AttributeError, match="has no attribute 'Sesion'"):
         runtime.api.Sesion  # noqa: B018

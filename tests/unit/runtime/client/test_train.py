@@ -140,7 +140,8 @@ def test_a_stop_ends_runners_that_wait(session):
 
 def test_what_goes_wrong_in_a_thread_is_raised_by_join(session):
     queue = tf.ops.FIFOQueueV2([tf.float32], name="queue")
-    wrong = tf.ops.QueueEnqueueV2(queue, [tf.ops.Reshape([1.0, 2.0], [3])])
+    two = tf.placeholder_with_default([1.0, 2.0], [None])
+    wrong = tf.ops.QueueEnqueueV2(queue, [tf.ops.Reshape(two, [3])])
     coordinator = tf.train.Coordinator()
     tf.train.QueueRunner(queue, [wrong]).create_threads(session, coordinator, True, True)
     with pytest.raises(InvalidArgumentError, match="requested shape has 3"):
