@@ -103,10 +103,20 @@ class IntraOpPool:
             self._at_work += 1
             helpers = max(0, width - self._at_work)
             self._at_work += helpers
-            missing = range(self._threads, helpers)
-            self._threads += len(missing)
-        for _ in missing:
-            threading.Thread(target=self._help, name="tf_intra_op", daemon=True).start()
+            missing = max(0, helpers - self._threads)
+            self._threads += missing
+        for started in range(missing):
+            try:
+                threading.Thread(target=self._help, name="tf_intra_op", daemon=True).start()
+            except RuntimeError:  # no thread more: the caller does what is left
+                return helpers - self._give_up(missing - started)
+        return helpers
+
+    def _give_up(self, helpers: int) -> int:
+        """Take back helpers that could not be started; how many."""
+        with self._lock:
+            self._threads -= helpers
+            self._at_work -= helpers
         return helpers
 
     def _help(self) -> None:

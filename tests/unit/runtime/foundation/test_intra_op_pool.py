@@ -161,3 +161,18 @@ def test_threads_without_a_width_have_the_process_s(monkeypatch: pytest.MonkeyPa
     assert thread_width() == 3
     set_thread_width(2)
     assert thread_width() == 2
+
+
+def test_threads_that_can_not_start_are_not_counted(
+    pool: IntraOpPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    set_thread_width(4)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        assert blocks_of(8, LONG) == [(0, 2), (2, 4), (4, 6), (6, 8)]
+        assert (pool.num_threads, pool._at_work) == (0, 0)
+    assert blocks_of(8, LONG) == [(0, 2), (2, 4), (4, 6), (6, 8)]
+    assert pool.num_threads == 3
