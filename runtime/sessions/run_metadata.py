@@ -12,12 +12,10 @@ TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal), costmodel_ma
 
 from __future__ import annotations
 
-import time
-
 import protos as pb
 from runtime.executors.partitioned import PartitionedExecutor
 from runtime.executors.step import Executor
-from runtime.executors.step_stats import StepStatsCollector
+from runtime.executors.step_stats import StepStatsCollector, now_nanos
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework import attr_value
 from runtime.graph.node import Node
@@ -52,6 +50,7 @@ class MetadataRequest:
             )
         is_measured = metadata is not None and (self._wants_stats or self._wants_costs)
         self.collector = StepStatsCollector(device) if is_measured else None
+        self._begun = now_nanos()
 
     def _is_cost_step(self) -> bool:
         every = self._config.graph_options.build_cost_model
@@ -84,13 +83,17 @@ class MetadataRequest:
         return [(self._device, self._executor.graph)]
 
     def _note_silent_nodes(self, collector: StepStatsCollector, graph: StepGraph) -> None:
-        """Nodes that cost nothing here (constants, aliases, arguments) are in TensorFlow's list."""
+        """Nodes that cost nothing here (constants, aliases, arguments) are in TensorFlow's list.
+
+        They stand where they would have run: what only begins the step before all nodes, what
+        only ends it after them.
+        """
         seen = collector.node_names
-        now = time.time_ns()
-        collector.add("", "_SOURCE", "NoOp", now, now, ())
+        begun, now = self._begun, now_nanos()
+        collector.add("", "_SOURCE", "NoOp", begun, begun, ())
         for node in graph.nodes:
             if node.name not in seen:
-                collector.add(node.device, node.name, node.op, now, now, ())
+                collector.add(node.device, node.name, node.op, begun, begun, ())
         for position, (node, index) in enumerate(graph.fetches):
             collector.add("", f"_retval_{node.name}_{index}_{position}", "_Retval", now, now, ())
 

@@ -24,6 +24,13 @@ def test_every_level_traces_every_node(level: int) -> None:
     assert names == {"_SOURCE", "_arg_x_0_0", "a", "m", "n", "_retval_n_0_0"}
 
 
+def test_nodes_without_work_stand_at_the_ends_of_the_step() -> None:
+    (device,) = reported(direct_session(g1()), trace_level=3).step_stats.dev_stats
+    begun = {stats.node_name: stats.all_start_nanos for stats in device.node_stats}
+    assert begun["_SOURCE"] == begun["_arg_x_0_0"] <= begun["m"] <= begun["n"]
+    assert begun["n"] <= begun["_retval_n_0_0"]
+
+
 def test_partition_graphs_may_be_switched_off() -> None:
     config = pb.ConfigProto()
     config.experimental.disable_output_partition_graphs = True
