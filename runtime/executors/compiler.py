@@ -162,8 +162,8 @@ class FunctionExecutors(FunctionRunner):
             body = self._library.compiled[key] = self._compile(function)
         if len(arguments) != body.argument_count:
             raise InvalidArgumentError(
-                f"Function {function.name} takes {body.argument_count} arguments, "
-                f"got {len(arguments)}"
+                f"Function {function.name}: Function takes {body.argument_count} argument(s) but "
+                f"{len(arguments)} argument(s) were passed"
             )
         return body
 
@@ -186,7 +186,7 @@ class FunctionExecutors(FunctionRunner):
 
     def of_library(self, library: pb.FunctionDefLibrary) -> FunctionExecutors:
         """Runs the functions of another library with the same kernels."""
-        return FunctionExecutors(FunctionLibrary(library.function), self._kernels, self._optimizer)
+        return FunctionExecutors(FunctionLibrary().merged(library), self._kernels, self._optimizer)
 
     def may_wait(self, function: NameAttrList) -> bool:
         """Whether the function, or one that it calls, has asynchronous kernels."""

@@ -82,8 +82,8 @@ class _Inliner:
     def _inline(self, call: Node, body: FunctionBody) -> list[Node]:
         if len(call.inputs) != len(body.arguments):
             raise InvalidArgumentError(
-                f"Function {body.name} takes {len(body.arguments)} arguments, "
-                f"got {len(call.inputs)}",
+                f"Function {body.name}: Function takes {len(body.arguments)} argument(s) but "
+                f"{len(call.inputs)} argument(s) were passed",
                 call.name,
             )
         copies = {node: node.clone(f"{call.name}/{node.name}") for node in body.nodes}

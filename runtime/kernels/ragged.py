@@ -3,13 +3,15 @@
 A ragged tensor is its nested row splits, outermost first, and its values; rows of a level are
 `splits[i]:splits[i + 1]` of the next one.
 
-TF: tensorflow/core/kernels/{ragged_range_op,ragged_gather_op,ragged_tensor_to_sparse_kernel}.cc
+TF: tensorflow/core/kernels/ragged_{range_op,gather_op,tensor_to_sparse_kernel}.cc,
+fill_empty_rows_functor.h
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +19,9 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
 from runtime.kernels.gather import check_indices
+from runtime.kernels.sparse_structure import fill_empty_rows, sparse_fill_empty_rows_grad
 
 
 def splits_of_lengths(lengths: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -194,7 +198,36 @@ def _check_whole_splits(splits: np.ndarray, values: int) -> None:
         )
 
 
+def ragged_fill_empty_rows(
+    value_rowids: np.ndarray, values: np.ndarray, nrows: Any, default_value: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """RaggedFillEmptyRows: every row without a value gets `default_value`.
+
+    Returns row ids, values, which rows were empty [nrows], and each value's new place [n].
+    """
+    for name, vector in (("value_rowids", value_rowids), ("values", values)):
+        if vector.ndim != 1:
+            raise InvalidArgumentError(f"{name} must be a vector, saw: {shape_text(vector.shape)}")
+    if len(values) != len(value_rowids):
+        raise InvalidArgumentError(
+            f"The length of `values` ({len(values)}) must match the first dimension of "
+            f"`value_rowids` ({len(value_rowids)})."
+        )
+    for name, scalar in (("nrows", nrows), ("default_value", default_value)):
+        if np.ndim(scalar):
+            raise InvalidArgumentError(f"{name} must be a scalar, saw: {shape_text(scalar.shape)}")
+    if nrows < 0:
+        raise InvalidArgumentError(f"Expected shape dimensions to be non-negative, got {nrows}")
+    rows, filled, empty, places = fill_empty_rows(
+        value_rowids[:, None], values, int(nrows), default_value
+    )
+    # Without rows TensorFlow answers with a matrix.
+    return rows[:, 0] if nrows else rows, filled, empty, places
+
+
 KERNELS = (
+    KernelDef("RaggedFillEmptyRows", ragged_fill_empty_rows),
+    KernelDef("RaggedFillEmptyRowsGrad", sparse_fill_empty_rows_grad),
     KernelDef("RaggedGather", ragged_gather),
     KernelDef("RaggedRange", ragged_range),
     KernelDef("RaggedTensorToSparse", ragged_tensor_to_sparse),

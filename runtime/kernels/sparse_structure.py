@@ -84,6 +84,8 @@ def sparse_reshape(
             f"{shape.size}"
         )
     sizes = _target_sizes(shape.tolist(), new_shape.tolist())
+    if sizes == shape.tolist():
+        return indices, shape  # as they are, also those that lie outside
     positions = flat_positions(indices, shape)
     return index_rows(positions, sizes), np.array(sizes, np.int64)
 
@@ -250,12 +252,34 @@ def sparse_slice_grad(
             "Number of gradients and output indices should match. Got "
             f"{gradients.size} and {sliced_indices.shape[0]}"
         )
-    rows = np.concatenate([sliced_indices + start, indices])
-    distinct, numbers = np.unique(rows, axis=0, return_inverse=True)
-    table = np.zeros(len(distinct), gradients.dtype)
-    given, asked = np.split(numbers.ravel(), [len(sliced_indices)])
-    table[given] = gradients
-    return table[asked]
+    if len(sliced_indices) > len(indices):
+        raise InvalidArgumentError(
+            "# rows of output_indices should be not greater than of input_indices, "
+            f"got {len(sliced_indices)} and {len(indices)}"
+        )
+    result = np.zeros(len(indices), gradients.dtype)
+    places = _found_in_order(indices, sliced_indices + start)
+    if len(places) < len(gradients):
+        raise InternalError(
+            "Elements of backprop_val_grad aren't all propagated. "
+            f"Num elements:{len(gradients)}, used: {len(places)}"
+        )
+    result[places] = gradients
+    return result
+
+
+def _found_in_order(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where the wanted rows stand, each after the one before it; up to the first that does not."""
+    numbers = np.unique(np.concatenate([wanted, rows]), axis=0, return_inverse=True)[1].ravel()
+    asked, given = np.split(numbers, [len(wanted)])
+    inside = np.flatnonzero(np.isin(given, asked))
+    if np.array_equal(given[inside], asked):
+        return inside
+    found: list[int] = []
+    for place in inside.tolist():
+        if len(found) < len(asked) and given[place] == asked[len(found)]:
+            found.append(place)
+    return np.array(found, np.int64)
 
 
 def sparse_fill_empty_rows(
@@ -266,7 +290,14 @@ def sparse_fill_empty_rows(
     Returns indices, values, which rows were empty [rows], and each element's new place [n].
     """
     _check_rows(indices, values, dense_shape, default_value)
-    rows = int(dense_shape[0])
+    return fill_empty_rows(indices, values, int(dense_shape[0]), default_value)
+
+
+def fill_empty_rows(
+    indices: np.ndarray, values: np.ndarray, rows: int, default_value: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What SparseFillEmptyRows gives for indices `[n, rank]`, of which column 0 is the row."""
+    _check_owners(indices, rows)
     check_allocation((rows,), np.int64)
     owner = indices[:, 0]
     counts = np.bincount(owner, minlength=rows)
@@ -316,7 +347,9 @@ def _check_rows(
         )
     if not dense_shape.size:
         raise InvalidArgumentError("Dense shape cannot be empty.")
-    rows = int(dense_shape[0])
+
+
+def _check_owners(indices: np.ndarray, rows: int) -> None:
     if not rows and len(indices):
         raise InvalidArgumentError(
             f"Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {len(indices)}"

@@ -1,4 +1,4 @@
-"""RaggedRange, RaggedGather, RaggedTensorToSparse."""
+"""RaggedRange, RaggedGather, RaggedTensorToSparse, RaggedFillEmptyRows."""
 
 import numpy as np
 
@@ -8,6 +8,23 @@ from tests.conformance.case import case
 FLAT = np.float32([1, 2, 3, 4, 5, 6])
 WORDS = np.array([b"a", b"b", b"c", b"d", b"e", b"f"], object)
 ROWS, OUTER = np.int64([0, 2, 2, 5, 6]), np.int64([0, 1, 4])
+NO_ROWS, NO_VALUES = np.int64([]), np.float32([])
+FILLED = (  # value_rowids, values, nrows, default_value
+    ([0, 0, 2], FLAT[:3], 4, np.float32(-1)),
+    ([0, 1, 2], FLAT[:3], 3, np.float32(-1)),
+    ([2, 0, 0], WORDS[:3], 4, np.array(b"-", object)),
+    (NO_ROWS, NO_VALUES, 3, np.float32(7)),
+    (NO_ROWS, NO_VALUES, 0, np.float32(7)),
+    ([0, 0, 2], FLAT[:3], 0, np.float32(-1)),
+    ([0, 0, 2], FLAT[:3], 2, np.float32(-1)),
+    ([-1, 0, 2], FLAT[:3], 4, np.float32(-1)),
+    ([0, 0, 2], FLAT[:3], -1, np.float32(-1)),
+    ([0, 0, 2], FLAT[:2], 4, np.float32(-1)),
+    ([0, 0, 2], FLAT[:3, None], 4, np.float32(-1)),
+    ([[0, 0, 2]], FLAT[:3], 4, np.float32(-1)),
+    ([0, 0, 2], FLAT[:3], [4], np.float32(-1)),
+    ([0, 0, 2], FLAT[:3], 4, np.float32([-1])),
+)
 
 CASES = (
     *(
@@ -44,6 +61,17 @@ CASES = (
             ([np.int64([0, 0, 0])], FLAT[:0]),
             ([np.int64([0, 2, 4])], FLAT), ([np.int64([1, 2, 6])], FLAT),
             ([np.int64([0, 2, 1, 6])], FLAT), ([np.zeros(0, np.int64)], FLAT),
+        )
+    ),
+    *(
+        case("RaggedFillEmptyRows", np.int64(rows), values, np.int64(count), default, message=True)
+        for rows, values, count, default in FILLED
+    ),
+    *(
+        case("RaggedFillEmptyRowsGrad", np.int64(places), np.float32(gradients), message=True)
+        for places, gradients in (
+            ([0, 1, 3], [1, 2, 3, 4]), (np.zeros(0), [1, 2]), ([5], [1, 2]), ([-1], [1, 2]),
+            ([[0]], [1]), ([0], [[1]]),
         )
     ),
 )  # fmt: skip

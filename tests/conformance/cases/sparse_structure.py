@@ -17,6 +17,7 @@ CASES = (
             (NOTHING, SHAPE, [6, -1]), (INDICES, SHAPE, [5, -1]), (INDICES, SHAPE, [5]),
             (INDICES, SHAPE, [-1, -1]), (INDICES, SHAPE, [[12]]), (INDICES[0], SHAPE, [12]),
             (NOTHING, np.int64([0, 4]), [2, 0]),
+            (INDICES + 9, SHAPE, [3, 4]), (INDICES + 9, SHAPE, [3, -1]),  # outside, as they are
         )
     ),
     *(

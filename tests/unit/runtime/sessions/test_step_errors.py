@@ -12,6 +12,8 @@ from runtime.api import (
     NotFoundError,
     OpError,
 )
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
 
@@ -192,3 +194,23 @@ def test_a_callable_is_checked_when_it_is_made(
     with pytest.raises(error) as caught:
         direct_session(g1()).make_callable(options)
     assert caught.value.message == text
+
+
+@pytest.mark.parametrize("op", ["PartitionedCall", "RemoteCall"])  # inlined, and called
+def test_a_function_with_too_few_arguments(op: str) -> None:
+    graph = Graph()
+    signature = pb.OpDef(name="body")
+    for name in ("x", "y"):
+        signature.input_arg.add(name=name, type=DataType.FLOAT.value)
+    signature.output_arg.add(name="z", type=DataType.FLOAT.value)
+    graph.graph_def.library.function.add(signature=signature, ret={"z": "x"})
+    x = graph.placeholder("float32", "x")
+    target = [np.array(b"", object)] if op == "RemoteCall" else []
+    body = NameAttrList("body", {})
+    graph.add(op, *target, [x], f=body, Tout=(DataType.FLOAT,), name="call")
+    with pytest.raises(InvalidArgumentError) as caught:
+        direct_session(graph.graph_def).run({"x:0": np.float32(1)}, ["call:0"], ())
+    assert caught.value.message == (
+        "Function body: Function takes 2 argument(s) but 1 argument(s) were passed"
+        "\n\t [[{{node call}}]]"
+    )
