@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
