@@ -10,11 +10,17 @@ its recorded calls run in one session. A folder `NAME_frozen` has the calls of N
 import argparse
 import os
 import pathlib
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+
+ROOT = pathlib.Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.signature_tensors import tensor_names
 
 tf.disable_eager_execution()
 TOLERANCE = 1e-4  # relative to the largest expected magnitude
@@ -46,14 +52,13 @@ def check(folder: pathlib.Path, recorded: pathlib.Path) -> float:
         meta_graph = tf.saved_model.load(session, ["serve"], str(folder))
         for name, inputs, outputs in read_calls(recorded / "io.npz"):
             signature = meta_graph.signature_def[name]
+            given, fetches = tensor_names(signature.inputs), tensor_names(signature.outputs)
             feeds = {
-                signature.inputs[key].name: value.astype(object)
-                if value.dtype.kind in "SU"
-                else value
+                given[key]: value.astype(object) if value.dtype.kind in "SU" else value
                 for key, value in inputs.items()
             }
             keys = sorted(outputs)
-            values = session.run([signature.outputs[key].name for key in keys], feeds)
+            values = session.run([fetches[key] for key in keys], feeds)
             for key, value in zip(keys, values, strict=True):
                 worst = max(worst, difference(np.asarray(value), outputs[key]))
     return worst
