@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import io
 import struct
+import weakref
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -64,9 +65,16 @@ def _unsnapped(data: bytes) -> bytes:
 _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {"ZLIB": _inflated, "SNAPPY": _unsnapped}
 
 
+def _closing(file: IO[bytes], records: Records) -> Records:
+    """The records; their file is closed when nobody reads on, also if nobody began to."""
+    weakref.finalize(records, file.close)
+    return records
+
+
 def text_lines(path: str, skip_header_lines: int, compression_type: str = "") -> Records:
     """Lines without their ends, numbered from 1."""
-    return _text_lines(open_records(path, compression_type), skip_header_lines)
+    file = open_records(path, compression_type)
+    return _closing(file, _text_lines(file, skip_header_lines))
 
 
 def _text_lines(file: IO[bytes], skip_header_lines: int) -> Records:
@@ -106,7 +114,8 @@ def whole_file(path: str) -> Records:
 
 def tf_records(path: str, compression_type: str) -> Records:
     """TFRecords by their offsets; DataLossError for a damaged or cut one."""
-    return _tf_records(open_records(path, compression_type))
+    file = open_records(path, compression_type)
+    return _closing(file, _tf_records(file))
 
 
 def _tf_records(file: IO[bytes]) -> Records:
