@@ -156,10 +156,10 @@ class HashTable(LookupTable):
 
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
         """The value of each key; FailedPreconditionError before it is filled."""
+        self.check_find(keys, default)
         contents = self._contents
         if contents is None:
             raise FailedPreconditionError("Table not initialized.")
-        self.check_find(keys, default)
         look_up = contents.row_of.get
         flat = keys.ravel().tolist()
         rows = np.fromiter((look_up(key, -1) for key in flat), np.int64, len(flat))

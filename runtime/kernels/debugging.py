@@ -18,13 +18,24 @@ from runtime.kernels.identity import identity
 from runtime.kernels.register_types import POD_TYPES, REAL_NUMBER_TYPES
 
 
-def debug_nan_count(input: Any) -> np.ndarray:
+def debug_identity(input: Any, *, gated_grpc: bool) -> Any:
+    """DebugIdentity: the value; nothing, [0], when only a debugger that asks would get it."""
+    return np.empty(0, np.asarray(input).dtype) if gated_grpc else input
+
+
+def debug_nan_count(input: Any, *, gated_grpc: bool) -> np.ndarray:
     """DebugNanCount: how many elements are NaN, [1]."""
+    if gated_grpc:
+        return np.empty(0, np.int64)
     return np.array([np.count_nonzero(input != input)], np.int64)
 
 
-def debug_numeric_summary(input: Any, *, lower_bound: float, upper_bound: float) -> np.ndarray:
+def debug_numeric_summary(
+    input: Any, *, lower_bound: float, upper_bound: float, gated_grpc: bool
+) -> np.ndarray:
     """DebugNumericSummary: counts by kind, extremes, mean, variance, type, rank and sizes."""
+    if gated_grpc:
+        return np.empty(0, np.float64)
     array = np.asarray(input)
     values = array.astype(np.float64).ravel()
     is_nan = np.isnan(values)
@@ -96,9 +107,9 @@ def debug_numeric_summary_v2(
 KERNELS = (
     KernelDef("DebugGradientIdentity", identity),
     KernelDef("DebugGradientRefIdentity", identity),
-    KernelDef("DebugIdentity", identity),
+    KernelDef("DebugIdentity", debug_identity),
     KernelDef("DebugIdentityV2", identity),
-    KernelDef("DebugIdentityV3", identity),
+    KernelDef("DebugIdentityV3", debug_identity),
     KernelDef("DebugNanCount", debug_nan_count, {"T": REAL_NUMBER_TYPES}),
     KernelDef("DebugNumericSummary", debug_numeric_summary, {"T": POD_TYPES}),
     KernelDef("DebugNumericSummaryV2", debug_numeric_summary_v2, {"T": POD_TYPES}),

@@ -134,7 +134,7 @@ def sparse_bincount(
 
 
 def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
-    if indices.ndim != 2 or dense_shape.ndim != 1 or not 1 <= dense_shape.size <= 2:
+    if indices.ndim != 2 or dense_shape.ndim != 1 or not dense_shape.size:
         raise InvalidArgumentError(
             "Expected a sparse vector or matrix, got indices of shape "
             f"{shape_text(indices.shape)} and {shape_text(dense_shape.shape)} for dense_shape"

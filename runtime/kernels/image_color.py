@@ -126,7 +126,7 @@ def adjust_contrast(
     """AdjustContrast of version 1: as float32, clipped to a range."""
     low, high = _scalar("min_value", min_value), _scalar("max_value", max_value)
     adjusted = adjust_contrast_v2(images.astype(np.float32), contrast_factor)
-    return np.clip(adjusted, low, high)
+    return np.maximum(np.minimum(adjusted, high), low)
 
 
 def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import from_numpy
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box, unbox
@@ -33,9 +34,10 @@ def _by(change: Change) -> Kernel:
             raise InvalidArgumentError(f"i must be a vector. {shape_text(places.shape)}")
         _check_rows(rows, places, values)
         if len(rows) == 0:
-            if places.size:
-                raise InvalidArgumentError("x has no rows to change")
             return x
+        if change is not _replace and rows.dtype.kind in "bO":
+            kind = from_numpy(rows.dtype).tf_name
+            raise InvalidArgumentError(f"Unsupported data type: {kind}")
         result = rows.copy()
         change(result, places % len(rows), values)
         return unbox(result)

@@ -194,9 +194,13 @@ def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 # the input's name
     check_matrix(grad)
     if l.shape != grad.shape:
         raise InvalidArgumentError("Inputs to CholeskyGrad must have the same shape.")
-    inner = np.tril(l.swapaxes(-1, -2) @ np.tril(grad))
+    lower = np.tril(l)
+    inner = np.tril(lower.swapaxes(-1, -2) @ np.tril(grad))
     inner -= inner * np.eye(l.shape[-1], dtype=l.dtype) / 2
-    inverse = np.linalg.inv(np.tril(l))
+    try:
+        inverse = np.linalg.inv(lower)
+    except np.linalg.LinAlgError:
+        return np.full_like(l, np.nan)
     result = inverse.swapaxes(-1, -2) @ inner @ inverse
     return (result + result.swapaxes(-1, -2)) / 2
 

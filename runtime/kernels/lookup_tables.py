@@ -163,6 +163,8 @@ def initialize_table(
         raise InvalidArgumentError(
             f"Keys and values must have the same size {key_tensor.size} vs {value_tensor.size}"
         )
+    if not key_tensor.size:
+        raise InvalidArgumentError("keys and values cannot be empty tensors.")
     table.initialize(key_tensor, value_tensor)
 
 

@@ -118,7 +118,9 @@ def min_first(
     scale = np.float32(np.where(span == 0, 0.0, steps / span))
     lowest_scaled = round_half_away(lowest * scale)
     shifted = round_half_away(value * scale) - (lowest_scaled - np.float64(limits.lowest))
-    return np.clip(shifted, limits.lowest, limits.highest)
+    # Rounded as TensorFlow's floats are; the last one below 2³¹ is a whole number less.
+    highest_float = min(float(limits.highest), 2.0**31 - 128)
+    return np.clip(shifted.astype(np.float32).astype(np.float64), limits.lowest, highest_float)
 
 
 def _min_combined(

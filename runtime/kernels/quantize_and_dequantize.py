@@ -69,8 +69,11 @@ def quantize_and_dequantize_v3(
     axis: int,
 ) -> np.ndarray:
     """QuantizeAndDequantizeV3: V2 with the number of bits as an input."""
-    if num_bits.size != 1:
-        raise InvalidArgumentError("num_bits must be a scalar")
+    if num_bits.ndim:
+        raise InvalidArgumentError(
+            "Invalid shape. The `num_bits` tensor should be a scalar. "
+            f"Got dimensions: {num_bits.ndim}"
+        )
     bits = int(num_bits.item())
     if not 0 < bits < (62 if signed_input else 63):
         raise InvalidArgumentError(

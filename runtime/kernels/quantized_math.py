@@ -77,6 +77,9 @@ def quantized_matmul(
             raise InvalidArgumentError(f"In[{'ab'.index(name)}] is not a matrix")
     left_range = one_float(min_a, "min_a"), one_float(max_a, "max_a"), T1
     right_range = one_float(min_b, "min_b"), one_float(max_b, "max_b"), T2
+    for name, (low, high, _) in (("a", left_range), ("b", right_range)):
+        if not high > low:
+            raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
     left = _centred(first.T if transpose_a else first, *left_range)
     right = _centred(second.T if transpose_b else second, *right_range)
     if left.shape[1] != right.shape[0]:
@@ -157,7 +160,7 @@ def _sum_range(
     headroom: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """A range around zero with room for many sums."""
-    ends = [np.abs(end) for low, high, _ in (first, second) for end in (low, high)]
+    ends = [end for low, high, _ in (first, second) for end in (-low, high)]
     top = np.asarray(max(ends) * np.float32(headroom), np.float32)
     return -top, top
 

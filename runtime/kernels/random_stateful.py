@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
@@ -28,7 +28,7 @@ from runtime.kernels.random_distributions import BLOCKS_PER_OUTPUT, Distribution
 from runtime.kernels.resource_variables import look_up_variable
 
 _MASK = (1 << 64) - 1
-_PHILOX = 1  # TF: Algorithm::RNG_ALG_PHILOX
+_PHILOX, _THREEFRY = 1, 2  # TF: rng_alg.h
 
 
 def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
@@ -37,6 +37,8 @@ def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
         raise InvalidArgumentError(
             f"shape must be a vector of {{int32,int64}}, got shape {shape_text(np.shape(shape))}"
         )
+    if np.asarray(shape).dtype not in (np.int32, np.int64):
+        raise InvalidArgumentError("shape must be a vector of {int32,int64}.")
     sizes = tuple(np.ravel(shape).tolist())
     for size in sizes:
         if size < 0:
@@ -236,6 +238,8 @@ def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
 
 def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: Any) -> np.ndarray:
     """RngReadAndSkip: the state, [3], which moves on as if `delta` outputs had been drawn."""
+    if int(alg) == _THREEFRY:
+        raise UnimplementedError("Non-XLA devices don't support the ThreeFry algorithm.")
     start = _take_state(context, handle, alg, int(delta) * BLOCKS_PER_OUTPUT)
     words = [start.counter & _MASK, start.counter >> 64, start.key]
     return np.array(words, np.uint64).view(np.int64)

@@ -151,11 +151,6 @@ def gradient_samplings(
     for name, tensor in (("input_grad", gradient), ("original_image", original)):
         if tensor.ndim != 4:
             raise InvalidArgumentError(f"{name} must be 4-dimensional{shape_text(tensor.shape)}")
-    if gradient.shape[0] != original.shape[0] or gradient.shape[3] != original.shape[3]:
-        raise InvalidArgumentError(
-            f"input_grad {shape_text(gradient.shape)} and original_image "
-            f"{shape_text(original.shape)} must have the same batch and channels"
-        )
     if 0 in original.shape[1:3]:
         raise InvalidArgumentError("original dimensions must be positive")
     if 0 in gradient.shape[1:3]:

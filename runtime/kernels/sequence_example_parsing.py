@@ -283,6 +283,10 @@ def parse_single_sequence_example(
         raise InvalidArgumentError(
             f"Expected serialized to be a scalar, got shape: {show_shape(strings.shape)}"
         )
+    if np.ndim(rest[-1]):
+        raise InvalidArgumentError(
+            f"Expected debug_name to be a scalar, got shape: {show_shape(np.shape(rest[-1]))}"
+        )
     counts = (Ncontext_sparse, Ncontext_dense, Nfeature_list_sparse, Nfeature_list_dense)
     ends = list(itertools.accumulate(counts))
     keys = [

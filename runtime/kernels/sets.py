@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.sparse_to_dense import check_sorted_indices
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices [n, rank], values [n], shape [rank]
 
@@ -37,9 +38,11 @@ def dense_to_sparse(
     shape: np.ndarray,
     *,
     set_operation: str,
+    validate_indices: bool,
 ) -> Sparse:
     """DenseToSparseSetOperation: the second set sparse."""
-    return _operate(_from_dense(set1), _from_sparse(indices, values, shape), set_operation)
+    second = _from_sparse(indices, values, shape, validate_indices)
+    return _operate(_from_dense(set1), second, set_operation)
 
 
 def sparse_to_sparse(
@@ -51,9 +54,11 @@ def sparse_to_sparse(
     shape2: np.ndarray,
     *,
     set_operation: str,
+    validate_indices: bool,
 ) -> Sparse:
     """SparseToSparseSetOperation: both sets sparse."""
-    first, second = _from_sparse(indices1, values1, shape1), _from_sparse(indices2, values2, shape2)
+    first = _from_sparse(indices1, values1, shape1, validate_indices)
+    second = _from_sparse(indices2, values2, shape2, validate_indices)
     return _operate(first, second, set_operation)
 
 
@@ -68,7 +73,9 @@ def _from_dense(dense: np.ndarray) -> Groups:
     return dense.shape[:-1], groups, dense.ravel()
 
 
-def _from_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> Groups:
+def _from_sparse(
+    indices: np.ndarray, values: np.ndarray, shape: np.ndarray, validate_indices: bool
+) -> Groups:
     if indices.ndim != 2 or values.shape != indices.shape[:1] or shape.shape != indices.shape[1:]:
         raise InvalidArgumentError(
             f"Sparse set has indices {shape_text(indices.shape)}, values "
@@ -78,11 +85,22 @@ def _from_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
     if len(sizes) < 2:
         raise InvalidArgumentError(f"Shape {shape_text(sizes)} has rank {len(sizes)} < 2")
     check_allocation(sizes[:-1], np.int64)
-    if ((indices < 0) | (indices >= shape)).any():
-        raise InvalidArgumentError(f"Sparse set has an index outside of {shape_text(sizes)}")
+    if validate_indices:
+        check_sorted_indices(indices, sizes)
+    _check_groups(indices, sizes)
     strides = [math.prod(sizes[axis + 1 : -1]) for axis in range(len(sizes) - 1)]
     groups = indices[:, :-1] @ np.array(strides, np.int64)
     return sizes[:-1], groups, values
+
+
+def _check_groups(indices: np.ndarray, sizes: tuple[int, ...]) -> None:
+    for axis, size in enumerate(sizes):
+        outside = (indices[:, axis] < 0) | (indices[:, axis] >= size)
+        if outside.any():
+            row = int(outside.argmax())
+            raise InternalError(
+                f"indices[{row}, {axis}] expected < {size}, got {indices[row, axis]}."
+            )
 
 
 def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
@@ -126,9 +144,11 @@ def _result(
     return indices, distinct[pairs % base], shape
 
 
-def set_size(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
+def set_size(
+    indices: np.ndarray, values: np.ndarray, shape: np.ndarray, *, validate_indices: bool
+) -> np.ndarray:
     """SetSize: how many distinct values each group of a sparse set has."""
-    group_shape, groups, elements = _from_sparse(indices, values, shape)
+    group_shape, groups, elements = _from_sparse(indices, values, shape, validate_indices)
     distinct, numbers = np.unique(elements, return_inverse=True)
     pairs = np.unique(groups * max(len(distinct), 1) + numbers)
     sizes = np.bincount(pairs // max(len(distinct), 1), minlength=math.prod(group_shape))

@@ -117,6 +117,8 @@ def sparse_add(
         raise InvalidArgumentError(
             f"The magnitude threshold must be a scalar: got shape {shape_text(thresh.shape)}"
         )
+    if not a_shape.size or not b_shape.size:
+        raise InvalidArgumentError("Tesors must not be empty")
     _check_pair(a_indices, a_values, a_shape, b_indices, b_values, b_shape)
     positions, first, second, in_both = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
     sums = first + second
@@ -214,6 +216,8 @@ def _sparse_sparse(combine: Callable[..., np.ndarray]) -> Callable[..., tuple[np
         b_values: np.ndarray,
         b_shape: np.ndarray,
     ) -> tuple[np.ndarray, ...]:
+        if not a_shape.size or not b_shape.size:
+            raise InvalidArgumentError("Tensors must not be empty")
         _check_pair(a_indices, a_values, a_shape, b_indices, b_values, b_shape)
         positions, first, second, _ = _aligned(a_indices, a_values, b_indices, b_values, a_shape)
         return index_rows(positions, a_shape.tolist()), combine(first, second)
@@ -237,6 +241,13 @@ def _sparse_dense(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarra
             raise InvalidArgumentError(
                 "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible "
                 f"shapes: {shape_text(sizes)} vs. {shape_text(dense.shape)}"
+            )
+        if not 1 <= len(sizes) <= 5:
+            raise InvalidArgumentError(
+                "Only tensors with ranks between 1 and 5 are currently supported.  "
+                f"Tensor rank: {len(sizes)}"
+                if sizes
+                else "The shape argument requires at least one element."
             )
         aligned = indices[:, len(sizes) - dense.ndim :]
         where = tuple(

@@ -10,6 +10,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
 from runtime.kernels.sparse_structure import (
     Sparse,
     check_bounds,
@@ -61,6 +62,11 @@ def _reduced(
 ) -> Reduced:
     check_sparse(indices, values, shape)
     check_bounds(indices, shape)
+    if axes.ndim > 1:
+        raise InvalidArgumentError(
+            "Expected reduction_axes to be a scalar or a vector; "
+            f"got shape: {shape_text(axes.shape)}"
+        )
     ranks = shape.size
     for axis in axes.ravel().tolist():
         if not -ranks <= axis < ranks:

@@ -86,13 +86,17 @@ def _key(key: Any) -> int:
     return int(key)
 
 
+def _check_order(places: list[int]) -> None:
+    if any(first >= second for first, second in itertools.pairwise(places)):
+        raise InvalidArgumentError("Indices are not strictly ordered")
+
+
 def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) -> Any:
     """MapStage: put parts of a key's tuple, when there is room."""
     number, places = _key(key), np.ravel(indices).tolist()
     if not places:
         raise InvalidArgumentError("Indices are empty")
-    if any(first >= second for first, second in itertools.pairwise(places)):
-        raise InvalidArgumentError("Indices are not strictly ordered")
+    _check_order(places)
     if len(places) != len(values):
         raise InvalidArgumentError(f"Got {len(values)} values for {len(places)} indices")
     area = _map(context)
@@ -102,18 +106,21 @@ def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) ->
 def map_unstage(context: OpKernelContext, key: Any, indices: Any) -> Any:
     """MapUnstage: take parts of a key's tuple, when it is there."""
     area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
+    _check_order(places)
     return area.run(lambda: area.get(number, places), context.cancellation)
 
 
 def map_unstage_no_key(context: OpKernelContext, indices: Any) -> Any:
     """MapUnstageNoKey: take parts of some tuple: (key, parts…)."""
     area, places = _map(context), np.ravel(indices).tolist()
+    _check_order(places)
     return area.run(lambda: area.get_any(places), context.cancellation)
 
 
 def map_peek(context: OpKernelContext, key: Any, indices: Any) -> Any:
     """MapPeek: parts of a key's tuple, when it is there; they stay."""
     area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
+    _check_order(places)
     return area.run(lambda: area.peek(number, places), context.cancellation)
 
 

@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/string_to_hash_bucket_op.cc, string_to_hash_bucket_f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,7 +54,11 @@ def fingerprint(data: Any, method: Any) -> np.ndarray:
     elif rows.ndim == 1:
         hashes = fingerprint64(items_of(rows))
     else:
-        parts = fingerprint64(items_of(rows)).astype("<u8").reshape(len(rows), -1)
+        parts = (
+            fingerprint64(items_of(rows))
+            .astype("<u8")
+            .reshape(len(rows), math.prod(rows.shape[1:]))
+        )
         hashes = fingerprint64([row.tobytes() for row in parts])
     return hashes.astype("<u8").view(np.uint8).reshape(len(rows), 8)
 

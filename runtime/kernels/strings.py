@@ -44,7 +44,7 @@ def string_lower(input: Any, *, encoding: str) -> np.ndarray:
     _check_encoding(encoding)
     if not encoding:
         return map_strings(bytes.lower, input)
-    return map_strings(lambda item: item.decode("utf-8", "replace").lower().encode(), input)
+    return map_strings(lambda item: _text(item).lower().encode(), input)
 
 
 def string_upper(input: Any, *, encoding: str) -> np.ndarray:
@@ -52,7 +52,12 @@ def string_upper(input: Any, *, encoding: str) -> np.ndarray:
     _check_encoding(encoding)
     if not encoding:
         return map_strings(bytes.upper, input)
-    return map_strings(lambda item: item.decode("utf-8", "replace").upper().encode(), input)
+    return map_strings(lambda item: _text(item).upper().encode(), input)
+
+
+def _text(item: bytes) -> str:
+    """The characters up to the first zero byte, which ends a string in TensorFlow's decoder."""
+    return item.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def string_strip(input: Any) -> np.ndarray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -123,6 +124,10 @@ _RATE = {
     **dict.fromkeys(
         ("ApplyProximalAdagrad", "ResourceApplyProximalAdagrad"), "lr is not a positive scalar"
     ),
+    **dict.fromkeys(
+        ("SparseApplyProximalAdagrad", "ResourceSparseApplyProximalAdagrad"),
+        "lr is not a positive scalar",
+    ),
     **dict.fromkeys(("SparseApplyFtrl", "ResourceSparseApplyFtrl"), _NO_FTRL_RATE),
     **dict.fromkeys(("SparseApplyFtrlV2", "ResourceSparseApplyFtrlV2"), _NO_FTRL_RATE),
 }
@@ -176,7 +181,9 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         indices = values.pop(at)
         gradient = gradient_at - (at < gradient_at)
         grad = values[gradient]
-        _check_rows(variables[0].shape or (), grad, indices)
+        shape = variables[0].shape or ()
+        _check_rows(shape, grad, indices)
+        grad = grad.reshape(len(indices), *shape[1:])
 
         def change(arrays: list[np.ndarray]) -> None:
             for positions in _rounds(indices):
@@ -210,10 +217,15 @@ def _check_rows(shape: tuple[int, ...], grad: np.ndarray, indices: np.ndarray) -
     if indices.ndim != 1:
         raise InvalidArgumentError("indices must be one-dimensional")
     for axis in range(1, len(shape)):
-        if grad.ndim != len(shape) or grad.shape[axis] != shape[axis]:
+        if axis >= grad.ndim or grad.shape[axis] != shape[axis]:
             raise InvalidArgumentError(f"var and grad must match in dimension {axis}")
     if not grad.ndim or len(grad) != len(indices):
         raise InvalidArgumentError("grad must be the same size as indices in the first dimension.")
+    if grad[:1].size > math.prod(shape[1:]):
+        raise InvalidArgumentError(
+            f"var and grad must have rows of one size, got shapes {shape_text(shape)} and "
+            f"{shape_text(grad.shape)}"
+        )
     outside = (indices < 0) | (indices >= shape[0])
     if outside.any():
         offset = int(outside.argmax())

@@ -119,7 +119,7 @@ def adam_with_amsgrad(
 ) -> None:
     """Adam with the largest mean of squares so far."""
     alpha = _adam_moments(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
-    np.maximum(vhat, v, out=vhat)
+    np.copyto(vhat, v, where=vhat < v)  # a v that is NaN leaves vhat
     var -= m * alpha / (np.sqrt(vhat) + epsilon)
 
 

@@ -155,8 +155,9 @@ def unicode_encode(
 ) -> np.ndarray:
     """One string for each row of code points."""
     codec = _codec(output_encoding)
-    points = np.asarray(input_values).ravel().tolist()
-    splits = np.asarray(input_splits).ravel().tolist()
+    if np.ndim(input_values) != 1 or np.ndim(input_splits) != 1:
+        raise InvalidArgumentError("Both the input_tensor and input_splits should be of rank 1. ")
+    points, splits = input_values.tolist(), input_splits.tolist()
     if not splits or splits[0] != 0:
         raise InvalidArgumentError("First value in input_splits must be zero.")
     rows = []
@@ -168,6 +169,10 @@ def unicode_encode(
             )
         characters = (_valid(point, errors, replacement_char) for point in points[begin:end])
         rows.append("".join(characters).encode(codec, "replace"))
+    if splits[-1] != len(points):
+        raise InvalidArgumentError(
+            "Last value in input_splits must be equal to length of input_tensor."
+        )
     return string_tensor(rows)
 
 

@@ -193,7 +193,7 @@ def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
     if math.prod(sizes) >= 1 << 63 or (indices >= math.prod(sizes)).any():
         raise InvalidArgumentError("index is out of bound as with dims")
     result = np.empty((len(sizes), *indices.shape), dims.dtype)
-    left = indices.astype(np.int64)
+    left = np.fmod(indices.astype(np.int64), math.prod(sizes))
     for axis in range(len(sizes)):
         stride = math.prod(sizes[axis + 1 :])
         # fmod: a negative index, which TensorFlow lets through, divides towards zero as in C++.

@@ -132,9 +132,16 @@ def _check_scatter_nd(
 
 
 def _scatter_nd(combine: Combine, is_resource: bool) -> Kernel:
-    def apply(variable: Variable, indices: np.ndarray, updates: Any) -> Variable:
+    def apply(variable: Variable, given: np.ndarray, updates: Any) -> Variable:
+        # A vector passes for a column of indices, but only the first one counts.
+        is_vector = given.ndim == 1
+        indices = given[:, np.newaxis] if is_vector else given
+
         def change(array: np.ndarray) -> None:
+            nonlocal indices, updates
             _check_scatter_nd(array.shape, indices, np.shape(updates))
+            if is_vector:
+                indices, updates = indices[:1], updates[:1]
             limits = np.array(array.shape[: indices.shape[-1]], np.int64)
             outside = np.asarray(((indices < 0) | (indices >= limits)).any(-1))
             if outside.any():

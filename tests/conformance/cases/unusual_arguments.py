@@ -1,0 +1,173 @@
+"""Sparse tensors, ranges, orders and options that nobody gives on purpose.
+
+As in `unusual_inputs`, each was found by comparing random cases (`make oracle`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.framework.dtypes import DataType
+from tests.conformance.case import Case, Graph, Step, case, from_producer
+
+CELLS = np.array([[0, 1], [2, 0]], np.int64)
+SIZES = np.array([3, 4], np.int64)
+TWO = np.array([1.5, -2], np.float32)
+NO_RANK = (np.zeros((1, 0), np.int64), TWO[:1], np.zeros(0, np.int64))
+
+
+def of_sparse_tensors() -> list[Case]:
+    start = np.zeros(2, np.int64)
+    cube = np.array([[0, 0, 1], [2, 1, 0]], np.int64)
+    bins = (np.array([3, 2, 2], np.int64), np.int64(4), np.zeros(0, np.float32))
+    twice, outside = np.array([[0, 0], [0, 0]], np.int64), np.array([[0, 7]], np.int64)
+    rank6 = (np.zeros((1, 6), np.int64), TWO[:1], np.ones(6, np.int64))
+    return [
+        case(
+            "SparseSliceGrad", TWO, CELLS, start, CELLS[::-1], name="SliceGrad_order", message=True
+        ),
+        case("SparseSliceGrad", TWO, CELLS[:1], start, CELLS, name="SliceGrad_more", message=True),
+        case(
+            "SparseReduceSum", CELLS, TWO, SIZES, [[0]], name="SparseReduceSum_axes", message=True
+        ),
+        case("SparseAdd", *NO_RANK, *NO_RANK, np.float32(0), name="SparseAdd_rank_0", message=True),
+        case("SparseSparseMaximum", *NO_RANK, *NO_RANK, name="Maximum_rank_0", message=True),
+        case("SparseDenseCwiseMul", *NO_RANK, np.float32(2), name="CwiseMul_rank_0", message=True),
+        case("SparseDenseCwiseMul", *rank6, np.float32(2), name="CwiseMul_rank_6", message=True),
+        case("SetSize", twice, TWO, SIZES, name="SetSize_repeated", message=True),
+        case("SetSize", twice, TWO, SIZES, name="SetSize_unchecked", validate_indices=False),
+        case("SetSize", outside, TWO[:1], SIZES, name="SetSize_outside", validate_indices=False),
+        case("SparseBincount", cube, np.array([1, 3], np.int64), *bins, name="Bincount_rank_3"),
+    ]
+
+
+def of_ranges() -> list[Case]:
+    unsigned = np.array([[1, 2], [3, 250]], np.uint8)
+    ends = [np.float32(each) for each in (0, 6, 3, 2)]
+    both = {"T1": DataType.QUINT8, "T2": DataType.QUINT8}
+    kinds = [DataType.QUINT8, DataType.QUINT8, *[DataType.FLOAT] * 4]
+    halves = np.array([-3, -0.5, 0.2, 0.5, 7], np.float32)
+    return [
+        case(
+            "QuantizedMatMul", unsigned, unsigned, *ends, name="QuantizedMatMul_range",
+            message=True, dtypes=kinds, Toutput=DataType.QINT32, **both,
+        ),
+        case(
+            "QuantizedBiasAdd", unsigned, unsigned[0], *ends[:2], np.float32(45), np.float32(2),
+            name="QuantizedBiasAdd_range", dtypes=kinds, out_type=DataType.QINT32, **both,
+        ),
+        case(
+            "QuantizeV2", halves, np.float32(1), np.float32(1), T=DataType.QINT32,
+            mode="MIN_FIRST", name="QuantizeV2_qint32",
+        ),
+        case(
+            "QuantizeAndDequantizeV3", halves, np.float32(0), np.float32(1), [8],
+            name="QuantizeAndDequantizeV3_bits", message=True,
+        ),
+        from_producer(
+            1,
+            case(
+                "AdjustContrast", np.ones((1, 2, 2, 3), np.float32), np.float32(1), np.float32(4),
+                np.float32(-1), name="AdjustContrast_empty_range",
+            ),
+        ),
+    ]  # fmt: skip
+
+
+def of_values() -> list[Case]:
+    square = np.array([[2, 5], [1, 3]], np.float32)
+    points = np.array([97, 98], np.int32)
+    text = {"errors": "replace", "output_encoding": "UTF-8"}
+    texts = np.empty((0, 2), object)
+    return [
+        case("CholeskyGrad", square, square.T.copy(), name="CholeskyGrad_upper"),
+        case("UnravelIndex", [-7, 5], [2, 3], name="UnravelIndex_negative"),
+        case("Fingerprint", texts, b"farmhash64", name="Fingerprint_no_rows"),
+        case("StringUpper", ["a\x00b", "c"], encoding="utf-8", name="StringUpper_zero"),
+        case("UnicodeEncode", points, np.array([0, 1], np.int64), name="UnicodeEncode_rest",
+             message=True, **text),
+        case("UnicodeEncode", points, np.array([[0, 2]], np.int64), name="UnicodeEncode_rank",
+             message=True, **text),
+        case("InplaceAdd", np.zeros((0, 2), np.float32), [1], np.ones((1, 2), np.float32),
+             name="InplaceAdd_no_rows"),
+        case("InplaceAdd", [[True]], [0], [[True]], name="InplaceAdd_bool", message=True),
+        case("NonDeterministicInts", [2.0], name="NonDeterministicInts_float", message=True),
+        case("DebugIdentityV3", TWO, name="DebugIdentityV3_gated", gated_grpc=True,
+             tensor_name="x:0"),
+        case("DebugNanCount", TWO, name="DebugNanCount_gated", gated_grpc=True,
+             tensor_name="x:0"),
+        case("ResizeBicubicGrad", np.ones((2, 2, 2, 3), np.float32),
+             np.ones((1, 4, 5, 1), np.float32), name="ResizeBicubicGrad_channels"),
+        case("UnravelIndex", [6], [2, 3], name="UnravelIndex_outside", message=True),
+    ]  # fmt: skip
+
+
+def unordered_take() -> Case:
+    graph = Graph()
+    kinds = (np.float32, np.float32)
+    places = np.array([1, 0], np.int32)
+    taken = graph.add("MapUnstage", np.int64(1), places, name="take", dtypes=kinds)
+    return Case("MapUnstage_order", graph.graph_def, (Step({}, (taken[0][0],)),), message=True)
+
+
+def with_variable(name: str, op: str, *inputs: Any, **attrs: Any) -> Case:
+    """The op on a variable [4, 2], which is read then."""
+    graph = Graph()
+    handle = graph.add("VarHandleOp", dtype=np.float32, shape=None, shared_name="v")[0]
+    value = np.arange(8, dtype=np.float32).reshape(4, 2)
+    graph.add("AssignVariableOp", handle, value, name="init", dtype=np.float32)
+    read = graph.add("ReadVariableOp", handle, name="read", dtype=np.float32)[0]
+    graph.add(op, handle, *inputs, name="op", **attrs)
+    return Case(
+        name,
+        graph.graph_def,
+        (Step({}, (), ("init",)), Step({}, (), ("op",)), Step({}, (read[0],))),
+    )
+
+
+def before_it_is_filled(name: str, default: Any) -> Case:
+    graph = Graph()
+    attrs = {"key_dtype": DataType.INT64, "value_dtype": DataType.INT64, "shared_name": "t"}
+    table = graph.add("HashTableV2", **attrs)[0]
+    found = graph.add("LookupTableFindV2", table, np.array([1], np.int64), default)
+    return Case(name, graph.graph_def, (Step({}, (found[0][0],)),), message=True)
+
+
+def filled_with_nothing() -> Case:
+    graph = Graph()
+    attrs = {"key_dtype": DataType.INT64, "value_dtype": DataType.INT64, "shared_name": "t"}
+    table = graph.add("HashTableV2", **attrs)[0]
+    none = np.zeros(0, np.int64)
+    graph.add("InitializeTableV2", table, none, none, name="fill")
+    return Case(
+        "InitializeTableV2_empty", graph.graph_def, (Step({}, (), ("fill",)),), message=True
+    )
+
+
+def ftrl_of_nan() -> Case:
+    """A NaN is not above the limit."""
+    graph = Graph()
+    handles = []
+    for number, value in enumerate(([1, 2], [0.5, 0.5], [np.nan, 1])):
+        handle = graph.add("VarHandleOp", dtype=np.float32, shape=(2,), shared_name=f"v{number}")[0]
+        start = np.array(value, np.float32)
+        graph.add("AssignVariableOp", handle, start, name=f"init{number}", dtype=np.float32)
+        handles.append(handle)
+    rates = [np.float32(each) for each in (0.1, 0.5, 0.1, -0.5)]
+    graph.add("ResourceApplyFtrl", *handles, TWO, *rates, name="op")
+    read = graph.add("ReadVariableOp", handles[0], name="read", dtype=np.float32)[0]
+    inits = ("init0", "init1", "init2")
+    steps = (Step({}, (), inits), Step({}, (), ("op",)), Step({}, (read[0],)))
+    return Case("ResourceApplyFtrl_nan", graph.graph_def, steps)
+
+
+CASES: tuple[Case, ...] = (
+    *of_sparse_tensors(), *of_ranges(), *of_values(), unordered_take(), ftrl_of_nan(),
+    with_variable("ScatterNd_vector", "ResourceScatterNdAdd", np.array([3, 1], np.int32),
+                  np.ones((2, 2), np.float32)),
+    before_it_is_filled("LookupTableFindV2_default", np.array([1, 2, 3], np.int64)),
+    before_it_is_filled("LookupTableFindV2_unfilled", np.int64(0)),
+    filled_with_nothing(),
+)  # fmt: skip
