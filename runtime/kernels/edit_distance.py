@@ -13,7 +13,8 @@ from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
-from runtime.kernels.sparse_structure import check_sparse, flat_positions
+from runtime.kernels.sparse_structure import flat_positions
+from runtime.kernels.sparse_tensor_checks import made_shape
 
 
 def edit_distance(
@@ -27,13 +28,24 @@ def edit_distance(
     normalize: bool,
 ) -> np.ndarray:
     """EditDistance: [G…] distances of the sequences along the last dimension, by group."""
-    check_sparse(hypothesis_indices, hypothesis_values, hypothesis_shape)
-    check_sparse(truth_indices, truth_values, truth_shape)
-    if hypothesis_shape.size != truth_shape.size or truth_shape.size < 2:
+    hypothesis = hypothesis_indices, hypothesis_values, hypothesis_shape
+    truth = truth_indices, truth_values, truth_shape
+    for matrix, vector, shape, name in ((*hypothesis, "hypothesis"), (*truth, "truth")):
+        _check_ranks(matrix, vector, shape, name)
+    _check_fit(*hypothesis, "hypothesis")
+    if truth_shape.size < 2:
         raise InvalidArgumentError(
-            "Expected hypothesis_shape and truth_shape to have one rank of at least 2, got "
-            f"{shape_text(hypothesis_shape.tolist())} and {shape_text(truth_shape.tolist())}"
+            "Input SparseTensors must have rank at least 2, but truth_shape rank is: "
+            f"{truth_shape.size}"
         )
+    _check_fit(*truth, "truth")
+    if truth_shape.size != hypothesis_shape.size:
+        raise InvalidArgumentError(
+            "Expected truth and hypothesis to have matching ranks, but their shapes are: "
+            f"{shape_text(truth_shape.shape)} and {shape_text(hypothesis_shape.shape)}"
+        )
+    made_shape(hypothesis_shape)
+    made_shape(truth_shape)
     group_shape = np.maximum(hypothesis_shape, truth_shape)[:-1]
     sizes = group_shape.tolist()
     check_allocation(sizes, np.float32)
@@ -51,6 +63,27 @@ def edit_distance(
         with np.errstate(all="ignore"):
             distances = np.where((lengths == 0) & (wanted == 0), 0, distances / wanted)
     return distances.astype(np.float32).reshape(sizes)
+
+
+def _check_ranks(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, name: str) -> None:
+    for part, rank, noun, what in (
+        (indices, 2, "matrix", "indices"),
+        (values, 1, "vector", "values"),
+        (shape, 1, "vector", "shape"),
+    ):
+        if part.ndim != rank:
+            raise InvalidArgumentError(
+                f"{name}_{what} should be a {noun}, but got shape: {shape_text(part.shape)}"
+            )
+
+
+def _check_fit(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, name: str) -> None:
+    for part, what, axis, side in ((values, "values", 0, "rows"), (shape, "shape", 1, "cols")):
+        if part.size != indices.shape[axis]:
+            raise InvalidArgumentError(
+                f"Expected {name}_{what}.NumElements == #{side}({name}_indices), their shapes "
+                f"are: {shape_text(part.shape)} and {shape_text(indices.shape)}"
+            )
 
 
 def _equal_numbers(values: np.ndarray) -> np.ndarray:

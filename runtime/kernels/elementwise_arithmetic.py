@@ -152,7 +152,10 @@ def add_n(*inputs: Any) -> Any:
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
-    """max(min(t, clip_value_max), clip_value_min); a bound is a scalar or has the shape of t."""
+    """max(min(t, clip_value_max), clip_value_min); a bound is a scalar or has the shape of t.
+
+    Of complex numbers each part is clipped by itself.
+    """
     if any(np.ndim(each) and each.shape != t.shape for each in (clip_value_min, clip_value_max)):
         raise InvalidArgumentError(
             "clip_value_min and clip_value_max must be either of the same shape as input, or "
@@ -160,6 +163,13 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
             f"clip_value_min shape: {shape_text(clip_value_min.shape)}"
             f"clip_value_max shape: {shape_text(clip_value_max.shape)}"
         )
+    if np.iscomplexobj(t):
+        clipped = np.empty_like(t)
+        clipped.real, clipped.imag = (
+            np.maximum(np.minimum(part(t), part(clip_value_max)), part(clip_value_min))
+            for part in (np.real, np.imag)
+        )
+        return clipped
     return np.maximum(np.minimum(t, clip_value_max), clip_value_min)
 
 

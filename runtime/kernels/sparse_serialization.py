@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/{serialize_sparse_op,deserialize_sparse_string_op}.c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,18 +15,23 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation, tensor_limit
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
-from runtime.kernels.sparse_structure import Sparse, check_sparse
+from runtime.kernels.sparse_structure import Sparse
+from runtime.kernels.sparse_tensor_checks import built_shape, check_parts
+from runtime.kernels.sparse_to_dense import check_sorted_indices
 
 
 def serialize_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, *, out_type: DataType
 ) -> np.ndarray:
-    """SerializeSparse: [indices, values, shape], each as a string or variant."""
-    check_sparse(indices, values, shape)
+    """SerializeSparse: [indices, values, shape], each as a string or variant.
+
+    Whether they fit each other is seen when they are read.
+    """
+    _check_ranks(indices, values, shape)
     return _packed([(indices, values, shape)], out_type)[0]
 
 
@@ -33,26 +39,33 @@ def serialize_many_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, *, out_type: DataType
 ) -> np.ndarray:
     """SerializeManySparse: [n, 3], a row for each index of the first dimension."""
-    check_sparse(indices, values, shape)
+    _check_ranks(indices, values, shape)
     if shape.size < 2:
         raise InvalidArgumentError(
             "Rank of input SparseTensor should be > 1, but saw rank: " + str(shape.size)
         )
-    count = int(shape[0])
-    check_allocation((count, 3), np.dtype(object))
-    batch = indices[:, 0]
-    if ((batch < 0) | (batch >= count)).any():
-        raise InvalidArgumentError(
-            f"Received unexpected column 0 value in input SparseTensor: not within [0, {count})"
-        )
-    order = np.argsort(batch, kind="stable")
-    bounds = np.searchsorted(batch[order], np.arange(count + 1))
-    rows, elements = indices[order][:, 1:], values[order]
+    sizes = built_shape(shape)
+    check_parts(indices, values, len(sizes))
+    check_sorted_indices(indices, sizes)
+    check_allocation((sizes[0], 3), np.dtype(object))
+    bounds = np.searchsorted(indices[:, 0], np.arange(sizes[0] + 1))
     parts = [
-        (rows[begin:end], elements[begin:end], shape[1:])
-        for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        (indices[begin:end, 1:], values[begin:end], shape[1:])
+        for begin, end in itertools.pairwise(bounds.tolist())
     ]
     return _packed(parts, out_type)
+
+
+def _check_ranks(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
+    for part, name, rank, noun in (
+        (indices, "indices", 2, "matrix"),
+        (values, "values", 1, "vector"),
+        (shape, "shape", 1, "vector"),
+    ):
+        if part.ndim != rank:
+            raise InvalidArgumentError(
+                f"Input {name} should be a {noun} but received shape {shape_text(part.shape)}"
+            )
 
 
 def _packed(parts: Sequence[Sparse], out_type: DataType) -> np.ndarray:
@@ -65,38 +78,51 @@ def _packed(parts: Sequence[Sparse], out_type: DataType) -> np.ndarray:
 
 
 def deserialize_sparse(serialized: np.ndarray, *, dtype: DataType) -> Sparse:
-    """DeserializeSparse: [B…, 3] to one sparse tensor with the batch dimensions in front."""
-    if serialized.ndim < 1 or serialized.shape[-1] != 3:
+    """[B…, 3] to one sparse tensor with the batch dimensions in front."""
+    if not serialized.ndim:
+        raise InvalidArgumentError("Serialized sparse should have non-zero rank []")
+    if serialized.shape[-1] != 3:
         raise InvalidArgumentError(
-            "Serialized sparse should have non-zero rank and 3 as the last dimension, got "
-            f"{shape_text(serialized.shape)}"
+            f"Serialized sparse should have 3 as the last dimension {shape_text(serialized.shape)}"
         )
     batch_shape = serialized.shape[:-1]
-    parts = [_unpacked(row, dtype) for row in serialized.reshape(-1, 3)]
+    rows = serialized.reshape(-1, 3)
+    parts = [_unpacked(row, number, dtype) for number, row in enumerate(rows)]
     if not batch_shape:
         return parts[0]
-    return _batched(parts, batch_shape, dtype)
+    return _batched(parts, batch_shape)
 
 
-def deserialize_many_sparse(serialized: np.ndarray, *, dtype: DataType) -> Sparse:
-    """DeserializeManySparse: [n, 3] to one sparse tensor with a batch dimension in front."""
-    if serialized.ndim != 2:
-        raise InvalidArgumentError(
-            "Serialized sparse should have rank 2 but has rank " + str(serialized.ndim)
-        )
-    return deserialize_sparse(serialized, dtype=dtype)
-
-
-def _unpacked(row: np.ndarray, dtype: DataType) -> Sparse:
+def _unpacked(row: np.ndarray, number: int, dtype: DataType) -> Sparse:
     indices, values, shape = (_tensor(each) for each in row.tolist())
     if indices.dtype != np.int64 or shape.dtype != np.int64:
         raise InvalidArgumentError("Serialized sparse indices and shape must be int64")
+    name = f"SparseTensor[{number}]"
     if values.dtype != dtype.numpy:
         raise InvalidArgumentError(
-            f"Requested SparseTensor of type {dtype.tf_name} but SparseTensor values have type "
-            f"{values.dtype}"
+            f"Requested SparseTensor of type {dtype.tf_name} but {name}.values.dtype() == "
+            f"{from_numpy(values.dtype).tf_name}"
         )
-    check_sparse(indices, values, shape)
+    for part, at, rank, noun in (
+        (indices, 0, 2, "an index matrix"),
+        (values, 1, 1, "a values vector"),
+        (shape, 2, 1, "a shape vector"),
+    ):
+        if part.ndim != rank:
+            raise InvalidArgumentError(
+                f"Expected serialized_sparse[{number}, {at}] to represent {noun} but received "
+                f"shape {shape_text(part.shape)}"
+            )
+    if len(indices) != len(values):
+        raise InvalidArgumentError(
+            f"Expected row counts of {name}.indices and {name}.values to match but they do not: "
+            f"{len(indices)} vs. {len(values)}"
+        )
+    if indices.shape[1] != shape.size:
+        raise InvalidArgumentError(
+            f"Expected column counts of {name}.indices to match size of {name}.shape but they do "
+            f"not: {indices.shape[1]} vs. {shape.size}"
+        )
     return indices, values, shape
 
 
@@ -108,19 +134,26 @@ def _tensor(item: Any) -> np.ndarray:
     try:
         proto = pb.TensorProto.FromString(item)
     except DecodeError as error:
-        raise InvalidArgumentError("Could not parse serialized_sparse proto") from error
-    return tensor_from_proto(proto, tensor_limit())
+        raise InvalidArgumentError("Could not parse serialized proto") from error
+    try:
+        return tensor_from_proto(proto, tensor_limit())
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError("Could not construct tensor from proto") from error
 
 
-def _batched(parts: list[Sparse], batch_shape: tuple[int, ...], dtype: DataType) -> Sparse:
+def _batched(parts: list[Sparse], batch_shape: tuple[int, ...]) -> Sparse:
     if not parts:
         raise InvalidArgumentError(
-            "Serialized sparse should have at least one element, got shape "
+            "Serialized sparse should have at least 1 serialized tensor, but has a zero dimension "
             f"{shape_text((*batch_shape, 3))}"
         )
-    ranks = {part[2].size for part in parts}
-    if len(ranks) > 1:
-        raise InvalidArgumentError(f"Inconsistent rank across SparseTensors: {sorted(ranks)}")
+    rank = parts[0][2].size
+    for number, part in enumerate(parts):
+        if part[2].size != rank:
+            raise InvalidArgumentError(
+                f"Inconsistent rank across SparseTensors: rank prior to SparseTensor[{number}] "
+                f"was: {rank} but rank of SparseTensor[{number}] is: {part[2].size}"
+            )
     rows = []
     for number, (indices, _, _) in enumerate(parts):
         place = np.array(np.unravel_index(number, batch_shape), np.int64)
@@ -132,7 +165,7 @@ def _batched(parts: list[Sparse], batch_shape: tuple[int, ...], dtype: DataType)
 
 
 KERNELS = (
-    KernelDef("DeserializeManySparse", deserialize_many_sparse),
+    KernelDef("DeserializeManySparse", deserialize_sparse),
     KernelDef("DeserializeSparse", deserialize_sparse),
     KernelDef("SerializeManySparse", serialize_many_sparse),
     KernelDef("SerializeSparse", serialize_sparse),

@@ -16,6 +16,8 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import Resource
 from runtime.framework.string_tensor import show_shape
+from runtime.kernels.sparse_tensor_checks import built_shape, made_shape
+from runtime.kernels.sparse_to_dense import check_sorted_indices
 
 # Rows without values become tensors too, though nobody sent anything for them.
 _MAX_EMPTY_ROWS = 1_000_000
@@ -83,8 +85,6 @@ def _checked(indices: Any, values: Any, shape: Any) -> Sparse:
             f"Number of dimensions must match second dimension of indices. Got {len(tensor[2])} "
             f"dimensions, indices shape: {show_shape(tensor[0].shape)}"
         )
-    if (tensor[0] < 0).any() or (tensor[0] >= tensor[2]).any() or (tensor[2] < 0).any():
-        raise InvalidArgumentError("An index of a SparseTensor is out of bounds")
     return tensor
 
 
@@ -99,6 +99,7 @@ def add_sparse_to_tensors_map(
 ) -> np.ndarray:
     """Keep one sparse tensor; its number."""
     tensor = _checked(sparse_indices, sparse_values, sparse_shape)
+    made_shape(tensor[2])
     return np.array(_map(context, container, shared_name).add(tensor), np.int64)
 
 
@@ -117,16 +118,15 @@ def add_many_sparse_to_tensors_map(
         raise InvalidArgumentError(
             f"Rank of input SparseTensor should be > 1, but saw rank: {len(shape)}"
         )
+    check_sorted_indices(indices, built_shape(shape))
     kept = _map(context, container, shared_name)
     count = int(shape[0])
     if count > len(values) + _MAX_EMPTY_ROWS:
         raise ResourceExhaustedError(f"A SparseTensor of {len(values)} values claims {count} rows")
-    order = np.argsort(indices[:, 0], kind="stable")
-    bounds = np.searchsorted(indices[order, 0], np.arange(count + 1))
+    bounds = np.searchsorted(indices[:, 0], np.arange(count + 1))
     numbers = []
     for begin, end in itertools.pairwise(bounds.tolist()):
-        rows = order[begin:end]
-        numbers.append(kept.add((indices[rows, 1:], values[rows], shape[1:])))
+        numbers.append(kept.add((indices[begin:end, 1:], values[begin:end], shape[1:])))
     return np.array(numbers, np.int64)
 
 

@@ -25,4 +25,20 @@ CASES = (
     case("EditDistance", HYPOTHESIS[:0], SAID[:0], SHAPES[0], TRUTH, MEANT, SHAPES[1]),
     case("EditDistance", HYPOTHESIS, SAID, np.int64([3, 3]), TRUTH, MEANT, SHAPES[1]),
     case("EditDistance", HYPOTHESIS, SAID, np.int64([3, 3, 1]), TRUTH, MEANT, SHAPES[1]),
+    *(
+        case("EditDistance", *hypothesis, *truth, message=True)
+        for hypothesis, truth in (
+            ((HYPOTHESIS, SAID, np.int64([4, -1])), (TRUTH, MEANT, SHAPES[1])),
+            ((HYPOTHESIS, SAID, np.int64([4, 2**62])), (TRUTH, MEANT, SHAPES[1])),
+            ((HYPOTHESIS, SAID, SHAPES[0][:1]), (TRUTH, MEANT, SHAPES[1])),
+            ((HYPOTHESIS, SAID, SHAPES[0]), (TRUTH[0], MEANT, SHAPES[1])),
+            ((HYPOTHESIS, SAID[:2], SHAPES[0]), (TRUTH, MEANT, SHAPES[1])),
+            ((HYPOTHESIS, SAID, SHAPES[0]), (TRUTH, MEANT[:2], SHAPES[1])),
+            ((HYPOTHESIS, SAID, SHAPES[0]), (TRUTH[:, :1], MEANT, SHAPES[1][:1])),
+            (
+                (HYPOTHESIS.repeat(2, 1)[:, :3], SAID, np.int64([4, 4, 3])),
+                (TRUTH, MEANT, SHAPES[1]),
+            ),
+        )
+    ),
 )

@@ -159,6 +159,16 @@ CASES: tuple[Case, ...] = (
     case("ClipByValue", [1, 5], [2, 1], [3, 4]),
     case("ClipByValue", [1, 5], np.int32(3), np.int32(2)),
     case("ClipByValue", [1, 5], [2], np.int32(3), message=True),
+    case(
+        "ClipByValue",
+        np.array([1 - 1j, 5 + 1j, 2.5 + 9j]),
+        np.array(2 + 2j),
+        np.array(3 - 1j),
+        name="clip_complex",
+    ),
+    case(
+        "ClipByValue", np.array(5 + 1j), np.array(2 - 2j), np.array(3 + 2j), name="clip_complex_0"
+    ),
     case("ClipByValue", [[1, 5]], [2, 1], np.int32(3), message=True),
     *(
         case("ClipByValue", np.array([1, 5], t), np.array(2, t), np.array(3, t))

@@ -20,6 +20,15 @@ def round_trip(write: str, read: str, values: np.ndarray, dtype: DataType, kind:
     return Case(name, graph.graph_def, (Step({}, tuple(output for output, _ in outputs)),))
 
 
+def misfit(name: str, *parts: np.ndarray) -> Case:
+    """What the reader says of parts that do not fit each other."""
+    graph = Graph()
+    written = graph.add("SerializeSparse", *parts)[0]
+    outputs = graph.add("DeserializeSparse", written, dtype=DataType.FLOAT, name="result")
+    step = Step({}, tuple(output for output, _ in outputs))
+    return Case(f"misfit_{name}", graph.graph_def, (step,), message=True)
+
+
 CASES = (
     *(
         round_trip(write, read, values, dtype, kind)
@@ -36,4 +45,21 @@ CASES = (
     case("DeserializeSparse", np.array([b"x", b"y"], object), dtype=DataType.FLOAT),
     case("DeserializeSparse", np.array([b"x", b"y", b"z"], object), dtype=DataType.FLOAT),
     case("DeserializeManySparse", np.array([b"x", b"y", b"z"], object), dtype=DataType.FLOAT),
+    *(
+        case("SerializeManySparse", indices, VALUES, shape, message=True)
+        for indices, shape in (
+            (INDICES[::-1], SHAPE), (INDICES[[0, 0, 2]], SHAPE),
+            (INDICES + np.int64([0, 9]), SHAPE), (INDICES, -SHAPE), (INDICES, np.int64([3, 2**63 - 1])), (INDICES[:2], SHAPE),
+            (INDICES, np.int64([3, 4, 5])),
+        )
+    ),
+    case("SerializeSparse", INDICES, VALUES[:2], SHAPE),
+    case("SerializeSparse", INDICES, VALUES, SHAPE[0], message=True),
+    *(
+        case("DeserializeManySparse", serialized, dtype=DataType.FLOAT, message=True)
+        for serialized in (np.full(shape, b"x", object) for shape in ((), (0, 3), (2, 2), (2, 3)))
+    ),
+    misfit("rows", INDICES, VALUES[:2], SHAPE),
+    misfit("columns", INDICES, VALUES, SHAPE[:1]),
+    misfit("type", INDICES, INDICES[:, 0], SHAPE),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -54,4 +55,14 @@ CASES = (
     single_case("singles", [(3,), (5,), (4,)]),
     single_case("ranks", [(3,), (5, 2)]),
     single_case("type", [(3,)], DataType.FLOAT),
+    *(
+        dataclasses.replace(many_case(name, indices, [1, 2], shape), message=True)
+        for name, indices, shape in (
+            ("out_of_order", [[1, 0], [0, 1]], [3, 4]),
+            ("repeated", [[1, 0], [1, 0]], [3, 4]),
+            ("out_of_bounds", [[1, 0], [1, 4]], [3, 4]),
+            ("negative", [[1, 0], [1, 1]], [3, -4]),
+            ("large", [[1, 0], [1, 1]], [3, 2**63 - 1]),
+        )
+    ),
 )

@@ -1,0 +1,59 @@
+"""What TensorFlow says of a sparse tensor's parts that do not fit each other.
+
+TF: tensorflow/core/util/sparse/sparse_tensor.cc (SparseTensor::Create),
+tensorflow/core/framework/tensor_shape.cc (BuildTensorShapeBase, MakeShape)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.shapes import shape_text
+
+COUNT_LIMIT = 1 << 63  # elements of a shape are counted in a signed int64
+
+
+def check_parts(indices: np.ndarray, values: np.ndarray, rank: int) -> None:
+    """Raise InvalidArgumentError unless `indices` [n, rank] and `values` [n] fit."""
+    if values.ndim != 1:
+        raise InvalidArgumentError(f"vals must be a vec, but got: {shape_text(values.shape)}")
+    if not indices.ndim:
+        raise InvalidArgumentError("indices must be a matrix, but got a scalar")
+    if len(indices) != len(values):
+        raise InvalidArgumentError(
+            "indices and values rows (indexing dimension) must match. "
+            f"(indices = {len(indices)}, values = {len(values)})"
+        )
+    if indices.ndim != 2 or indices.shape[1] != rank:
+        raise InvalidArgumentError("Order length must be SparseTensor rank.")
+
+
+def built_shape(shape: np.ndarray) -> tuple[int, ...]:
+    """A dense shape's sizes, where TensorFlow builds the shape one dimension after another."""
+    sizes = tuple(shape.tolist())
+    count = 1
+    for size in sizes:
+        if size < 0:
+            raise InvalidArgumentError(f"Expected shape dimensions to be non-negative, got {size}")
+        if count * size >= COUNT_LIMIT:
+            raise InvalidArgumentError(
+                f"Encountered overflow when multiplying {count} with {size}, result: -1"
+            )
+        count *= size
+    return sizes
+
+
+def made_shape(shape: np.ndarray) -> tuple[int, ...]:
+    """A dense shape's sizes, where TensorFlow makes the shape as a whole."""
+    sizes = tuple(shape.tolist())
+    for size in sizes:
+        if size < 0:
+            raise InvalidArgumentError(f"Dimension {size} must be >= 0")
+    if math.prod(sizes) >= COUNT_LIMIT:
+        raise InvalidArgumentError(
+            f"Shape {shape_text(sizes)} would have more than 2**63 - 1 elements"
+        )
+    return sizes
