@@ -1,0 +1,125 @@
+"""Each pass of the optimiser alone changes no value, and takes away no name that may be fed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import protos as pb
+import runtime.client as tf
+from runtime.api import OpError, SessionOptions, new_session
+from runtime.graph import optimizer
+
+PASSES = ("remove_dead_branches", "fold_constants", "simplify_arithmetic", "share_subexpressions")
+DTYPES = (tf.int32, tf.float32)
+# Small values, zeros and ones above all, of which −0.0 is one: simplifications have to notice them.
+VALUES = (-2, -1, -0.0, 0, 1, 1, 2, 3)
+SHAPE = (2, 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A graph, what it is fed, and its nodes whose values are compared."""
+
+    graph: pb.GraphDef
+    feeds: dict[str, np.ndarray]
+    nodes: list[str]
+
+
+def _constant(draw: st.DrawFn, dtype: Any) -> Any:
+    shape = draw(st.sampled_from([(), (), (1,), (3,), (2, 1), SHAPE]))
+    count = int(np.prod(shape, dtype=int))
+    drawn = draw(st.lists(st.sampled_from(VALUES), min_size=count, max_size=count))
+    return tf.constant(np.array(drawn, dtype.numpy).reshape(shape))
+
+
+def _step(draw: st.DrawFn, known: list[Any], dtype: Any) -> Any:
+    """One more tensor of the element type, made of those that there are."""
+    x = draw(st.sampled_from(known))
+    match draw(st.integers(0, 9)):
+        case 0 | 1:
+            return _constant(draw, dtype)
+        case 2 | 3 | 4:
+            op = draw(st.sampled_from((tf.add, tf.subtract, tf.multiply, tf.maximum)))
+            operands = [x, draw(st.sampled_from(known))]
+            return op(*operands) if draw(st.booleans()) else op(*reversed(operands))
+        case 5:
+            return draw(st.sampled_from((tf.negative, tf.identity, tf.square)))(x)
+        case 6:
+            order = draw(st.permutations(range(x.shape.rank)))
+            return tf.transpose(tf.transpose(x, order), draw(st.permutations(order)))
+        case 7:
+            return tf.reshape(tf.reshape(x, [-1]), tf.shape(x))
+        case 8:
+            return tf.cast(tf.cast(x, draw(st.sampled_from((tf.int64, dtype)))), dtype)
+        case _:
+            other = draw(st.sampled_from(known))
+            is_first = tf.constant(draw(st.booleans()))
+            return tf.cond(is_first, lambda: x + x, lambda: tf.negative(other))
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """Constants, simplifiable and repeated arithmetic, branches that are decided, control edges."""
+    dtype = draw(st.sampled_from(DTYPES))
+    value = np.array(draw(st.permutations((-1, 0, 1, 2, 3, -0.0))), dtype.numpy).reshape(SHAPE)
+    with tf.Graph().as_default() as graph:
+        known: list[Any] = [tf.placeholder(dtype, SHAPE, "x")]
+        for _ in range(draw(st.integers(3, 12))):
+            waits = [draw(st.sampled_from(known))] if draw(st.integers(0, 4)) == 0 else []
+            with tf.control_dependencies(waits), contextlib.suppress(ValueError):
+                made = _step(draw, known, dtype)  # shapes that do not fit are told at once
+                if made.shape.is_fully_defined():
+                    known.append(made)
+    nodes = [tensor.op.name for tensor in known[1:]] or ["x"]
+    return Program(graph.as_graph_def(), {"x": value}, nodes)
+
+
+@contextlib.contextmanager
+def only(wanted: str | None) -> Iterator[None]:
+    """The optimiser with one pass, or with none."""
+    others = [name for name in PASSES if name != wanted]
+    with mock.patch.multiple(optimizer, **dict.fromkeys(others, lambda *_: None)):
+        yield
+
+
+def run(program: Program, feeds: dict[str, Any], fetches: list[str]) -> list[Any] | str:
+    """The values with their types and shapes, or the error."""
+    session = new_session(SessionOptions())
+    try:
+        session.create(program.graph)
+        found = [np.asarray(each) for each in session.run(feeds, fetches)]
+        # Bytes: −0.0 is not 0.0.
+        return [(each.dtype, each.shape, each.tobytes()) for each in found]
+    except OpError as error:
+        return error.message
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("name", PASSES)
+@settings(max_examples=40, deadline=None)
+@given(program=programs(), data=st.data())
+def test_a_pass_changes_nothing(name: str, program: Program, data: st.DataObject) -> None:
+    fetches = data.draw(st.lists(st.sampled_from(program.nodes), min_size=1, max_size=4))
+    feeds: dict[str, Any] = dict(program.feeds) if "x" not in fetches else {}
+    others = sorted(set(program.nodes) - set(fetches))
+    if others and data.draw(st.booleans()):  # any inner node may be fed
+        fed = data.draw(st.sampled_from(others))
+        with only(None):
+            whole = run(program, feeds, [fed])
+        if not isinstance(whole, str):
+            dtype, shape, _ = whole[0]
+            feeds[fed] = np.full(shape, 7, dtype)
+    with only(None):
+        expected = run(program, feeds, fetches)
+    with only(name):
+        assert run(program, feeds, fetches) == expected
