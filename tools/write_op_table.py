@@ -34,6 +34,8 @@ OPS_PAGE = ROOT / "docs" / "ops.md"
 OP_INDEX = ROOT / "runtime" / "kernels" / "op_index.json"
 README = ROOT / "README.md"
 KERNEL_DTYPES = ROOT / "docs" / "kernel_dtypes.json"
+OUT_OF_REACH = ROOT / "docs" / "types_out_of_reach.json"
+ELEMENT_TYPES = ROOT / "tools" / "element_types.json"
 ORACLE = ROOT / "docs" / "oracle.json"
 TIERS = ROOT / "docs" / "op_tiers.txt"
 # Run by the executors themselves: they have no kernel.
@@ -47,14 +49,36 @@ PAGE_HEAD = (
     "*Element types*: for each attribute that names one, `shown/taken`. *Taken* are the types that",
     "TensorFlow 2.21's CPU kernels take: what they are registered for, and where a kernel is",
     "registered for any, the types for which TensorFlow answered a trial (kept in",
-    "`kernel_dtypes.json`, recorded by `tools/record_kernel_dtypes.py`). *Shown* are those for",
-    "which a recorded case runs here as in TensorFlow; the others are *missing*, even where the",
-    "kernel would run.",
+    "`kernel_dtypes.json`, recorded by `tools/record_kernel_dtypes.py`), less those that no graph",
+    "brings to an end, [listed below](#registered-but-out-of-reach). *Shown* are those for which a",
+    "recorded case runs here as in TensorFlow; the others are *missing*, even where the kernel",
+    "would run.",
     "",
     "*Cases* counts the recorded cases in which the op occurs: each agrees with TensorFlow's",
     "answer on every executor, or a test fails. *Random cases* counts those of `make oracle` that",
     "agree, of those compared; *no answer*: TensorFlow gave none that counts; or why the op is",
     "not asked.",
+)
+OUT_OF_REACH_HEAD = (
+    "",
+    "## Registered, but out of reach",
+    "",
+    "TensorFlow has a CPU kernel for these types and no graph gets an answer from it: what it said",
+    "to an attempt with each (`types_out_of_reach.json`; the attempts are in",
+    "`tools/types_out_of_reach.py`, `tools/record_types_out_of_reach.py` runs them in TensorFlow).",
+    "",
+    "| op and attribute | types | TensorFlow |",
+    "| --- | --- | --- |",
+)
+NOT_FOLLOWED_HEAD = (
+    "",
+    "## Answered otherwise",
+    "",
+    "Missing types for which the kernels here give an answer of their own, by intention:",
+    "[kernel_differences.md](kernel_differences.md) says which and why.",
+    "",
+    "| op and attribute | types |",
+    "| --- | --- |",
 )
 
 
@@ -84,10 +108,24 @@ def cases_by_op() -> collections.Counter[str]:
 
 def kernel_types() -> ShownTypes:
     """Op → attribute → the element types that TensorFlow's CPU kernels take."""
-    return {
+    types = {
         op: {attr: set(map(from_name, names.split())) for attr, names in attrs.items()}
         for op, attrs in json.loads(KERNEL_DTYPES.read_text()).items()
     }
+    for key, reasons in out_of_reach().items():
+        op, _, attr = key.rpartition(".")
+        types[op][attr] -= set(map(from_name, " ".join(reasons.values()).split()))
+    return types
+
+
+def out_of_reach() -> dict[str, dict[str, str]]:
+    """`op.attribute` → what TensorFlow says to a graph with the type → types."""
+    return dict(json.loads(OUT_OF_REACH.read_text()))
+
+
+def left_out() -> dict[str, str]:
+    """`op.attribute` → types of which no case is made, for their answers differ here."""
+    return dict(json.loads(ELEMENT_TYPES.read_text())["left out"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +158,15 @@ class TypeCoverage:
             if lacking:
                 found.append(f"{attr}: {', '.join(t.tf_name for t in sorted(lacking))}")
         return "; ".join(found)
+
+    def missing_among(self, rows: dict[str, str]) -> dict[str, list[str]]:
+        """Of the types of each `op.attribute` those that are missing."""
+        found = {}
+        for key, names in rows.items():
+            op, _, attr = key.rpartition(".")
+            lacking = self.taken[op][attr] - self._shown(op, attr)
+            found[key] = [name for name in names.split() if from_name(name) in lacking]
+        return {key: names for key, names in found.items() if names}
 
     def _shown(self, op: str, attr: str) -> set[DataType]:
         return self.shown.get(op, {}).get(attr, set())
@@ -180,6 +227,13 @@ def page(coverage: TypeCoverage) -> str:
             random_comparison(op, compared),
         )
         lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+    lines += NOT_FOLLOWED_HEAD
+    for key, types in coverage.missing_among(left_out()).items():
+        lines.append(f"| {key} | {', '.join(types)} |")
+    lines += OUT_OF_REACH_HEAD
+    for key, reasons in out_of_reach().items():
+        for error, types in reasons.items():
+            lines.append(f"| {key} | {', '.join(types.split())} | {error} |")
     return "\n".join(lines) + "\n"
 
 

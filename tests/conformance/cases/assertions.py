@@ -60,21 +60,6 @@ def variants(op: str, made: str, packed: bool, **attrs: Any) -> Case:
 
 CASES = (
     *(
-        unwritten(op, data_type, shape)
-        for op in ("Assert", "StringFormat")
-        for data_type in UNWRITTEN
-        for shape in ((), (3,), (2, 2))
-    ),
-    *(
-        variants(op, made, packed, **attrs)
-        for op, attrs in {
-            "AsString": {},
-            "StringFormat": {"template": "<{}>", "placeholder": "{}"},
-        }.items()
-        for made in ("TensorListFromTensor", "EmptyTensorMap")
-        for packed in (False, True)
-    ),
-    *(
         case("Assert", False, VALUES, summarize=summarize, message=True)
         for summarize in (-1, 1, 3, 4, 5, 100)
     ),
@@ -95,4 +80,19 @@ CASES = (
     case("StringFormat", [1], template="nothing"),
     case("Print", 3, [4, "x"], message="m", first_n=1, summarize=2),
     case("PrintV2", "text", output_stream="stderr"),
+    *(
+        unwritten(op, data_type, shape)
+        for op in ("Assert", "StringFormat")
+        for data_type in UNWRITTEN
+        for shape in ((), (3,), (2, 2))
+    ),
+    *(
+        variants(op, made, packed, **attrs)
+        for op, attrs in {
+            "AsString": {},
+            "StringFormat": {"template": "<{}>", "placeholder": "{}"},
+        }.items()
+        for made in ("TensorListFromTensor", "EmptyTensorMap")
+        for packed in (False, True)
+    ),
 )
