@@ -191,8 +191,17 @@ def _called_by(function: pb.FunctionDef, known: Mapping[str, pb.FunctionDef]) ->
     for node in function.node_def:
         if node.op in known:
             yield node.op
-        for value in node.attr.values():
-            yield from (func.name for func in (value.func, *value.list.func) if func.name in known)
+        for name in _named_in(node.attr.values()):
+            if name in known:
+                yield name
+
+
+def _named_in(values: Iterable[pb.AttrValue]) -> Iterator[str]:
+    """Functions in the values of attributes, in their own attributes too."""
+    for value in values:
+        for function in (value.func, *value.list.func):
+            yield function.name
+            yield from _named_in(function.attr.values())
 
 
 def _shorten(names: list[str]) -> str:
