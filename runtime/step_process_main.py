@@ -19,8 +19,9 @@ def main() -> None:
     """Yield to everything else on the machine, then import what steps need, then serve."""
     data, control, limit, name = sys.argv[1:]
     _yield_processor()
-    # Ctrl-C goes to the whole group; the parent decides when this ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # They go to the whole group; the parent decides when this ends.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
 
     from runtime.foundation.intra_op_pool import set_process_width
     from runtime.foundation.kept_memory import keep_freed_memory

@@ -21,6 +21,7 @@ from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Node
 from runtime.graph.pruning import find_endpoint, prune
+from runtime.graph.tensor_name import parse_tensor_name
 from runtime.kernels.resource_variables import ANONYMOUS_NAME
 
 VARIABLE_OPS = frozenset(("VarHandleOp", "VariableV2", "Variable"))
@@ -50,7 +51,10 @@ _numbers = itertools.count(1)  # next() is atomic
 
 @dataclasses.dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PortableStep:
-    """A step by the names of its graph; `variables` are fed after `feeds`, at their output 0."""
+    """A step by the names of its graph; `variables` are fed after `feeds`, at their output 0.
+
+    `graph` has the nodes of the names alone (`nodes_of_step`).
+    """
 
     number: int  # unique in the process
     config: pb.ConfigProto
@@ -70,18 +74,18 @@ class PortableStep:
         return self.graph.library.reachable(_functions_of(self._needed(), self.graph))
 
     def _needed(self) -> list[Node]:
-        names = (*self.feeds, *self.fetches)
-        pending = [find_endpoint(self.graph, name)[0] for name in names]
-        pending += [self.graph.nodes[name] for name in self.targets]
-        pending += self.variables
-        needed: dict[Node, None] = {}
-        while pending:
-            node = pending.pop()
-            if node not in needed:
-                needed[node] = None
-                pending += [source for source, _ in node.inputs]
-                pending += node.control_inputs
-        return list(needed)
+        return _all_behind(self.graph)
+
+
+def nodes_of_step(
+    graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+) -> Graph:
+    """The nodes that the names lead to; the edges from there lead to all that a step needs.
+
+    It keeps nothing else alive: an extended session has had many graphs.
+    """
+    names = (parse_tensor_name(name)[0] for name in (*feeds, *fetches, *targets))
+    return Graph({name: graph.nodes[name] for name in names}, graph.library, graph.versions)
 
 
 def portable_step(
@@ -91,16 +95,20 @@ def portable_step(
     fetches: Sequence[str],
     targets: Sequence[str],
 ) -> PortableStep | None:
-    """The step, when another process may run it; else None. Errors as `prune` raises them."""
+    """The step, when another process may run it; else None. Errors as `prune` raises them.
+
+    `graph` is that of `nodes_of_step`, or more.
+    """
     pruned = prune(graph, feeds, fetches, targets)
-    outputs = [node.output_types[index] for node, index in pruned.fetches]
-    outputs += [node.output_types[0] for node in pruned.arguments if node is not None]
-    if not _NOT_PORTABLE_TYPES.isdisjoint(outputs):
-        return None
-    if any(node.op in VARIABLE_OPS for node, _ in pruned.fetches):
-        return None
+    fed = [find_endpoint(graph, name) for name in feeds]
     nodes = [node for node in pruned.nodes if node.op != "_Arg"]
     variables = [node for node in nodes if node.op in VARIABLE_OPS]
+    exchanged = [node.output_types[index] for node, index in (*pruned.fetches, *fed)]
+    exchanged += [node.attr("dtype") for node in variables]
+    if not _NOT_PORTABLE_TYPES.isdisjoint(exchanged):
+        return None
+    if any(node.op in VARIABLE_OPS for node, _ in (*pruned.fetches, *fed)):
+        return None
     others = [node for node in nodes if node.op not in VARIABLE_OPS]
     functions = graph.library.reachable(_functions_of(others, graph)).function
     if (
@@ -109,6 +117,7 @@ def portable_step(
         or not all(_is_portable_function(function, graph) for function in functions)
     ):
         return None
+    names = {node.name for node in variables}
     return PortableStep(
         next(_numbers),
         config,
@@ -116,8 +125,21 @@ def portable_step(
         tuple(feeds),
         tuple(fetches),
         tuple(targets),
-        tuple(graph.nodes[node.name] for node in variables),
+        tuple(node for node in _all_behind(graph) if node.name in names),
     )
+
+
+def _all_behind(graph: Graph) -> list[Node]:
+    """The nodes of a graph and all that these need."""
+    pending = list(graph.nodes.values())
+    found: dict[Node, None] = {}
+    while pending:
+        node = pending.pop()
+        if node not in found:
+            found[node] = None
+            pending += [source for source, _ in node.inputs]
+            pending += node.control_inputs
+    return list(found)
 
 
 def _is_portable(op: str, graph: Graph) -> bool:
@@ -139,9 +161,16 @@ def _functions_of(nodes: Iterable[Node], graph: Graph) -> set[str]:
             names.add(node.op)
         for name, kind in node.info.attr_types.items():
             if kind in ("func", "list(func)"):
-                names.update(each.name for each in _as_list(node.attr(name)) if each.name)
+                names.update(_function_names(node.attr(name)))
     return names
 
 
-def _as_list(value: Any) -> Sequence[NameAttrList]:
-    return value if isinstance(value, list | tuple) else [value]
+def _function_names(value: Any) -> Iterator[str]:
+    """Functions in the value of an attribute, in their own attributes too."""
+    if isinstance(value, NameAttrList):
+        if value.name:
+            yield value.name
+        value = tuple(value.attrs.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _function_names(each)

@@ -186,7 +186,7 @@ class Executor(abc.ABC):
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # as it is run, for those who want to see it
-        self.last_seconds = math.inf  # of the newest asynchronous step here; before the first: inf
+        self.last_seconds = math.inf  # of the newest asynchronous step; before the first: inf
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
         self._portable: list[PortableStep | None] = []  # empty until somebody has asked
         self.steps = itertools.count()  # next() is atomic; counted only when costs are asked for
@@ -198,9 +198,14 @@ class Executor(abc.ABC):
     @property
     def portable(self) -> PortableStep | None:
         """What another process needs to run it; None when it has to run in this one."""
-        if not self._portable:
-            self._portable.append(self._make_portable())  # a race makes two and keeps the first
-        return self._portable[0]
+        portable = self._portable
+        if not portable:
+            portable.append(self._make_portable())  # a race makes two and keeps the first
+        return portable[0]
+
+    def stays_here(self) -> None:
+        """No other process can run it after all."""
+        self._portable = [None]
 
     @abc.abstractmethod
     def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:

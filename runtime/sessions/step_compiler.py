@@ -13,7 +13,7 @@ import protos as pb
 from runtime.devices.device import Device
 from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
 from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.portable_step import portable_step
+from runtime.executors.portable_step import nodes_of_step, portable_step
 from runtime.executors.step import Executor
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.graph import Graph
@@ -61,8 +61,9 @@ class StepCompiler:
             graph, self._kernels, feeds, fetches, targets, self._build, functions, self._place_step
         )
         if self._kernels.is_built_in:
+            named = nodes_of_step(graph, feeds, fetches, targets)
             executor.may_be_portable(
-                lambda: portable_step(graph, self._config, feeds, fetches, targets)
+                lambda: portable_step(named, self._config, feeds, fetches, targets)
             )
         return executor
 

@@ -10,8 +10,8 @@ nothing is left behind when a process dies (containers also give shared memory 6
 
 Guarantees: thread-safe; a process serves one thread at a time; a step that fails there fails here
 with the same error; cancelling a step reaches it there. A process that dies fails its step with
-UNAVAILABLE and nothing else; until another one is ready, steps run in this process. Children end
-with their pool, and with this process however it ends.
+UNAVAILABLE and nothing else; until another one is ready, steps run in this process. So do those
+that it cannot compile. Children end with their pool, and with this process however it ends.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
+import dataclasses
 import logging
 import math
 import os
@@ -53,35 +54,69 @@ MAIN_MODULE = "runtime.step_process_main"
 CANCEL = struct.Struct("<Q")  # a message of the control socket: the number of the step
 _MAX_STEPS = 64  # that a process keeps, with their variables
 WORTH_SECONDS = 0.0002  # of a step here; sending a shorter one costs as much
-_RESTART_SECONDS = 10.0  # from the end of a process to the start of another
+_RESTART_SECONDS = 10.0  # from the end of a process to the start of another, and
+_MAX_DOUBLED = 6  # how often that doubles while none gets ready
+_END_SECONDS = 5.0  # that a killed process has until nobody waits for it
 _CODE_ROOT = str(pathlib.Path(__file__).parent.parent.parent)
 
 _log = logging.getLogger(__name__)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class VariableValue:
+    """What a variable was. An update that had begun by then ends in the same array: the
+    generation tells."""
+
+    array: np.ndarray
+    generation: int
+
+
+class _SentStep:
+    """What a process has of a step. Neither the step nor an array is kept alive by it."""
+
+    def __init__(self, portable: PortableStep, gone: collections.deque[int]) -> None:
+        number = portable.number
+        self._portable = weakref.ref(portable, lambda _: gone.append(number))
+        self._variables: list[tuple[weakref.ref[np.ndarray], int] | None]
+        self._variables = [None] * len(portable.variables)
+
+    def has(self, index: int, value: VariableValue) -> bool:
+        """Whether the variable was that when it was sent last."""
+        sent = self._variables[index]
+        return sent is not None and sent[0]() is value.array and sent[1] == value.generation
+
+    def note(self, index: int, value: VariableValue) -> None:
+        """It has been sent."""
+        self._variables[index] = weakref.ref(value.array), value.generation
+
+
 class StepProcess:
-    """One child. Its methods are for one thread at a time, but `cancel` and `close`."""
+    """One child. Its methods are for one thread at a time, but `close`."""
 
     def __init__(self, name: str) -> None:
-        ours, theirs = socket.socketpair()
-        control, their_control = socket.socketpair()
-        self._socket = ours
-        self._control = control
-        self._channel = MessageChannel(ours)
-        self._is_ready = False
-        self.is_alive = True
-        # What it has been told: the variables of each step, as they were sent last. The newest is
-        # at the end.
-        self._sent: dict[int, list[np.ndarray | None]] = {}
-        self._gone: collections.deque[int] = collections.deque()  # steps that nobody can run again
-        with theirs, their_control:
+        if not sys.executable:  # this interpreter is part of another program
+            raise OSError("the interpreter has no program of its own")
+        with contextlib.ExitStack() as opened:
+            ours, theirs = map(opened.enter_context, socket.socketpair())
+            control, their_control = map(opened.enter_context, socket.socketpair())
             self._process = subprocess.Popen(
-                [sys.executable, "-m", MAIN_MODULE, str(theirs.fileno()),
+                # -P: what lies in the current folder is not imported
+                [sys.executable, "-P", "-m", MAIN_MODULE, str(theirs.fileno()),
                  str(their_control.fileno()), str(tensor_limit()), name],
                 pass_fds=(theirs.fileno(), their_control.fileno()),
                 stdin=subprocess.DEVNULL,
                 env=_environment(),
             )  # fmt: skip
+            opened.pop_all()
+        theirs.close()
+        their_control.close()
+        self._socket = ours
+        self._control = control
+        self._channel = MessageChannel(ours)
+        self._is_ready = False
+        self.is_alive = True
+        self._sent: dict[int, _SentStep] = {}  # by number; the one run last is at the end
+        self._gone: collections.deque[int] = collections.deque()  # steps that nobody can run again
 
     def is_ready(self) -> bool:
         """Whether it takes steps; it has to start first."""
@@ -98,9 +133,13 @@ class StepProcess:
         portable: PortableStep,
         step: Step,
         arguments: Sequence[Any],
-        variables: Sequence[np.ndarray],
-    ) -> list[Any]:
-        """Run a step there and wait; raises its OpError, UnavailableError when the process dies."""
+        variables: Sequence[VariableValue],
+    ) -> tuple[list[Any], float] | None:
+        """Run a step there and wait; its values and the seconds of work that it was.
+
+        None when the process cannot compile it. Raises the step's OpError, UnavailableError when
+        the process dies.
+        """
         token = step.cancellation.add_callback(lambda: self._cancel(step.step_id))
         if token is None:
             step.cancellation.check()
@@ -114,28 +153,37 @@ class StepProcess:
             raise UnavailableError(
                 f"The process that ran this low-priority step has ended: {error}"
             ) from None
+        except BaseException:  # a message has gone, or come, in part
+            self.close()
+            raise
         finally:
             step.cancellation.remove_callback(token)
+        if "refused" in answer:
+            _log.warning("A low-priority step stays in this process: %s", answer["refused"])
+            self._sent.pop(portable.number)
+            return None
         if "error" in answer:
             raise error_for_code(*answer["error"])
-        return values
+        return values, answer["seconds"]
 
     def _send(
         self,
         portable: PortableStep,
         step_id: int,
         arguments: Sequence[Any],
-        variables: Sequence[np.ndarray],
+        variables: Sequence[VariableValue],
     ) -> None:
+        while self._gone:
+            self._forget(self._gone.popleft())
         sent = self._sent.pop(portable.number, None)
         if sent is None:
-            self._forget_old()
+            if len(self._sent) >= _MAX_STEPS:
+                self._forget(next(iter(self._sent)))
             self._send_graph(portable)
-            weakref.finalize(portable, self._gone.append, portable.number).atexit = False
-            sent = [None] * len(variables)
+            sent = _SentStep(portable, self._gone)
         self._sent[portable.number] = sent
-        changed = [i for i, array in enumerate(variables) if array is not sent[i]]
-        descriptions, buffers = frames([*arguments, *(variables[i] for i in changed)])
+        changed = [i for i, value in enumerate(variables) if not sent.has(i, value)]
+        descriptions, buffers = frames([*arguments, *(variables[i].array for i in changed)])
         count = len(arguments)
         header = {
             "run": portable.number,
@@ -145,7 +193,7 @@ class StepProcess:
         }
         self._channel.send(header, buffers)
         for i in changed:
-            sent[i] = variables[i]
+            sent.note(i, variables[i])
 
     def _send_graph(self, portable: PortableStep) -> None:
         buffers: list[Buffer] = [
@@ -165,13 +213,6 @@ class StepProcess:
         }
         self._channel.send(header, buffers)
 
-    def _forget_old(self) -> None:
-        """Drop steps whose executor is gone, and the least recently run one of too many."""
-        while self._gone:
-            self._forget(self._gone.popleft())
-        if len(self._sent) >= _MAX_STEPS:
-            self._forget(next(iter(self._sent)))
-
     def _forget(self, number: int) -> None:
         if self._sent.pop(number, None) is not None:
             self._channel.send({"forget": number})
@@ -186,22 +227,32 @@ class StepProcess:
         self._channel.close()
         self._control.close()
 
-    def end(self, seconds: float = 2.0) -> None:
-        """Close, and wait until the system has let go of it."""
+    def kill(self) -> None:
+        """Close, and end it now: nothing that it has is needed any more."""
+        self.close()
+        self._process.kill()
+
+    def end(self, seconds: float = 0.0) -> int | None:
+        """Close, wait until the system has let go of it, and tell its exit code.
+
+        It has `seconds` to end by itself.
+        """
         self.close()
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_SECONDS)
         self._channel.release()
+        return self._process.returncode
 
 
 def _environment() -> dict[str, str]:
-    """Of the child: this code can be imported, and one thread a product."""
-    path = os.pathsep.join(filter(None, (_CODE_ROOT, os.environ.get("PYTHONPATH"))))
+    """Of the child: it imports what this process does, and has one thread a product."""
+    path = [*filter(None, sys.path), _CODE_ROOT]
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    return {**os.environ, **threads, "PYTHONPATH": path}
+    return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
 
 
 class StepProcesses:
@@ -214,6 +265,8 @@ class StepProcesses:
         self._all: list[StepProcess] = []
         self._most = pool.num_threads
         self._not_before = 0.0  # time.monotonic(), of the next start
+        self._failures = 0  # starts since a process has been ready
+        self._owner = os.getpid()
         self._is_closed = False
         self.steps = 0  # sent, whatever became of them
 
@@ -222,30 +275,37 @@ class StepProcesses:
         with self._lock:
             ended = [each for each in self._all if not each.is_alive]
             if ended:
-                self._not_before = time.monotonic() + _RESTART_SECONDS
+                self._start_later()
             self._all = [each for each in self._all if each.is_alive]
             self._idle = [each for each in self._idle if each.is_alive]
             ready = next((each for each in reversed(self._idle) if each.is_ready()), None)
             if ready is not None:
                 self._idle.remove(ready)
+                self._failures = 0
                 self.steps += 1
             elif not self._is_closed and len(self._all) < self._most:
                 self._start()
         for each in ended:
-            each.end()
+            code = each.end(1.0)
+            _log.warning("A process of thread pool %s has ended with code %s", self._name, code)
         return ready
 
     def _start(self) -> None:
         if time.monotonic() < self._not_before:
             return
+        self._failures += 1
         try:
             process = StepProcess(self._name)
         except OSError as error:
             _log.warning("Low-priority steps stay in this process: %s", error)
-            self._most = 0
+            self._start_later()
             return
         self._all.append(process)
         self._idle.append(process)
+
+    def _start_later(self) -> None:
+        doubled = min(self._failures, _MAX_DOUBLED)
+        self._not_before = time.monotonic() + _RESTART_SECONDS * 2**doubled
 
     def give_back(self, process: StepProcess) -> None:
         """Let the next thread have it."""
@@ -253,10 +313,14 @@ class StepProcesses:
             self._idle.append(process)
 
     def close(self) -> None:
-        """End the children."""
+        """End the children; in a fork of this process, where they are not, nothing."""
+        if os.getpid() != self._owner:
+            return
         with self._lock:
             self._is_closed = True
             ending, self._all, self._idle = self._all, [], []
+        for process in ending:
+            process.kill()
         for process in ending:
             process.end()
 
@@ -300,19 +364,25 @@ def run_in_process(
     if process is None:
         return None
     try:
-        return process.run(portable, step, arguments, variables)
+        answer = process.run(portable, step, arguments, variables)
     finally:
         processes.give_back(process)
+    if answer is None:
+        executor.stays_here()
+        return None
+    values, executor.last_seconds = answer
+    return values
 
 
-def read_variables(portable: PortableStep, step: Step) -> list[np.ndarray] | None:
+def read_variables(portable: PortableStep, step: Step) -> list[VariableValue] | None:
     """The values that go along with a step; None when one of them has none."""
     values = []
     for node in portable.variables:
         variable = _variable(node, step)
         if variable is None or not variable.is_initialized or variable.dtype != node.attr("dtype"):
             return None
-        values.append(variable.read())
+        generation = variable.generation  # before the value: an older one is sent again
+        values.append(VariableValue(variable.read(), generation))
     return values
 
 

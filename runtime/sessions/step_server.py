@@ -8,13 +8,16 @@ Messages of the parent, each a header and buffers:
 | run: number, step, arguments, variables: [[i, tensor]] | the tensors; answered |
 | forget: number | |
 
-Answers: `{"values": […]}` and the tensors, or `{"error": [code, message, node]}`.
+Answers: `{"values": […], "seconds": of work}` and the tensors, `{"error": [code, message, node]}`,
+or `{"refused": text}` of a step that cannot be compiled here.
 """
 
 from __future__ import annotations
 
+import collections
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +39,8 @@ from runtime.sessions.kernel_states import KernelStates
 from runtime.sessions.step_compiler import StepCompiler
 from runtime.sessions.step_process import CANCEL
 
+_BUFFERS = 3  # of a graph, before its nodes
+_CANCELS_KEPT = 16  # one comes at most once a step, but may come late
 MakeDevices = Callable[[pb.ConfigProto], Sequence[Device]]
 
 
@@ -43,15 +48,15 @@ class _ReceivedStep:
     """A compiled step and the variables that it reads."""
 
     def __init__(
-        self, header: dict[str, Any], channel: MessageChannel,
+        self, header: dict[str, Any], buffers: collections.deque[bytes],
         make_devices: MakeDevices, kernels: KernelRegistry,
     ) -> None:  # fmt: skip
-        config = pb.ConfigProto.FromString(channel.receive_buffer())
+        config = pb.ConfigProto.FromString(buffers.popleft())
         config.log_device_placement = False  # the parent has done so
-        graph_def = pb.GraphDef(versions=pb.VersionDef.FromString(channel.receive_buffer()))
-        graph_def.library.ParseFromString(channel.receive_buffer())
-        for _ in range(header["nodes"]):
-            graph_def.node.add().ParseFromString(channel.receive_buffer())
+        graph_def = pb.GraphDef(versions=pb.VersionDef.FromString(buffers.popleft()))
+        graph_def.library.ParseFromString(buffers.popleft())
+        while buffers:
+            graph_def.node.add().ParseFromString(buffers.popleft())
         graph = extend_graph(Graph(), graph_def)
         devices = make_devices(config)
         compiler = StepCompiler(config, devices, kernels)
@@ -95,11 +100,11 @@ class StepServer:
         self._channel = MessageChannel(connection)
         self._make_devices = make_devices
         self._kernels = kernels
-        self._steps: dict[int, _ReceivedStep] = {}
+        self._steps: dict[int, _ReceivedStep | str] = {}  # or why it could not be compiled
         # Written by the thread that runs, read by the one that cancels. A cancel that comes before
         # its step is kept in _cancelled.
         self._current: tuple[int, CancellationManager] | None = None
-        self._cancelled = 0
+        self._cancelled: collections.deque[int] = collections.deque(maxlen=_CANCELS_KEPT)
 
     def serve(self) -> None:
         """Run steps until the parent has gone."""
@@ -114,7 +119,7 @@ class StepServer:
         """Cancel what the parent says, in a thread of its own; end the process when it has gone."""
         while message := control.recv(CANCEL.size, socket.MSG_WAITALL):
             (step_id,) = CANCEL.unpack(message)
-            self._cancelled = step_id
+            self._cancelled.append(step_id)
             current = self._current
             if current is not None and current[0] == step_id:
                 current[1].cancel(CancelledError(RUN_CANCELLED))
@@ -122,25 +127,44 @@ class StepServer:
 
     def _answer(self, header: dict[str, Any]) -> None:
         if "graph" in header:
-            self._steps[header["graph"]] = _ReceivedStep(
-                header, self._channel, self._make_devices, self._kernels
-            )
+            self._steps[header["graph"]] = self._received(header)
         elif "forget" in header:
             self._steps.pop(header["forget"], None)
         else:
             self._run(header)
 
+    def _received(self, header: dict[str, Any]) -> _ReceivedStep | str:
+        buffers = collections.deque(
+            self._channel.receive_buffer() for _ in range(_BUFFERS + header["nodes"])
+        )
+        try:
+            return _ReceivedStep(header, buffers, self._make_devices, self._kernels)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
     def _run(self, header: dict[str, Any]) -> None:
         step = self._steps[header["run"]]
         arguments = receive_tensors(self._channel, header["arguments"])
-        for index, description in header["variables"]:
-            step.set_variable(index, receive_tensor(self._channel, description))
+        values = [
+            receive_tensor(self._channel, description) for _, description in header["variables"]
+        ]
+        if isinstance(step, str):
+            del self._steps[header["run"]]
+            self._channel.send({"refused": step})
+            return
+        for (index, _), value in zip(header["variables"], values, strict=True):
+            step.set_variable(index, value)
+        self._answer_run(header["step"], step, arguments)
+
+    def _answer_run(self, step_id: int, step: _ReceivedStep, arguments: list[Any]) -> None:
         cancellation = CancellationManager()
-        self._current = header["step"], cancellation
+        self._current = step_id, cancellation
+        started = time.thread_time()  # not what else the machine does
         try:
-            if self._cancelled == header["step"]:
+            if step_id in self._cancelled:
                 cancellation.cancel(CancelledError(RUN_CANCELLED))
             values = step.run(arguments, cancellation)
+            seconds = time.thread_time() - started
             descriptions, buffers = frames(values)
         except OpError as error:
             self._channel.send({"error": [int(error.code), error._text, error.node]})
@@ -148,6 +172,6 @@ class StepServer:
             failure = InternalError(f"{type(error).__name__}: {error}")
             self._channel.send({"error": [int(failure.code), failure._text, None]})
         else:
-            self._channel.send({"values": descriptions}, buffers)
+            self._channel.send({"values": descriptions, "seconds": seconds}, buffers)
         finally:
             self._current = None

@@ -10,8 +10,11 @@ import pytest
 
 import protos as pb
 from runtime.api import OpError, RunRequest, SessionOptions, ThreadPool, new_session
+from runtime.executors.step import Executor
+from runtime.framework.cancellation import CancellationManager
 from runtime.sessions import step_process
-from runtime.sessions.step_process import step_processes
+from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.step_process import read_variables, step_processes
 from tests.conformance.case import assert_matches, read_golden
 from tests.conformance.test_cases import FAMILIES
 
@@ -32,6 +35,12 @@ def pool() -> Iterator[ThreadPool]:
     pool.shutdown()
 
 
+def _is_sent(session: DirectSession, executor: Executor) -> bool:
+    portable = executor.portable
+    step = session._new_step(CancellationManager(), None)
+    return portable is not None and read_variables(portable, step) is not None
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_family(family: str, pool: ThreadPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
@@ -48,7 +57,7 @@ def test_family(family: str, pool: ThreadPool, monkeypatch: pytest.MonkeyPatch) 
         for step, want in zip(case.steps, golden[case.name][1], strict=True):
             request = RunRequest(step.feeds, step.fetches, step.targets, pool=pool)
             executor = session._graph.compiled(request).executor
-            sent = processes.steps + (executor.portable is not None)
+            sent = processes.steps + _is_sent(session, executor)
             executor.last_seconds = 1.0
             try:
                 values = session.run_async(request).result()

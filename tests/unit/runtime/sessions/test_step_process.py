@@ -22,10 +22,8 @@ from runtime.api import (
     InvalidArgumentError,
     KernelDef,
     RunRequest,
-    SessionOptions,
     ThreadPool,
     UnavailableError,
-    new_session,
 )
 from runtime.executors.portable_step import KEPT_HERE
 from runtime.framework.cancellation import CancellationManager
@@ -35,39 +33,9 @@ from runtime.sessions import step_process
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.step_process import StepProcess, StepProcesses, step_processes
 from tests.conformance.case import Graph
+from tests.unit.runtime.sessions.child_processes import is_running, opened, process_of, run, until
 
 ROOT = pathlib.Path(__file__).parents[4]
-DEADLINE_SECONDS = 60.0
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.005)
-
-
-def process_of(pool: ThreadPool) -> StepProcess:
-    """The pool's child, once it is ready."""
-    taken: list[StepProcess] = []
-
-    def take() -> bool:
-        process = step_processes(pool).take()
-        if process is not None:
-            step_processes(pool).give_back(process)
-            taken.append(process)
-        return bool(taken)
-
-    until(take)
-    return taken[0]
-
-
-def is_running(pid: int) -> bool:
-    """Whether the process exists and is no zombie."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.fixture(scope="module")
@@ -81,22 +49,6 @@ def pool() -> Iterator[ThreadPool]:
 @pytest.fixture(autouse=True)
 def _everything_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
-
-
-def opened(graph: Graph, **options: Any) -> DirectSession:
-    session = new_session(SessionOptions(**options))
-    assert isinstance(session, DirectSession)
-    session.create(graph.graph_def)
-    return session
-
-
-def run(session: DirectSession, request: RunRequest) -> tuple[list[Any], int]:
-    """The values, and how many steps the child was sent for them. The first run is never sent."""
-    assert request.pool is not None
-    session._graph.compiled(request).executor.last_seconds = 1.0
-    before = step_processes(request.pool).steps
-    values = session.run_async(request).result()
-    return values, step_processes(request.pool).steps - before
 
 
 VALUES = [
