@@ -33,6 +33,7 @@ from runtime.framework.record_files import tf_records
 from runtime.framework.record_writer import framed
 from runtime.framework.snappy import compress_framed
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.framework.variant_codec import variants_from_proto, variants_to_proto
 
 METADATA_FILE = "snapshot.metadata"
 FORMAT_VERSION = 2  # TFRecords; version 1 were records of its own kind
@@ -115,7 +116,10 @@ def read_file(
 
 def _tensor(record: bytes) -> Any:
     try:
-        return tensor_from_proto(pb.TensorProto.FromString(record), tensor_limit())
+        proto = pb.TensorProto.FromString(record)
+        if proto.dtype == DataType.VARIANT:
+            return variants_from_proto(proto)
+        return tensor_from_proto(proto, tensor_limit())
     except DecodeError:
         raise DataLossError("Unable to parse a tensor of a snapshot") from None
 
@@ -195,7 +199,7 @@ class SnapshotWriter:
 class _SnappyFile:
     """Bytes that are compressed block by block."""
 
-    _BLOCK_BYTES = 256 * 1024
+    _BLOCK_BYTES = 128 * 1024  # TensorFlow reads blocks of up to 256 KiB, also when compressed
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -203,19 +207,22 @@ class _SnappyFile:
 
     def write(self, data: bytes) -> None:
         self._pending += data
-        if len(self._pending) >= self._BLOCK_BYTES:
-            self._flush()
+        while len(self._pending) >= self._BLOCK_BYTES:
+            self._write_block()
 
-    def _flush(self) -> None:
-        if self._pending:
-            self._file.write(compress_framed(bytes(self._pending)))
-            self._pending.clear()
+    def _write_block(self) -> None:
+        self._file.write(compress_framed(bytes(self._pending[: self._BLOCK_BYTES])))
+        del self._pending[: self._BLOCK_BYTES]
 
     def close(self) -> None:
-        self._flush()
+        if self._pending:
+            self._write_block()
         self._file.close()
 
 
 def _serialized(value: Any, data_type: DataType) -> bytes:
-    proto = tensor_to_proto(np.asarray(value), data_type)
+    if data_type is DataType.VARIANT:
+        proto = variants_to_proto(value)
+    else:
+        proto = tensor_to_proto(np.asarray(value), data_type)
     return proto.SerializeToString(deterministic=True)

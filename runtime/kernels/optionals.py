@@ -14,12 +14,12 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.optional import Optional
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined, merge
+from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_list import TensorList
 from runtime.framework.tensor_map import TensorMap
 from runtime.kernels.boxing import box, unbox
-from runtime.kernels.ragged_variant import RaggedTensorVariant
 from runtime.kernels.tensor_lists import zeros
 
 
@@ -130,9 +130,22 @@ def _add(one: Any, other: Any) -> Any:
         return _add_maps(one, other)
     if isinstance(one, RaggedTensorVariant) and isinstance(other, RaggedTensorVariant):
         return one.plus(other)
-    if isinstance(one, np.ndarray | np.generic):
-        return np.add(one, other)
+    if isinstance(one, np.ndarray | np.generic | bytes):
+        return _add_tensors(one, other)
     raise InvalidArgumentError(f"Variants of {type(one).__name__} cannot be added")
+
+
+def _add_tensors(one: Any, other: Any) -> Any:
+    if np.shape(one) != np.shape(other):
+        raise InvalidArgumentError(
+            "Trying to add two tensors with incompatible element shapes. "
+            f"One is {shape_text(np.shape(one))} and the other is {shape_text(np.shape(other))}"
+        )
+    dtype = np.asarray(one).dtype
+    if dtype.kind in "bOS":
+        number = DataType.BOOL if dtype.kind == "b" else DataType.STRING
+        raise InvalidArgumentError(f"Trying to add unsupported dtype {number.value}")
+    return np.add(one, other)
 
 
 def _add_lists(one: TensorList, other: TensorList) -> TensorList:
@@ -151,11 +164,6 @@ def _add_lists(one: TensorList, other: TensorList) -> TensorList:
         if a is None or b is None:
             items.append(b if a is None else a)
             continue
-        if np.shape(a) != np.shape(b):
-            raise InvalidArgumentError(
-                "Trying to add two tensors with incompatible element shapes. "
-                f"One is {shape_text(np.shape(a))} and the other is {shape_text(np.shape(b))}"
-            )
         items.append(_add(a, b))
     shape = merge(one.element_shape, other.element_shape)
     return TensorList(one.element_dtype, shape, items, one.max_num_elements)

@@ -6,7 +6,6 @@ ragged_tensor_variant}.cc
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -16,29 +15,9 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.kernels.boxing import box
 from runtime.kernels.ragged import check_ranks, check_splits_cover, splits_of_lengths
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class RaggedTensorVariant:
-    """A ragged tensor as one element: nested row splits, outermost first, and values."""
-
-    nested_splits: tuple[np.ndarray, ...]
-    values: np.ndarray
-
-    def zeros_like(self) -> RaggedTensorVariant:
-        """The same rows, of zeros."""
-        return RaggedTensorVariant(self.nested_splits, np.zeros_like(self.values))
-
-    def plus(self, other: RaggedTensorVariant) -> RaggedTensorVariant:
-        """The sum; InvalidArgumentError when the values differ in shape."""
-        if self.values.shape != other.values.shape:
-            raise InvalidArgumentError(
-                f"Can't add RaggedTensorVariants of values of shapes {self.values.shape} and "
-                f"{other.values.shape}"
-            )
-        return RaggedTensorVariant(self.nested_splits, np.add(self.values, other.values))
 
 
 def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool) -> Any:

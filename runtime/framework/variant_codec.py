@@ -1,0 +1,86 @@
+"""Variants as they stand in files: what holds a tensor (a part of a sparse one), or a ragged one.
+
+The content of such a TensorProto is the lengths of its elements as varints, then the elements, each
+a VariantTensorDataProto. Variants of other kinds live in one process only.
+
+TF: tensorflow/core/framework/variant.cc, tensorflow/core/platform/tensor_coding.cc
+(EncodeVariantList)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import DataLossError, ResourceExhaustedError, UnimplementedError
+from runtime.framework.allocation import tensor_limit
+from runtime.framework.dtypes import DataType
+from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
+from runtime.framework.tensor_codec import shape_to_proto, tensor_from_proto, tensor_to_proto
+from runtime.framework.varint import decode_varint, encode_varint
+
+_TENSOR = "tensorflow::Tensor"
+_RAGGED = "RaggedTensorVariant"
+
+
+def variants_to_proto(value: Any) -> pb.TensorProto:
+    """A tensor of variants as a message; UnimplementedError for one that holds another kind."""
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        items, shape = list(value.ravel()), value.shape
+    else:
+        items, shape = [value], ()
+    elements = [_element(item).SerializeToString(deterministic=True) for item in items]
+    content = b"".join([*(encode_varint(len(each)) for each in elements), *elements])
+    proto = pb.TensorProto(tensor_shape=shape_to_proto(shape), tensor_content=content)
+    proto.dtype = DataType.VARIANT.value
+    return proto
+
+
+def _element(item: Any) -> pb.VariantTensorDataProto:
+    if isinstance(item, RaggedTensorVariant):
+        kind, tensors = _RAGGED, [*item.nested_splits, item.values]
+    elif isinstance(item, np.ndarray | np.generic):
+        kind, tensors = _TENSOR, [item]
+    else:
+        raise UnimplementedError(f"A variant that holds a {type(item).__name__} cannot be saved")
+    return pb.VariantTensorDataProto(
+        type_name=kind, tensors=[tensor_to_proto(np.asarray(each)) for each in tensors]
+    )
+
+
+def variants_from_proto(proto: pb.TensorProto) -> Any:
+    """The tensor of variants of a message; a scalar is what its variant holds.
+
+    DataLossError when the content is cut off, UnimplementedError for variants of other kinds.
+    """
+    shape = tuple(dim.size for dim in proto.tensor_shape.dim)
+    count = math.prod(shape)
+    if not 0 <= count <= tensor_limit() // np.dtype(object).itemsize:
+        raise ResourceExhaustedError(f"A tensor of {count} variants is too large")
+    content, position = proto.tensor_content, 0
+    lengths = []
+    for _ in range(count):
+        length, position = decode_varint(content, position)
+        lengths.append(length)
+    if position + sum(lengths) != len(content):
+        raise DataLossError(
+            f"{count} variants need {sum(lengths)} bytes, got {len(content) - position}"
+        )
+    result = np.empty(count, object)
+    for index, length in enumerate(lengths):
+        result[index] = _held(content[position : position + length])
+        position += length
+    return result.reshape(shape) if shape else result[0]
+
+
+def _held(data: bytes) -> Any:
+    element = pb.VariantTensorDataProto.FromString(data)
+    tensors = [tensor_from_proto(each, tensor_limit()) for each in element.tensors]
+    if element.type_name == _TENSOR and len(tensors) == 1:
+        return tensors[0]
+    if element.type_name == _RAGGED and tensors:
+        return RaggedTensorVariant(tuple(tensors[:-1]), tensors[-1])
+    raise UnimplementedError(f"A variant of type {element.type_name!r} cannot be read")

@@ -1,0 +1,169 @@
+"""Check that saved datasets go both ways between TensorFlow and Runstep.
+
+    python tools/check_saved_datasets.py        in an environment with TensorFlow
+
+`tf.data.Dataset.save` and `load` make the graphs; one side runs the save, the other the load, and
+what is read has to be what was written. Prints a line a dataset, and ends with 1 when one differs.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import numpy as np
+import tensorflow as tf
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import protos as pb
+from runtime.api import SessionOptions, new_session
+from runtime.foundation.errors import OpError, OutOfRangeError
+
+Run = Callable[[tf.Graph, list[tf.Operation], list[tf.Tensor]], list[list[np.ndarray]]]
+Dataset = Callable[[], tf.data.Dataset]
+DATASETS: dict[str, Dataset] = {
+    "numbers": lambda: tf.data.Dataset.range(20),
+    "nothing": lambda: tf.data.Dataset.range(0),
+    "strings": lambda: tf.data.Dataset.from_tensor_slices(["a", "", "c\0d"]),
+    "half types": lambda: tf.data.Dataset.range(5).map(
+        lambda x: (tf.cast(x, tf.bfloat16), tf.cast(x, tf.float16))
+    ),
+    "structures": lambda: tf.data.Dataset.range(6).map(
+        lambda x: {"a": (tf.fill([x], x), tf.as_string(x)), "b": x > 2, "c": tf.cast(x, tf.uint8)}
+    ),
+    "large elements": lambda: tf.data.Dataset.range(3).map(lambda x: tf.fill([300, 400], x)),
+    "ragged tensors": lambda: tf.data.Dataset.range(4).map(
+        lambda x: tf.RaggedTensor.from_row_lengths([x, x + 1], [0, 2])
+    ),
+    "sparse tensors": lambda: tf.data.Dataset.range(4).map(
+        lambda x: tf.sparse.SparseTensor([[0, 1]], tf.expand_dims(x, 0), [2, 3])
+    ),
+}
+COMPRESSIONS = (None, "GZIP", "SNAPPY")
+SHARDS = (1, 3)
+
+
+def run_in_tensorflow(
+    graph: tf.Graph, targets: list[tf.Operation], fetches: list[tf.Tensor]
+) -> list[list[np.ndarray]]:
+    """Run the targets, then fetch until the end."""
+    rows = []
+    with tf.compat.v1.Session(graph=graph) as session:
+        session.run(targets)
+        while fetches:
+            try:
+                rows.append(session.run(fetches))
+            except tf.errors.OutOfRangeError:
+                break
+    return rows
+
+
+def run_here(
+    graph: tf.Graph, targets: list[tf.Operation], fetches: list[tf.Tensor]
+) -> list[list[np.ndarray]]:
+    """The same steps in a direct session of Runstep."""
+    rows = []
+    session = new_session(SessionOptions())
+    session.create(pb.GraphDef.FromString(graph.as_graph_def().SerializeToString()))
+    session.run({}, [], [each.name for each in targets])
+    while fetches:
+        try:
+            rows.append(session.run({}, [each.name for each in fetches]))
+        except OutOfRangeError:
+            break
+    session.close()
+    return rows
+
+
+SIDES: dict[str, Run] = {"TensorFlow": run_in_tensorflow, "Runstep": run_here}
+
+
+def _pass_over(dataset: tf.data.Dataset) -> tuple[list[tf.Operation], list[tf.Tensor]]:
+    iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+    flat = tf.nest.flatten(iterator.get_next(), expand_composites=True)
+    return [iterator.initializer], flat
+
+
+def save(make: Dataset, path: str, compression: str | None, shards: int, run: Run) -> None:
+    """Save a dataset on one side."""
+    with tf.Graph().as_default() as graph:
+        dataset = make().enumerate()
+        shard = None if shards == 1 else (lambda index, _: index % shards)
+        saved = dataset.save(path, compression=compression, shard_func=shard)
+        if isinstance(saved, tf.data.Dataset):
+            run(graph, *_pass_over(saved))
+        else:
+            run(graph, [saved], [])
+
+
+def load(make: Dataset, path: str, compression: str | None, run: Run) -> list[list[np.ndarray]]:
+    """Read it on one side, sorted by the numbers of the elements."""
+    with tf.Graph().as_default() as graph:
+        spec = make().enumerate().element_spec
+        read = tf.data.Dataset.load(path, element_spec=spec, compression=compression)
+        rows = run(graph, *_pass_over(read))
+    return sorted(rows, key=lambda row: int(row[0]))
+
+
+def expected(make: Dataset) -> list[list[np.ndarray]]:
+    """The elements as TensorFlow makes them."""
+    with tf.Graph().as_default() as graph:
+        return run_in_tensorflow(graph, *_pass_over(make().enumerate()))
+
+
+def _plain(value: Any) -> tuple[str, Any]:
+    """An element's type and values; strings are bytes or arrays of objects."""
+    array = np.asarray(value)
+    return "string" if array.dtype.kind in "OS" else array.dtype.name, array.tolist()
+
+
+def is_same(first: list[list[np.ndarray]], second: list[list[np.ndarray]]) -> bool:
+    """Whether two passes gave the same elements."""
+    return len(first) == len(second) and all(
+        _plain(a) == _plain(b)
+        for one, other in zip(first, second, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def check(name: str, compression: str | None, shards: int, writer: str, reader: str) -> str:
+    """What is wrong; "" when nothing is."""
+    make = DATASETS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "saved")
+        try:
+            save(make, path, compression, shards, SIDES[writer])
+            rows = load(make, path, compression, SIDES[reader])
+        except (OpError, tf.errors.OpError, ValueError) as error:
+            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return "" if is_same(rows, expected(make)) else f"read other elements: {rows}"
+
+
+def main() -> int:
+    """Check everything; 1 when something differs."""
+    failed = 0
+    count = 0
+    for name in DATASETS:
+        for compression in COMPRESSIONS:
+            for shards in SHARDS:
+                for writer, reader in (("TensorFlow", "Runstep"), ("Runstep", "TensorFlow")):
+                    wrong: Any = check(name, compression, shards, writer, reader)
+                    count += 1
+                    failed += bool(wrong)
+                    if wrong:
+                        print(
+                            f"{name}, {compression}, {shards} shards, {writer} to {reader}: {wrong}"
+                        )
+    print(f"{count - failed} of {count} saved datasets were read as they were written")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
