@@ -179,9 +179,26 @@ class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
     """Of rows; the mean of a row is over the gradients that have it."""
 
     def _check(self, gradient: SparseGradient, total: SparseGradient | None) -> None:
-        expected = gradient.values.shape if total is None else total.values.shape
-        _check_rows(expected[1:], gradient.values.shape)
-        _check_rows((self.shape or ())[1:], gradient.values.shape)
+        got = gradient.values.shape
+        rows = self.shape[0] if self.shape else -1
+        for place in np.flatnonzero(gradient.indices >= rows) if rows >= 0 else ():
+            raise InvalidArgumentError(
+                f"Shape mismatch: index of slice {place} exceeded limits of shape; "
+                f"index is {gradient.indices[place]} exceeded {rows}"
+            )
+        if total is not None:
+            if len(got) != total.values.ndim:
+                raise InvalidArgumentError(
+                    f"Shape mismatch: expected values rank {total.values.ndim}, got {len(got)}"
+                )
+            _check_rows(total.values.shape[1:], got)
+            return
+        wanted = self.shape or ()
+        if len(got) < len(wanted):
+            raise InvalidArgumentError(
+                f"Shape mismatch: expected values rank at least {len(wanted)}, got {len(got)}"
+            )
+        _check_rows(wanted[1:], got)
 
     def _added(self, total: SparseGradient | None, gradient: SparseGradient) -> SparseGradient:
         if total is None:

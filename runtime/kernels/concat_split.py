@@ -189,7 +189,9 @@ def split_v(
             "size of the split_tensor must be 1-D and have the same elements as outputs "
             f"got {size_splits.ndim} -D and {size_splits.size} elements"
         )
-    dim = _split_dim(split_dim.reshape(()) if split_dim.size == 1 else split_dim, value.ndim)
+    if split_dim.size != 1:
+        raise InvalidArgumentError("split_dim_tensor must have exactly one element.")
+    dim = _split_dim(split_dim.reshape(()), value.ndim)
     sizes = size_splits.tolist()
     length = value.shape[dim]
     known = sum(size for size in sizes if size != -1)

@@ -58,14 +58,20 @@ def cholesky(input: Any) -> Any:
 def matrix_determinant(input: Any) -> Any:
     """Determinants; 1 for matrices without elements."""
     check_matrix(input)
-    return np.linalg.det(input).astype(input.dtype)
+    determinants = np.asarray(np.linalg.det(input))
+    return _nan_of_nan(input, determinants).astype(input.dtype)
 
 
 def log_matrix_determinant(input: Any) -> tuple[Any, Any]:
     """Signs and logarithms of the absolute values of the determinants."""
     check_matrix(input)
-    sign, log_absolute = np.linalg.slogdet(input)
-    return np.asarray(sign).astype(input.dtype), np.asarray(log_absolute).astype(input.dtype)
+    sign, log_absolute = (_nan_of_nan(input, np.asarray(x)) for x in np.linalg.slogdet(input))
+    return sign.astype(input.dtype), log_absolute.astype(input.dtype)
+
+
+def _nan_of_nan(matrices: Any, results: Any) -> Any:
+    """`results`, but NaN for a matrix with a NaN: LAPACK takes a NaN pivot for a singular one."""
+    return np.where(np.isnan(matrices).any((-1, -2)), np.nan, results)
 
 
 def matrix_inverse(input: Any, *, adjoint: bool) -> Any:

@@ -70,12 +70,9 @@ def scatter_nd(
     sizes = tuple(shape.tolist())
     check_allocation(sizes, updates.dtype)
     if updates.size and not indices.size:
-        raise InvalidArgumentError("Indices and updates specified for empty output shape")
+        raise InvalidArgumentError(_empty_output_shape(indices))
     if not math.prod(sizes) and indices.size and updates.size:
-        raise InvalidArgumentError(
-            "Indices and updates specified for empty output.  "
-            f"indices shape: {shape_text(indices.shape)}"
-        )
+        raise InvalidArgumentError(_empty_output(indices))
     _check_scatter_nd_shapes(indices.shape, updates.shape, sizes)
     result = np.zeros(sizes, updates.dtype)
     if result.dtype.hasobject:
@@ -133,12 +130,29 @@ def _raise_bad_index(
     raise InvalidArgumentError(f"{where} = [{row}] does not index into shape {shape_text(shape)}")
 
 
-def _tensor_scatter(combine: Combine) -> Callable[..., np.ndarray]:
+def _empty_output(indices: np.ndarray) -> str:
+    return (
+        "Indices and updates specified for empty output.  "
+        f"indices shape: {shape_text(indices.shape)}"
+    )
+
+
+def _empty_output_shape(_indices: np.ndarray) -> str:
+    return "Indices and updates specified for empty output shape"
+
+
+def _tensor_scatter(
+    combine: Combine, empty: Callable[[np.ndarray], str] = _empty_output_shape
+) -> Callable[..., np.ndarray]:
+    """A kernel; `empty` words that there is something to write and nowhere to."""
+
     def kernel(
         tensor: Any, indices: np.ndarray, updates: Any, *, bad_indices_policy: str
     ) -> np.ndarray:
         array, changes = box(tensor), box(updates)
         _check_ranks(indices.shape, changes.shape)
+        if not array.size and (indices.size or changes.size):
+            raise InvalidArgumentError(empty(indices))
         _check_tensor_scatter(array.shape, indices, changes.shape)
         result = array.copy()
         _scatter(result, indices, changes, combine, bad_indices_policy)
@@ -179,7 +193,7 @@ def _check_tensor_scatter(
 
 KERNELS = (
     KernelDef("ScatterNd", scatter_nd),
-    KernelDef("ScatterNdNonAliasingAdd", _tensor_scatter(_add)),
+    KernelDef("ScatterNdNonAliasingAdd", _tensor_scatter(_add, _empty_output)),
     KernelDef("TensorScatterAdd", _tensor_scatter(_add)),
     KernelDef("TensorScatterMax", _tensor_scatter(_maximum)),
     KernelDef("TensorScatterMin", _tensor_scatter(_minimum)),

@@ -14,6 +14,7 @@ from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.sparse_tensor_checks import check_sparse_tensor
 from runtime.kernels.sparse_to_dense import check_sorted_indices
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices [n, rank], values [n], shape [rank]
@@ -76,14 +77,12 @@ def _from_dense(dense: np.ndarray) -> Groups:
 def _from_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, validate_indices: bool
 ) -> Groups:
-    if indices.ndim != 2 or values.shape != indices.shape[:1] or shape.shape != indices.shape[1:]:
-        raise InvalidArgumentError(
-            f"Sparse set has indices {shape_text(indices.shape)}, values "
-            f"{shape_text(values.shape)} and shape {shape_text(shape.shape)}, which do not match"
-        )
+    if shape.ndim != 1:
+        raise InvalidArgumentError("Shape must be a 1D tensor.")
     sizes = tuple(shape.tolist())
     if len(sizes) < 2:
-        raise InvalidArgumentError(f"Shape {shape_text(sizes)} has rank {len(sizes)} < 2")
+        raise InvalidArgumentError(f"Invalid rank {len(sizes)}.")
+    check_sparse_tensor(indices, values, shape)
     check_allocation(sizes[:-1], np.int64)
     if validate_indices:
         check_sorted_indices(indices, sizes)
@@ -97,10 +96,8 @@ def _check_groups(indices: np.ndarray, sizes: tuple[int, ...]) -> None:
     for axis, size in enumerate(sizes):
         outside = (indices[:, axis] < 0) | (indices[:, axis] >= size)
         if outside.any():
-            row = int(outside.argmax())
-            raise InternalError(
-                f"indices[{row}, {axis}] expected < {size}, got {indices[row, axis]}."
-            )
+            first = indices[outside.argmax(), axis]  # shown as the first of its group
+            raise InternalError(f"indices[0, {axis}] expected < {size}, got {first}.")
 
 
 def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:

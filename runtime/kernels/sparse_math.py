@@ -23,16 +23,17 @@ from runtime.kernels.sparse_structure import (
     flat_positions,
     index_rows,
 )
+from runtime.kernels.sparse_tensor_checks import check_sparse_tensor
 
 
 def sparse_tensor_dense_add(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray
 ) -> np.ndarray:
     """SparseTensorDenseAdd: dense result of one shape with both."""
-    check_sparse(indices, values, shape)
+    _check_addends(indices, values, shape)
     if shape.size != dense.ndim:
         raise InvalidArgumentError(
-            f"Two operands have different dimensions; received: {shape.size} and {dense.ndim}"
+            f"Two operands have different ranks; received: {shape.size} and {dense.ndim}"
         )
     for axis, (ours, theirs) in enumerate(zip(shape.tolist(), dense.shape, strict=True)):
         if ours != theirs:
@@ -50,6 +51,27 @@ def sparse_tensor_dense_add(
     result = dense.copy()
     np.add.at(result, tuple(indices.T), values)
     return result
+
+
+def _check_addends(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
+    _check_ranks("a", indices, values, shape)
+    for one, two in ((indices.shape[0], len(values)), (indices.shape[1], shape.size)):
+        if one != two:
+            raise InvalidArgumentError(f"Dimensions {one} and {two} are not compatible")
+
+
+def _check_ranks(name: str, indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
+    """Raise InvalidArgumentError unless it is a matrix and two vectors."""
+    if indices.ndim != 2:
+        raise InvalidArgumentError(
+            f"Input {name}_indices should be a matrix but received shape: "
+            f"{shape_text(indices.shape)}"
+        )
+    if values.ndim != 1 or shape.ndim != 1:
+        raise InvalidArgumentError(
+            f"Inputs {name}_values and {name}_shape should be vectors but received shapes: "
+            f"{shape_text(values.shape)} and {shape_text(shape.shape)}"
+        )
 
 
 def sparse_tensor_dense_matmul(
@@ -273,10 +295,11 @@ def _divide(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
 
 def sparse_softmax(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
     """SparseSoftmax: softmax over the last dimension, of the elements that are there."""
-    check_sparse(indices, values, shape)
+    _check_ranks("sp", indices, values, shape)
     if shape.size < 2:
         sizes = ",".join(map(str, shape.tolist()))
         raise InvalidArgumentError(f"Input should have rank >= 2, but received shape: {sizes}")
+    check_sparse_tensor(indices, values, shape)
     check_bounds(indices, shape)
     if not len(values):
         return values

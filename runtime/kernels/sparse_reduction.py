@@ -14,10 +14,10 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.sparse_structure import (
     Sparse,
     check_bounds,
-    check_sparse,
     flat_positions,
     index_rows,
 )
+from runtime.kernels.sparse_tensor_checks import check_sparse_tensor
 
 
 def sparse_reduce_sum(
@@ -60,7 +60,11 @@ def _reduced(
     keep_dims: bool,
     combine: np.ufunc,
 ) -> Reduced:
-    check_sparse(indices, values, shape)
+    if shape.ndim != 1:
+        raise InvalidArgumentError(
+            f"Expected input_shape to be a vector; got shape: {shape_text(shape.shape)}"
+        )
+    check_sparse_tensor(indices, values, shape)
     check_bounds(indices, shape)
     if axes.ndim > 1:
         raise InvalidArgumentError(

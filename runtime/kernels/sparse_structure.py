@@ -16,23 +16,29 @@ from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.sparse_tensor_checks import built_shape
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless the three parts fit each other."""
-    if indices.ndim != 2:
-        raise InvalidArgumentError(f"Sparse indices must be rank 2 but is rank {indices.ndim}")
-    if values.shape != indices.shape[:1]:
+    """Raise InvalidArgumentError unless the three parts fit each other.
+
+    TF: tensorflow/core/util/sparse/sparse_tensor.cc's users that validate beforehand
+    """
+    for name, given, rank in (("indices", indices, 2), ("values", values, 1), ("shape", shape, 1)):
+        if given.ndim != rank:
+            raise InvalidArgumentError(
+                f"Sparse {name} must be rank {rank} but is rank {given.ndim}"
+            )
+    if len(values) != len(indices):
         raise InvalidArgumentError(
-            f"Number of values must match first dimension of indices. Got {values.size} values, "
-            f"indices shape: {shape_text(indices.shape)}"
+            f"Number of elements in indices ({len(indices)}) and values ({len(values)}) do not "
+            "match"
         )
-    if shape.ndim != 1 or shape.shape != indices.shape[1:]:
+    if shape.size != indices.shape[1]:
         raise InvalidArgumentError(
-            "Number of dimensions must match second dimension of indices. "
-            f"Got {shape.size} dimensions, indices shape: {shape_text(indices.shape)}"
+            f"Index rank ({indices.shape[1]}) and shape rank ({shape.size}) do not match"
         )
 
 
@@ -42,8 +48,7 @@ def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
     if outside.any():
         first = int(outside.any(-1).argmax())
         raise InvalidArgumentError(
-            f"Sparse index {tuple(indices[first].tolist())} is out of bounds for shape "
-            f"{shape_text(shape.tolist())}"
+            f"Sparse index tuple indices[{first}, :] = {indices[first].tolist()} is out of bounds"
         )
 
 
@@ -183,14 +188,17 @@ def sparse_split(
     num_split: int,
 ) -> list[np.ndarray]:
     """SparseSplit: parts along a dimension; the first ones are larger if it does not divide."""
+    if split_dim.ndim:
+        raise InvalidArgumentError(
+            f"Input axis should be a scalar but received shape {shape_text(split_dim.shape)}"
+        )
     check_sparse(indices, values, shape)
     ranks = shape.size
-    if split_dim.size != 1 or not -ranks <= int(split_dim.item()) < ranks:
-        given = split_dim.tolist()
+    if not -ranks <= int(split_dim) < ranks:
         raise InvalidArgumentError(
-            f"Input axis should be in range [{-ranks}, {ranks}), got {given}"
+            f"Input axis should be in range [{-ranks}, {ranks}), got {int(split_dim)}"
         )
-    dim = int(split_dim.item()) % ranks
+    dim = int(split_dim) % ranks
     length = int(shape[dim])
     if not 1 <= num_split <= length:
         raise InvalidArgumentError(
@@ -232,6 +240,7 @@ def sparse_slice(
             )
         if (given < 0).any():
             raise InvalidArgumentError(f"Expected {name} to have no negative entries")
+    built_shape(shape)
     extent = np.clip(shape - start, 0, size)
     return _cut(indices, values, start, extent)
 

@@ -31,6 +31,16 @@ def check_parts(indices: np.ndarray, values: np.ndarray, rank: int) -> None:
         raise InvalidArgumentError("Order length must be SparseTensor rank.")
 
 
+def check_sparse_tensor(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
+    """`built_shape` of the vector `shape` and `check_parts`, the rank of `indices` told first."""
+    built_shape(shape)
+    if indices.ndim != 2:
+        raise InvalidArgumentError(
+            f"indices must be a matrix, but got: {shape_text(indices.shape)}"
+        )
+    check_parts(indices, values, shape.size)
+
+
 def built_shape(shape: np.ndarray) -> tuple[int, ...]:
     """A dense shape's sizes, where TensorFlow builds the shape one dimension after another."""
     sizes = tuple(shape.tolist())

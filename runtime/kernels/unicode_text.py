@@ -24,6 +24,11 @@ _LAST_CODE_POINT = 0x10FFFF
 _LAST_CONTROL = 0x1F  # of the C0 control characters
 # UTF-16 and UTF-32 without a byte order mark mean big endian here.
 _CODEC = {"UTF-16": "UTF-16-BE", "UTF-32": "UTF-32-BE", "US-ASCII": "ASCII"}
+_MARKS = {  # the codec of what follows each byte order mark
+    "utf-16-be": {codecs.BOM_UTF16_BE: "utf-16-be", codecs.BOM_UTF16_LE: "utf-16-le"},
+    "utf-32-be": {codecs.BOM_UTF32_BE: "utf-32-be", codecs.BOM_UTF32_LE: "utf-32-le"},
+}
+_UNORDERED = ("UTF-16", "UTF-32")
 
 _ASCII_KEPT = frozenset(
     ("utf-8", "ascii", "iso8859-1")
@@ -32,7 +37,7 @@ _ASCII_KEPT = frozenset(
 
 def _codec(encoding: str) -> str:
     try:
-        return codecs.lookup(_CODEC.get(encoding, encoding)).name
+        return codecs.lookup(_CODEC.get(encoding.upper(), encoding)).name
     except (LookupError, ValueError):
         raise InvalidArgumentError(
             f"Could not create converter for input encoding: {encoding}"
@@ -48,6 +53,7 @@ class _Decoder:
         if not 0 <= replacement_char <= _LAST_CODE_POINT:
             raise InvalidArgumentError("replacement_char out of unicode codepoint range")
         self._codec = _codec(encoding)
+        self._marks = _MARKS[self._codec] if encoding.upper() in _UNORDERED else {}
         self._errors = errors
         self._replacement = replacement_char
         self.replaces_controls = replace_control_characters
@@ -55,35 +61,46 @@ class _Decoder:
 
     def pairs(self, text: bytes) -> Iterator[tuple[int, int]]:
         """(code point, offset of its first byte) of every character."""
+        codec, mark = self._order(text)
+        skipped = len(mark)  # with the first character, which begins where the mark does
         position = 0
-        for decoded, malformed in self._runs(text):
+        for decoded, malformed in self._runs(text[skipped:], codec):
             for character in decoded:
                 point = ord(character)
                 if not self.replaces_controls or point > _LAST_CONTROL:
                     yield point, position
                 elif self._errors != "ignore":
                     yield self._replacement, position
-                position += len(character.encode(self._codec, "surrogatepass"))
+                position += skipped + len(character.encode(codec, "surrogatepass"))
+                skipped = 0
             if malformed:
                 if self._errors == "strict":
                     raise InvalidArgumentError("Invalid formatting on input string")
                 if self._errors == "replace":
                     yield self._replacement, position
-                position += malformed
+                position += skipped + malformed
+                skipped = 0
 
     def points(self, text: bytes) -> list[int]:
         """The code points alone."""
         return [point for point, _ in self.pairs(text)]
 
-    def _runs(self, text: bytes) -> Iterator[tuple[str, int]]:
+    def _order(self, text: bytes) -> tuple[str, bytes]:
+        """(the codec, the byte order mark that says so, if there is one)."""
+        for mark, codec in self._marks.items():
+            if text.startswith(mark):
+                return codec, mark
+        return self._codec, b""
+
+    def _runs(self, text: bytes, codec: str) -> Iterator[tuple[str, int]]:
         """(well-formed text, bytes of the malformed sequence behind it), again and again."""
         position = 0
         while position < len(text):
             try:
-                yield text[position:].decode(self._codec), 0
+                yield text[position:].decode(codec), 0
                 return
             except UnicodeDecodeError as error:
-                good = text[position : position + error.start].decode(self._codec)
+                good = text[position : position + error.start].decode(codec)
                 yield good, error.end - error.start
                 position += error.end
 

@@ -88,4 +88,8 @@ CASES = (
             (MATRIX, [2], 1), (MATRIX, [-1], 1),
         )
     ),
+    *(
+        case("SplitV", MATRIX, np.int32([1, 1]), np.int32(dim), num_split=2, message=True)
+        for dim in ([0], [0, 1], [])
+    ),
 )  # fmt: skip

@@ -110,4 +110,7 @@ CASES = (
     sparse("bad_rows", rows([[0]], [[1, 2]]), rows([0], 1), rows([0, 1], [[1, 2]]),
            rows([0, 4], A)),
     sparse("take_too_few", take(0, 3)),
+    sparse("ranks", rows([0], [1], ()), rows([4], [[1, 2]], ()), rows([0], [[[1, 2]] * 2], ()),
+           rows([0], [[1, 2]], ()), rows([0], [[[1, 2]] * 2], ()), rows([1], [[1, 2]], ()), COUNT,
+           has_known_shape=False),
 )  # fmt: skip

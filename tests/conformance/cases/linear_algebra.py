@@ -66,6 +66,15 @@ def values_only(op: str, matrix: np.ndarray, **attrs: object) -> Case:
     return Case(name, graph.graph_def, (step,), tolerance=1e-4)
 
 
+NOT_FINITE = (
+    ("nan_first", [[np.nan, 1], [1, 1]]),
+    ("nan_last", [[1, 2, 3], [4, 5, 6], [7, 8, np.nan]]),
+    ("nan_of_a_batch", [[[1, 2], [3, 4]], [[np.nan, np.nan], [1, 2]]]),
+    ("infinite", [[np.inf, 1], [1, 1]]),
+    ("infinite_twice", [[np.inf, 0], [0, -np.inf]]),
+)
+
+
 def squares() -> list[Case]:
     cases = [
         case(op, of_type(matrix, t), name=f"{op}_{label}_{np.dtype(t)}", tolerance=TOLERANCE.get(t))
@@ -95,6 +104,12 @@ def squares() -> list[Case]:
         case("Lu", GENERAL.astype(np.float64)),
         case("Lu", BATCH.astype(np.complex128), output_idx_type=DataType.INT64),
         case("Lu", SINGULAR, message=True),
+        *(
+            case(op, np.array(matrix, t), name=f"{op}_{label}_{np.dtype(t)}")
+            for op in ("MatrixDeterminant", "LogMatrixDeterminant")
+            for t in (np.float32, np.float64)
+            for label, matrix in NOT_FINITE
+        ),
     ]
 
 

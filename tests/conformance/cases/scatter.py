@@ -60,4 +60,10 @@ CASES = (
     ),
     case("TensorScatterUpdate", WORDS, [[1]], WORDS[2:]),
     case("TensorScatterAdd", VECTOR, [[1], [9]], VECTOR[:2], bad_indices_policy="IGNORE"),
+    *(
+        case(op, np.zeros(shape, np.float32), np.int32([[0, 0]]),
+             np.ones((1, *shape[2:]), np.float32), message=True)
+        for op in ("ScatterNdNonAliasingAdd", "TensorScatterAdd")
+        for shape in ((0, 3, 2), (3, 2, 0), (0,))
+    ),
 )  # fmt: skip

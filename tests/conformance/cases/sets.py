@@ -11,6 +11,32 @@ INDICES, VALUES, SHAPE = np.int64([[0, 0], [0, 2], [1, 1]]), np.int32([2, 1, 3])
 OPERATIONS = ("a-b", "b-a", "intersection", "union")
 TYPES = (np.int8, np.int16, np.int64, np.uint8, np.uint16)
 
+# (indices, values, shape): refused when validated.
+WRONG_INDICES = (
+    ([[1, 0], [0, 0], [1, 1]], [1, 2, 3], [2, 3]),
+    ([[0, 0], [0, 0]], [1, 2], [2, 3]),
+    ([[0, 2], [0, 0]], [1, 2], [2, 3]),
+    ([[0, 0], [0, 5]], [1, 2], [2, 3]),
+    ([[-1, 0], [5, 0]], [1, 2], [2, 3]),
+)
+# Refused always.
+WRONG_SHAPES = (
+    ([[0, 0]], [1], [2, 3, 4]),
+    ([[0, 0]], [1, 2], [2, 3]),
+    ([[0]], [1], [3]),
+    ([0, 1], [1, 2], [2, 3]),
+    ([[0, 0]], [[1]], [2, 3]),
+    ([[0, 0]], [1], [[2, 3]]),
+    ([[0, 0]], [1], [-2, 3]),
+    ([[0, 0]], [1], [2**40, 2**40]),
+)
+OUTSIDE = (([[0, 5], [1, 0]], [1, 2], [2, 3]), ([[0, 0], [5, 0]], [1, 2], [2, 3]))
+
+
+def sparse_set(given: tuple[list, list, list]) -> tuple[np.ndarray, ...]:
+    return np.int64(given[0]), np.int32(given[1]), np.int64(given[2])
+
+
 CASES = (
     *(
         case("DenseToDenseSetOperation", one, two, set_operation=operation, message=True)
@@ -47,5 +73,20 @@ CASES = (
             (INDICES[:0], VALUES[:0], SHAPE), (INDICES[:1], WORDS[0, :1], SHAPE),
             (INDICES[1:], VALUES[1:], np.int64([1, 1])),
         )
+    ),
+    *(case("SetSize", *sparse_set(given), message=True) for given in WRONG_INDICES + WRONG_SHAPES),
+    *(
+        case("SetSize", *sparse_set(given), validate_indices=False, message=True)
+        for given in WRONG_SHAPES + OUTSIDE
+    ),
+    *(
+        case("DenseToSparseSetOperation", ONE, *sparse_set(given), set_operation="a-b",
+             message=True)
+        for given in WRONG_INDICES + WRONG_SHAPES
+    ),
+    *(
+        case("SparseToSparseSetOperation", INDICES, VALUES, SHAPE, *sparse_set(given),
+             set_operation="union", message=True)
+        for given in WRONG_INDICES + WRONG_SHAPES
     ),
 )  # fmt: skip

@@ -11,6 +11,21 @@ VALUES, OTHERS = np.float32([1, -2, 3]), np.float32([2, 0.5])
 DENSE = np.arange(12, dtype=np.float32).reshape(3, 4) + 1
 TYPES = (np.int32, np.int64, np.float64, np.int16, np.uint8)
 
+# (indices, values, shape) that do not fit each other.
+MISFITS = (
+    (np.zeros((1, 3)), np.zeros(3), [1, 2, 3]),
+    (np.zeros((3, 3)), np.zeros(3), [1, 2]),
+    (np.zeros(3), np.zeros(3), [1, 2]),
+    (np.zeros((3, 2)), np.zeros((3, 1)), [1, 2]),
+    (np.zeros((3, 2)), np.zeros(3), [[1, 2]]),
+    (np.zeros((3, 2)), np.zeros(3), 3),
+)
+
+
+def misfit(given: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.int64(given[0]), np.float32(given[1]), np.int64(given[2])
+
+
 CASES = (
     *(
         case("SparseTensorDenseAdd", indices, values, shape, dense, message=True)
@@ -89,4 +104,19 @@ CASES = (
     ),
     case("SparseAddGrad", VALUES[:1], INDICES, INDICES[:0], INDICES[2:3]),
     case("SparseAddGrad", VALUES, INDICES, INDICES[:, :1], INDICES),
+    *(
+        case("SparseTensorDenseAdd", *misfit(given), DENSE, message=True) for given in MISFITS
+    ),
+    case("SparseTensorDenseAdd", INDICES, VALUES, SHAPE, DENSE[0], message=True),
+    *(case("SparseSoftmax", *misfit(given), message=True) for given in MISFITS),
+    *(
+        case("SparseSoftmax", INDICES[:1], VALUES[:1], np.int64(shape), message=True)
+        for shape in ([2**62, 2**62], [-1, 2])
+    ),
+    *(
+        case("SparseSparseMinimum", *misfit(given), *misfit(given), message=True)
+        for given in MISFITS
+    ),
+    case("SparseSparseMinimum", INDICES + 5, VALUES, SHAPE, INDICES + 5, VALUES, SHAPE,
+         message=True),
 )  # fmt: skip

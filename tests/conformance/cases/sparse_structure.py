@@ -9,6 +9,21 @@ VALUES = np.float32([1, 2, 3])
 WORDS = np.array([b"a", b"b", b"c"], object)
 NOTHING, NO_VALUES = INDICES[:0], VALUES[:0]
 
+# (indices, values, shape) that do not fit each other.
+MISFITS = (
+    (np.zeros((1, 3)), np.zeros(3), [1, 2, 3]),
+    (np.zeros((3, 3)), np.zeros(3), [1, 2]),
+    (np.zeros(3), np.zeros(3), [1, 2]),
+    (np.zeros((3, 2)), np.zeros((3, 1)), [1, 2]),
+    (np.zeros((3, 2)), np.zeros(3), [[1, 2]]),
+    (np.zeros((3, 2)), np.zeros(3), 3),
+)
+
+
+def misfit(given: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.int64(given[0]), np.float32(given[1]), np.int64(given[2])
+
+
 CASES = (
     *(
         case("SparseReshape", indices, shape, np.int64(target), message=True)
@@ -66,5 +81,24 @@ CASES = (
     *(
         case("SparseFillEmptyRowsGrad", np.int64(places), VALUES, message=True)
         for places in ([0, 2], [2, 0], np.zeros(0), [0, 3], [[0]])
+    ),
+    *(case("SparseReorder", *misfit(given), message=True) for given in MISFITS),
+    *(
+        case("SparseSlice", *misfit(given), np.int64([0, 0]), np.int64([1, 1]), message=True)
+        for given in MISFITS
+    ),
+    *(
+        case("SparseSplit", np.int64(0), *misfit(given), num_split=1, message=True)
+        for given in MISFITS[:2]
+    ),
+    *(
+        case("SparseSplit", np.int64(dim), INDICES, VALUES, SHAPE, num_split=1, message=True)
+        for dim in ([0], [0, 1])
+    ),
+    case("SparseSplit", np.int64(0), INDICES + 5, VALUES, SHAPE, num_split=1, message=True),
+    *(
+        case("SparseSlice", INDICES[:1], VALUES[:1], np.int64(shape), np.int64([0, 0]),
+             np.int64([2**62, 2**62]), message=True)
+        for shape in ([2**62, 2**62], [-1, 2])
     ),
 )  # fmt: skip

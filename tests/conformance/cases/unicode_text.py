@@ -24,6 +24,18 @@ UTF32 = np.array([TEXT.encode("utf-32-be"), b"\x00\x11\x00\x00", b"\x00\x00"], o
 POINTS = np.array([97, 233, 0x65E5, 0x1F600, 0xD800, 0x110000, -1, 0xFFFE, 0xFDD0, 122], np.int32)
 SPLITS = np.array([0, 4, 4, 10], np.int64)
 
+# With and without a byte order mark, which only UTF-16 and UTF-32 without an order take as one.
+# TensorFlow's converter keeps the order for the next string, so each is a case of its own.
+MARKED = (
+    b"\xfe\xff\0*",
+    b"\xff\xfe*\0",
+    b"\0*",
+    b"\xff\xfe*\0\xff\xfe>\0",
+    b"\xfe\xff\0*\xd8",
+    b"\0\0\xfe\xff\0\0\0*",
+    b"\xff\xfe\0\0*\0\0\0",
+)
+
 CASES = (
     *(
         case(op, given, input_encoding=encoding, errors=errors, replace_control_characters=controls)
@@ -81,4 +93,14 @@ CASES = (
     case("UnicodeScript", np.array([-1, 0xD800, 0x10FFFF, 0x110000, 2**31 - 1, -5], np.int32)),
     case("UnicodeScript", np.array(65, np.int32)),
     case("UnicodeScript", np.zeros((2, 0), np.int32)),
+    *(
+        case("UnicodeDecodeWithOffsets", [text], input_encoding=encoding)
+        for encoding in ("UTF-16", "UTF-16-BE", "UTF-32")
+        for text in MARKED
+    ),
+    *(
+        case("UnicodeTranscode", text, input_encoding=encoding, output_encoding="UTF-8")
+        for encoding in ("UTF-16", "UTF-16-LE", "utf-16")
+        for text in MARKED
+    ),
 )
