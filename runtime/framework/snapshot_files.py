@@ -117,7 +117,7 @@ def read_file(
 def _tensor(record: bytes) -> Any:
     try:
         proto = pb.TensorProto.FromString(record)
-        if proto.dtype == DataType.VARIANT:
+        if proto.dtype == pb.DT_VARIANT:
             return variants_from_proto(proto)
         return tensor_from_proto(proto, tensor_limit())
     except DecodeError:

@@ -17,7 +17,6 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import DataLossError, ResourceExhaustedError, UnimplementedError
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.dtypes import DataType
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.framework.tensor_codec import shape_to_proto, tensor_from_proto, tensor_to_proto
 from runtime.framework.varint import decode_varint, encode_varint
@@ -34,20 +33,20 @@ def variants_to_proto(value: Any) -> pb.TensorProto:
         items, shape = [value], ()
     elements = [_element(item).SerializeToString(deterministic=True) for item in items]
     content = b"".join([*(encode_varint(len(each)) for each in elements), *elements])
-    proto = pb.TensorProto(tensor_shape=shape_to_proto(shape), tensor_content=content)
-    proto.dtype = DataType.VARIANT.value
-    return proto
+    return pb.TensorProto(
+        dtype=pb.DT_VARIANT, tensor_shape=shape_to_proto(shape), tensor_content=content
+    )
 
 
 def _element(item: Any) -> pb.VariantTensorDataProto:
     if isinstance(item, RaggedTensorVariant):
         kind, tensors = _RAGGED, [*item.nested_splits, item.values]
     elif isinstance(item, np.ndarray | np.generic):
-        kind, tensors = _TENSOR, [item]
+        kind, tensors = _TENSOR, [np.asarray(item)]
     else:
         raise UnimplementedError(f"A variant that holds a {type(item).__name__} cannot be saved")
     return pb.VariantTensorDataProto(
-        type_name=kind, tensors=[tensor_to_proto(np.asarray(each)) for each in tensors]
+        type_name=kind, tensors=[tensor_to_proto(each) for each in tensors]
     )
 
 
