@@ -114,4 +114,15 @@ class RefVariable(Variable):
     """A variable of VariableV2, whose output is the variable itself (TF: LegacyVar)."""
 
     type_name = "N10tensorflow9LegacyVarE"
-    __slots__ = ()
+    __slots__ = ("declared_shape",)
+
+    def __init__(self, dtype: DataType, name: str) -> None:
+        super().__init__(dtype, name)
+        self.declared_shape: tuple[int, ...] | None = None  # of a value to come, where it is known
+
+    def fork(self) -> RefVariable:
+        """A variable with the same array, shared until one of the two writes."""
+        copy = super().fork()
+        assert isinstance(copy, RefVariable)
+        copy.declared_shape = self.declared_shape
+        return copy

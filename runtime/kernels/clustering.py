@@ -61,6 +61,8 @@ def kmc2_chain_initialization(distances: Any, seed: Any) -> np.int64:
     """KMC2ChainInitialization: the end of a Markov chain over points by their distances."""
     if np.ndim(distances) != 1:
         raise InvalidArgumentError("distances must be a vector.")
+    if not np.size(distances):
+        raise InvalidArgumentError("Expected distances_tensor.size() > 0.")
     start = Philox(_check_scalar("seed", seed) & _SEED_BITS)
     chances = uniform(start, len(distances), np.dtype(np.float32))
     chosen = 0

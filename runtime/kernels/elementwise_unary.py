@@ -30,7 +30,10 @@ def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(−x))."""
     denominator = np.exp(np.negative(x))
     denominator += 1
-    return np.reciprocal(denominator)
+    result = np.reciprocal(denominator)
+    if np.iscomplexobj(x):  # 1 / ∞ is 0, also where the infinity has parts that are NaN
+        result = np.where(np.isnan(result) & np.isfinite(x), result.dtype.type(0), result)
+    return result
 
 
 def round_integer(x: Any) -> Any:

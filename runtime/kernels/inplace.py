@@ -33,7 +33,7 @@ def _by(change: Change) -> Kernel:
         if places.ndim != 1:
             raise InvalidArgumentError(f"i must be a vector. {shape_text(places.shape)}")
         _check_rows(rows, places, values)
-        if len(rows) == 0:
+        if not rows.size:
             return x
         if change is not _replace and rows.dtype.kind in "bO":
             kind = from_numpy(rows.dtype).tf_name

@@ -158,7 +158,7 @@ def multi_device_iterator_get_next(
     context: OpKernelContext, handle: Any, shard_num: Any, incarnation_id: Any
 ) -> Element:
     """MultiDeviceIteratorGetNextFromShard: OutOfRangeError at the end."""
-    shard, incarnation = int(np.asarray(shard_num)), int(np.asarray(incarnation_id))
+    shard, incarnation = np.asarray(shard_num).item(), np.asarray(incarnation_id).item()
     element = _resource(context, handle).get_next(context, shard, incarnation)
     if element is None:
         raise OutOfRangeError("End of sequence")

@@ -140,6 +140,9 @@ def quantized_mul(
     """QuantizedMul: the product of two tensors, broadcast."""
     left_range = one_float(min_x, "min_x"), one_float(max_x, "max_x"), T1
     right_range = one_float(min_y, "min_y"), one_float(max_y, "max_y"), T2
+    for name, other, (low, high, _) in (("x", "a", left_range), ("y", "b", right_range)):
+        if not high > low:  # TensorFlow's own names
+            raise InvalidArgumentError(f"max_{name} must be larger than min_{other}.")
     try:
         sizes = np.broadcast_shapes(first.shape, second.shape)
     except ValueError:

@@ -50,7 +50,10 @@ def _stream_of_key(key: Any, counter: Any, alg: Any) -> Philox:
     if int(alg) not in (_PHILOX, _AUTO_SELECT):
         raise InvalidArgumentError(f"Unsupported algorithm id: {int(alg)}")
     if np.shape(key) != (1,):
-        raise InvalidArgumentError(f"key must have shape [1], not {shape_text(np.shape(key))}")
+        raise InvalidArgumentError(
+            f"key must have shape [1], not {shape_text(np.shape(key))}. "
+            "(Note that batched keys are not supported yet.)"
+        )
     if np.ndim(counter) != 1 or len(counter) < 2:
         raise InvalidArgumentError(
             "counter must be a vector with length at least 2 for the Philox algorithm, got "

@@ -34,7 +34,12 @@ class TemporaryVariable(RefVariable):
 
 
 def variable(
-    context: OpKernelContext, *, container: str, shared_name: str, dtype: DataType
+    context: OpKernelContext,
+    *,
+    container: str,
+    shared_name: str,
+    dtype: DataType,
+    shape: tuple[int, ...] | None,
 ) -> Variable:
     """VariableV2 and Variable: the node's variable, uninitialised at first."""
     name = shared_name or context.node.name
@@ -49,6 +54,8 @@ def variable(
             f"Output 0 of type {found.dtype.tf_name}_ref does not match declared output type "
             f"{dtype.tf_name}_ref for node {{{{node {context.node.name}}}}}"
         )
+    if shape is not None and -1 not in shape:
+        found.declared_shape = shape
     return found
 
 
@@ -81,9 +88,11 @@ def _step_container(context: OpKernelContext) -> str:
     return f"__per_step_{context.step.step_id}"
 
 
-def assign(ref: Variable, value: Any, *, validate_shape: bool) -> Variable:
+def assign(ref: RefVariable, value: Any, *, validate_shape: bool) -> Variable:
     """Assign: replace the value; its shape must stay unless `validate_shape` is off."""
     array, shape = box(value), ref.shape
+    if shape is None:
+        shape = ref.declared_shape
     if validate_shape and shape is not None and shape != array.shape:
         raise InvalidArgumentError(
             "Assign requires shapes of both tensors to match. "

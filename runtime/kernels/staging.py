@@ -81,9 +81,9 @@ def _map(context: OpKernelContext) -> StagingMap:
 
 
 def _key(key: Any) -> int:
-    if np.ndim(key):
+    if np.size(key) != 1:
         raise InvalidArgumentError("key must be an int64 scalar.")
-    return int(key)
+    return int(np.asarray(key).item())
 
 
 def _check_order(places: list[int]) -> None:

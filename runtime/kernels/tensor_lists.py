@@ -121,7 +121,9 @@ def tensor_list_get_item(
     item = tensor_list.item(position)
     if item is not None:
         return item
-    shape = merged_shape(tensor_list, element_shape, tensor_list.items())
+    shape = merged_shape(tensor_list, element_shape, [])
+    if not is_fully_defined(shape):  # only then do the others count
+        shape = merged_shape(tensor_list, element_shape, tensor_list.items())
     if not is_fully_defined(shape):
         raise InvalidArgumentError(
             "Trying to read an uninitialized tensor but element_shape is not fully defined: "

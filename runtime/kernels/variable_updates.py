@@ -176,12 +176,13 @@ def _assign_slice(
         target = array[index if Ellipsis in index else (*index, ...)]
         if not target.size:
             return
-        if np.shape(value) not in ((), target.shape):
+        try:
+            target[...] = value
+        except ValueError:
             raise InvalidArgumentError(
-                f"Cannot assign a value of shape {shape_text(np.shape(value))} to a slice of "
-                f"shape {shape_text(target.shape)}"
-            )
-        target[...] = value
+                f"Cannot broadcast input shape {shape_text(np.shape(value))} into final shape "
+                f"{shape_text(target.shape)}"
+            ) from None
 
     variable.update(change)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import signal
 import warnings
 from collections.abc import Iterator
@@ -84,7 +85,8 @@ def compare(case: Case, ours: list[Answer | str], theirs: list[Answer]) -> Verdi
 
 def _words(answer: Answer) -> str:
     """The message, without the node (which TensorFlow's shape functions describe at length)."""
-    return answer.message.split(" for '{{node ")[0].split("\n\t [[{{node")[0]
+    message = answer.message.split(" for '{{node ")[0].split("\n\t [[{{node")[0]
+    return re.sub(r"__per_step_\d+", "__per_step_1", message)  # of steps before this case
 
 
 def _shown(answer: Answer) -> str:

@@ -12,10 +12,11 @@ REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "ReadFile", "WriteFile", "*MatchingFiles*", "Save*", "Restore*", "MergeV2Checkpoints",
             "GenerateVocabRemapping", "LoadAndRemapMatrix", "LoadDataset", "Snapshot?*",
             "TextLine*", "FixedLengthRecord*", "TFRecord*", "WholeFileReader*", "*ToTFRecord",
-            "InitializeTableFromTextFile*", "RecordInput", "Create*Writer", "*SummaryWriter",
-            "Write*Summary", "ImportEvent",
+            "InitializeTableFromTextFile*", "RecordInput", "Create*Writer",
+            "*SummaryWriter", "Write*Summary", "ImportEvent",
         ),
     ),
+    ("a cache, which a file may hold", ("CacheDataset*", "*MemoryCache", "GetElementAtIndex")),
     ("the clock", ("Timestamp",)),
     ("every case has one", ("Placeholder", "Const", "NoOp")),
 )  # fmt: skip
