@@ -77,6 +77,7 @@ _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if
 # modules that are used as such, and where they are
 _NAMESPACES = {
     "errors": "runtime.foundation.errors",
+    "lookup": "runtime.client.lookup_ops",
     "math": "runtime.client.math_ops",
     "nn": "runtime.client.nn",
     "ops": "runtime.client.ops",

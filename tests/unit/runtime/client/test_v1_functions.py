@@ -6,6 +6,7 @@ import pytest
 import runtime.client as tf
 from runtime.foundation.errors import (
     CancelledError,
+    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     OutOfRangeError,
@@ -339,6 +340,39 @@ def test_sparse_tensors():
         assert session.run(tf.sparse_tensor_to_dense(given)).tolist() == [[0, 2], [0, 0]]
         dense = tf.sparse_tensor_to_dense(fed, default_value=-1.0)
         assert session.run(dense, {fed: ([[1]], [4.0], [2])}).tolist() == [-1, 4]
+
+
+def test_tables(graph, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("zero\none\n")
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), default_value=-1
+    )
+    lines = tf.lookup.StaticHashTable(
+        tf.lookup.TextFileInitializer(
+            str(words), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE,
+            tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER,
+        ),
+        -1,
+    )  # fmt: skip
+    counts = tf.lookup.MutableHashTable(tf.string, tf.int64, 0)
+    found = table.lookup(tf.constant([["a", "z"]]))
+    assert found.shape == [1, 2]
+    with tf.Session() as session:
+        with pytest.raises(FailedPreconditionError, match="Table not initialized"):
+            session.run(found)
+        session.run(tf.tables_initializer())
+        assert session.run(found).tolist() == [[1, -1]]
+        assert session.run(lines.lookup(tf.constant(["one", "two"]))).tolist() == [1, -1]
+        assert session.run([table.size(), lines.size()]) == [2, 2]
+        session.run(counts.insert(["x", "y"], np.array([5, 6])))
+        session.run(counts.remove(["y"]))
+        assert session.run(counts.export())[0].tolist() == [b"x"]
+        sparse = tf.SparseTensor([[0, 1]], ["x"], [1, 2])
+        assert session.run(counts.lookup(sparse)).values.tolist() == [5]
+    with pytest.raises(TypeError, match="Dtype of argument `keys` must be <dtype: 'string'>"):
+        table.lookup(tf.constant([1]))
+    assert len(graph.get_collection(tf.GraphKeys.ASSET_FILEPATHS)) == 1
 
 
 def test_a_saver_comes_with_its_meta_graph(tmp_path):

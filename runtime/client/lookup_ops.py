@@ -1,0 +1,202 @@
+"""`tf.compat.v1.lookup`: tables from keys to values that an initializer fills.
+
+TF: tensorflow/python/ops/lookup_ops.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.client.construction import add_to_collection, convert_to_tensor
+from runtime.client.element_types import as_dtype
+from runtime.client.graph_elements import GraphKeys
+from runtime.client.operation import Operation, Tensor
+from runtime.client.ops import op_function
+from runtime.client.sparse_values import SparseTensor
+from runtime.framework.dtypes import DataType
+
+
+class KeyValueTensorInitializer:
+    """Fills a table with `keys` and `values`, tensors `[n]`."""
+
+    def __init__(
+        self,
+        keys: Any,
+        values: Any,
+        key_dtype: Any = None,
+        value_dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        """From tensors or values; their types are the table's unless others are given."""
+        key_type = None if key_dtype is None else as_dtype(key_dtype)
+        value_type = None if value_dtype is None else as_dtype(value_dtype)
+        self._keys = convert_to_tensor(keys, key_type, "keys")
+        self._values = convert_to_tensor(values, value_type, "values")
+        self._name = name or "key_value_init"
+
+    @property
+    def key_dtype(self) -> DataType:
+        """The type of the keys."""
+        return self._keys.dtype
+
+    @property
+    def value_dtype(self) -> DataType:
+        """The type of the values."""
+        return self._values.dtype
+
+    @property
+    def shared_name(self) -> str:
+        """Empty: tables that are filled so have no name of their own."""
+        return ""
+
+    def initialize(self, table: LookupTable) -> Operation:
+        """The operation that fills `table`."""
+        handle = table.resource_handle
+        operation: Operation = op_function("LookupTableImportV2")(
+            handle, self._keys, self._values, name=self._name
+        )
+        return operation
+
+
+class TextFileIndex:
+    """What of a line of a text file is meant; other numbers are columns."""
+
+    WHOLE_LINE = -2
+    LINE_NUMBER = -1
+
+
+class TextFileInitializer:
+    """Fills a table from the lines of a text file, in this process or where the session runs."""
+
+    def __init__(
+        self,
+        filename: Any,
+        key_dtype: Any,
+        key_index: int,
+        value_dtype: Any,
+        value_index: int,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = None,
+        value_index_offset: int = 0,
+    ) -> None:
+        """`vocab_size` lines (None: all); the indices are columns, or of `TextFileIndex`."""
+        self.key_dtype, self.value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
+        self._filename = convert_to_tensor(filename, DataType.STRING, "asset_filepath")
+        add_to_collection(GraphKeys.ASSET_FILEPATHS, self._filename)
+        self._attributes = {
+            "key_index": key_index,
+            "value_index": value_index,
+            "vocab_size": -1 if vocab_size is None else vocab_size,
+            "delimiter": delimiter,
+            "offset": value_index_offset,
+        }
+        self._name = name or "text_file_init"
+        size = self._attributes["vocab_size"]
+        self.shared_name = f"hash_table_{filename}_{size}_{key_index}_{value_index}"
+
+    def initialize(self, table: LookupTable) -> Operation:
+        """The operation that fills `table`."""
+        operation: Operation = op_function("InitializeTableFromTextFileV2")(
+            table.resource_handle, self._filename, **self._attributes, name=self._name
+        )
+        return operation
+
+
+class LookupTable:
+    """A table of a graph, of either kind."""
+
+    def __init__(self, handle: Tensor, default_value: Tensor, key_dtype: DataType) -> None:
+        self.resource_handle = handle
+        self.default_value = default_value
+        self.key_dtype = key_dtype
+        self.value_dtype = default_value.dtype
+
+    @property
+    def name(self) -> str:
+        """The name of the operation that holds the table."""
+        name: str = self.resource_handle.op.name
+        return name
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of keys."""
+        size: Tensor = op_function("LookupTableSizeV2")(self.resource_handle, name=name)
+        return size
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The values of keys, the default where there is none; TypeError for other keys."""
+        if isinstance(keys, SparseTensor):
+            found = self.lookup(keys.values, name)
+            return SparseTensor(keys.indices, found, keys.dense_shape)
+        asked = convert_to_tensor(keys, name="keys")
+        if asked.dtype is not self.key_dtype:
+            raise TypeError(
+                f"Dtype of argument `keys` must be {self.key_dtype}, received: {asked.dtype}"
+            )
+        find = op_function("LookupTableFindV2")
+        values: Tensor = find(
+            self.resource_handle, asked, self.default_value, name=name or f"{self.name}_Lookup"
+        )
+        values.set_shape(asked.shape)
+        return values
+
+
+class StaticHashTable(LookupTable):
+    """A table that is filled once, by `initializer` or by `tables_initializer()`."""
+
+    def __init__(self, initializer: Any, default_value: Any, name: str | None = None) -> None:
+        """`default_value` is the value of keys that the table has not."""
+        handle = op_function("HashTableV2")(
+            key_dtype=initializer.key_dtype,
+            value_dtype=initializer.value_dtype,
+            shared_name=initializer.shared_name,
+            name=name or "hash_table",
+        )
+        default = convert_to_tensor(default_value, initializer.value_dtype, "default_value")
+        super().__init__(handle, default, initializer.key_dtype)
+        self.initializer: Operation = initializer.initialize(self)
+        add_to_collection(GraphKeys.TABLE_INITIALIZERS, self.initializer)
+
+
+class MutableHashTable(LookupTable):
+    """A table that steps write."""
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        shared_name: str | None = None,
+        name: str = "MutableHashTable",
+    ) -> None:
+        """`default_value` is the value of keys that the table has not."""
+        key_type, value_type = as_dtype(key_dtype), as_dtype(value_dtype)
+        handle = op_function("MutableHashTableV2")(
+            key_dtype=key_type, value_dtype=value_type, shared_name=shared_name or "", name=name
+        )
+        super().__init__(handle, convert_to_tensor(default_value, value_type), key_type)
+
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+        """Set the values of keys."""
+        return self._do("LookupTableInsertV2", keys, values, name)
+
+    def remove(self, keys: Any, name: str | None = None) -> Operation:
+        """Forget keys."""
+        asked = convert_to_tensor(keys, self.key_dtype, "keys")
+        operation: Operation = op_function("LookupTableRemoveV2")(
+            self.resource_handle, asked, name=name
+        )
+        return operation
+
+    def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """(keys, values), in no order."""
+        found = op_function("LookupTableExportV2")(
+            self.resource_handle, self.key_dtype, self.value_dtype, name=name
+        )
+        return found[0], found[1]
+
+    def _do(self, op: str, keys: Any, values: Any, name: str | None) -> Operation:
+        asked = convert_to_tensor(keys, self.key_dtype, "keys")
+        given = convert_to_tensor(values, self.value_dtype, "values")
+        operation: Operation = op_function(op)(self.resource_handle, asked, given, name=name)
+        return operation
