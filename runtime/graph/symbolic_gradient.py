@@ -31,8 +31,20 @@ def function_body(library: FunctionLibrary, function: NameAttrList) -> FunctionB
         return library.body(function)
     given = library.gradient_of(function.attrs["f"].name)
     if given is not None:
-        return library.body(NameAttrList(given, function.attrs["f"].attrs))
+        return _given_body(library, function, given)
     return library.derived_body(function, lambda: _Differentiation(library, function).body())
+
+
+def _given_body(library: FunctionLibrary, function: NameAttrList, given: str) -> FunctionBody:
+    """The body of the graph's own gradient; InvalidArgumentError when it returns too much."""
+    body = library.body(NameAttrList(given, function.attrs["f"].attrs))
+    wanted = function.attrs.get("Tout", body.results)
+    if len(body.results) != len(wanted):
+        raise InvalidArgumentError(
+            f"SymGrad expects to return {len(wanted)} tensor(s), but get {len(body.results)} "
+            "tensor(s) instead."
+        )
+    return body
 
 
 class _Differentiation:

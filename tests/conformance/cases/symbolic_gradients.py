@@ -117,14 +117,14 @@ def _case(name: str, body: Body, arrays: Sequence[np.ndarray]) -> Case:
     return Case(name, graph_def, (Step(feeds, fetches),), tolerance=1e-5)
 
 
-def _given_gradient() -> Case:
+def _given_gradient(name: str, results: int) -> Case:
     """A function with a gradient of its own in the library: twice the gradient of a result."""
     graph = gradient_graph(lambda a: ops.Square(a), (V,))
     with graph.as_default():
         gradient = FunctionGraph("gradient", graph)
         gradient.name = "Twice"
         _, incoming = (gradient.add_argument(float32, TensorShape(V.shape)) for _ in range(2))
-        gradient.outputs = [gradient.build(lambda each: each + each, incoming)]
+        gradient.outputs = [gradient.build(lambda each: each + each, incoming)] * results
         graph.add_functions(
             pb.FunctionDefLibrary(
                 function=[gradient.to_function_def()],
@@ -132,11 +132,12 @@ def _given_gradient() -> Case:
             )
         )
     steps = (Step({"x0:0": V}, ("gradient:0",)),)
-    return Case("a_gradient_of_the_graphs_own", graph.as_graph_def(), steps)
+    return Case(name, graph.as_graph_def(), steps)
 
 
 CASES = (
     *(_case(name, *entry) for name, entry in BODIES.items()),
-    _given_gradient(),
+    _given_gradient("a_gradient_of_the_graphs_own", 1),
+    _given_gradient("a_gradient_of_the_graphs_own_that_returns_too_much", 2),
     _case("an_op_without_a_gradient", lambda a: ops.NextAfter(a, a), (V,)),
 )
