@@ -91,6 +91,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "identity",
     "image_boxes",
     "image_color",
+    "image_crops",
     "image_decode",
     "image_encode",
     "image_resize",

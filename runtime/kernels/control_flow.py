@@ -18,6 +18,7 @@ from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import DEAD, Deferred, KernelDef, OpKernelContext
+from runtime.framework.shapes import shape_text
 
 
 def as_condition(value: Any) -> bool:
@@ -173,6 +174,19 @@ def switch_n(data: Any, output_index: Any, *, num_outs: int) -> list[Any]:
     return [data if position == index else DEAD for position in range(num_outs)]
 
 
+def ref_select(index: Any, *variables: Any) -> Any:
+    """The reference variable at an index."""
+    if np.ndim(index):
+        raise InvalidArgumentError(
+            f"Index must be a scalar, but it has shape {shape_text(np.shape(index))}"
+        )
+    if not 0 <= index < len(variables):
+        raise InvalidArgumentError(
+            f"Index must be in the range [0, {len(variables)}) but got {int(index)}"
+        )
+    return variables[int(index)]
+
+
 def no_op() -> None:
     """Nothing: the node orders others."""
 
@@ -189,6 +203,7 @@ KERNELS = (
     KernelDef("StatefulPartitionedCall", partitioned_call),
     KernelDef("SymbolicGradient", symbolic_gradient),
     KernelDef("Switch", switch),
+    KernelDef("RefSelect", ref_select),
     KernelDef("RefSwitch", switch),
     KernelDef("_SwitchN", switch_n),
     KernelDef("ControlTrigger", no_op),

@@ -170,13 +170,7 @@ def scale_and_translate(
     antialias: bool,
 ) -> np.ndarray:
     """`images` `[n, h, w, c]` scaled and then moved by (y, x), at `size`: float32."""
-    if kernel_type not in KERNEL_FUNCTIONS:
-        raise InvalidArgumentError(f"Unrecognized kernel type: {kernel_type}")
-    if images.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional{shape_text(images.shape)}")
-    for vector in (scale, translation):
-        if np.ndim(vector) != 1 or np.size(vector) != 2:
-            raise InvalidArgumentError(f"t must have two elements{shape_text(np.shape(vector))}")
+    _check_scaling(images, scale, translation, kernel_type)
     height, width = check_size(size, "output_shape_t")
     if not (np.asarray(scale) > 0).all():
         raise InvalidArgumentError("Scale must be greater than zero.")
@@ -190,6 +184,45 @@ def scale_and_translate(
         )
     )
     return columns.apply(rows.apply(images.astype(np.float32, copy=False), 1), 2)
+
+
+def _check_scaling(
+    images: np.ndarray, scale: Any, translation: Any, kernel_type: str, name: str = "input"
+) -> None:
+    if kernel_type not in KERNEL_FUNCTIONS:
+        raise InvalidArgumentError(f"Unrecognized kernel type: {kernel_type}")
+    if images.ndim != 4:
+        raise InvalidArgumentError(f"{name} must be 4-dimensional{shape_text(images.shape)}")
+    for vector in (scale, translation):
+        if np.ndim(vector) != 1 or np.size(vector) != 2:
+            raise InvalidArgumentError(f"t must have two elements{shape_text(np.shape(vector))}")
+
+
+def scale_and_translate_grad(
+    grads: np.ndarray,
+    original_image: np.ndarray,
+    scale: np.ndarray,
+    translation: np.ndarray,
+    *,
+    kernel_type: str,
+    antialias: bool,
+) -> np.ndarray:
+    """The gradient of `scale_and_translate` for the images: each pixel gets what it gave."""
+    _check_scaling(grads, scale, translation, kernel_type, "input_grad")
+    if original_image.ndim != 4:
+        raise InvalidArgumentError(
+            f"original_image must be 4-dimensional{shape_text(original_image.shape)}"
+        )
+    lengths = original_image.shape[1:3]
+    rows, columns = (
+        _spans(outputs, inputs, factor, offset, kernel_type, antialias)
+        for outputs, inputs, factor, offset in zip(
+            grads.shape[1:3], lengths, scale, translation, strict=True
+        )
+    )
+    check_allocation((grads.shape[0], *lengths, grads.shape[3]), np.float32)
+    wide = rows.apply_transposed(grads.astype(np.float32, copy=False), 1, lengths[0])
+    return columns.apply_transposed(wide, 2, lengths[1])
 
 
 def _lanczos(radius: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -255,4 +288,5 @@ KERNELS = (
     KernelDef("ImageProjectiveTransformV2", image_projective_transform_v2, _PROJECTIVE),
     KernelDef("ImageProjectiveTransformV3", image_projective_transform_v3, _PROJECTIVE),
     KernelDef("ScaleAndTranslate", scale_and_translate, {"T": REAL_NUMBER_TYPES}),
+    KernelDef("ScaleAndTranslateGrad", scale_and_translate_grad, {"T": (DataType.FLOAT,)}),
 )

@@ -22,6 +22,7 @@ FILLS = ("CONSTANT", "REFLECT", "WRAP", "NEAREST")
 METHODS = ("NEAREST", "BILINEAR")
 V2: dict[str, Any] = {"interpolation": "BILINEAR"}
 SIZE = np.array([4, 7], np.int32)
+GRADS = RNG.normal(size=(2, 4, 7, 2)).astype(np.float32)
 IDENTITY = TRANSFORMS[:1]
 KERNELS = (
     "lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic",
@@ -75,4 +76,19 @@ CASES = (
     *(case("ScaleAndTranslate", X.astype(t), SIZE, *MOVES[1]) for t in (np.uint8, np.float64)),
     *(case("ScaleAndTranslate", *inputs, message=True) for inputs in REFUSED_SCALES),
     case("ScaleAndTranslate", X, SIZE, *MOVES[0], kernel_type="foo", message=True),
+    *(
+        case("ScaleAndTranslateGrad", GRADS, X, *move, kernel_type=kernel, antialias=antialias)
+        for kernel in KERNELS
+        for move in MOVES
+        for antialias in (True, False)
+    ),
+    *(
+        case("ScaleAndTranslateGrad", *inputs, message=True)
+        for inputs in (
+            (GRADS[0], X, *MOVES[0]),
+            (GRADS, X[0], *MOVES[0]),
+            (GRADS, X, MOVES[0][0][:1], MOVES[0][1]),
+        )
+    ),
+    case("ScaleAndTranslateGrad", GRADS, X, *MOVES[0], kernel_type="foo", message=True),
 )  # fmt: skip

@@ -46,6 +46,19 @@ def _reference_identity() -> Case:
     return Case("DebugGradientRefIdentity", graph.graph_def, steps)
 
 
+def _selected_reference(index: int) -> Case:
+    """An assignment goes to the variable at the index."""
+    graph = Graph()
+    variables = [graph.add("VariableV2", shape=(2, 3), dtype=F32, name=n)[0] for n in ("v", "w")]
+    begun = [graph.add("Assign", each, ROWS)[0] for each in variables]
+    chosen = graph.add("RefSelect", np.array(index, np.int32), begun)[0]
+    graph.add("Assign", chosen, ROWS * 2, name="again")
+    reads = tuple(graph.add("Identity", each)[0][0] for each in variables)
+    steps = (Step({}, ("again:0",)), Step({}, reads))
+    name = f"RefSelect_{index}"
+    return Case(name, graph.graph_def, steps, message=True)
+
+
 def _fed() -> Case:
     graph = Graph()
     given = graph.add("PlaceholderV2", dtype=F32, shape=(2, 3), name="given")[0]
@@ -174,6 +187,7 @@ CASES = (
     _identity("DebugIdentityV2"),
     _reference_identity(),
     _fed(),
+    *(_selected_reference(index) for index in (0, 1, 2, -1)),
     *(_selected(chosen) for chosen in (True, False)),
     *(_switched(index) for index in (0, 2, 5, -1)),
     _sent(),
