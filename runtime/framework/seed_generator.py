@@ -25,7 +25,7 @@ class SeedGenerator(Resource):
         self.seeds = (seed, seed2)
         self.reshuffle_each_iteration = reshuffle_each_iteration
         self._lock = threading.Lock()  # guards _words
-        self._words = WordSequence(Philox.from_seeds(seed, seed2))
+        self._words = RandomWords(self.seeds)
 
     def next_seeds(self) -> tuple[int, int]:
         """The seeds of the next pass."""
@@ -33,6 +33,19 @@ class SeedGenerator(Resource):
             return self.seeds
         with self._lock:
             return self._words.take(), self._words.take()
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """What `go_back` needs to give the same seeds again from here on."""
+        with self._lock:
+            return (*self._words.seeds, self._words.taken)
+
+    def go_back(self, position: tuple[int, int, int]) -> None:
+        """Go on from a `position`, of this generator or of one like it."""
+        seed, seed2, taken = position
+        with self._lock:
+            self.seeds = (seed, seed2)
+            self._words = RandomWords(self.seeds, taken)
 
 
 class RandomWords:

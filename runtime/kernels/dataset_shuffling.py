@@ -169,11 +169,13 @@ class _ShuffleIterator(DatasetIterator):
                 self.slices.append(0)
 
     def save(self) -> State:
-        return {**super().save(), "seeds": self._words.seeds, "taken": self._words.taken}
+        own = {"seeds": self._words.seeds, "taken": self._words.taken}
+        return {**super().save(), **own, "generator": self._dataset.generator.position}
 
     def restore(self, context: OpKernelContext, saved: State) -> None:
         super().restore(context, saved)
         self._words = RandomWords(saved["seeds"], saved["taken"])
+        self._dataset.generator.go_back(saved["generator"])  # of the passes after this one
 
 
 class GlobalShuffleDataset(UnaryDataset):
