@@ -151,7 +151,11 @@ class MutableDenseHashTable(MutableHashTable):
             raise InvalidArgumentError("Empty and deleted keys cannot be equal")
 
     def hashable_keys(self, keys: np.ndarray) -> list[Hashable]:
-        """One dictionary key an entry; InvalidArgumentError for a reserved one."""
+        """One dictionary key an entry; InvalidArgumentError for a reserved one or another shape."""
+        rows = keys.shape[:1]
+        if keys.size != int(np.prod((*rows, *self.key_shape), dtype=np.int64)):
+            expected, got = show_shape((*rows, *self.key_shape)), show_shape(keys.shape)
+            raise InvalidArgumentError(f"Expected key shape {expected} got {got}")
         hashable = super().hashable_keys(keys)
         for key, name in ((self._empty, "empty_key"), (self._deleted, "deleted_key")):
             if key in hashable:

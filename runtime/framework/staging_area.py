@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime.foundation.errors import (
     CancelledError,
     InvalidArgumentError,
@@ -216,7 +218,7 @@ class StagingMap(StagingArea):
         if not self._complete:
             return WAIT
         key = min(self._complete) if self._is_ordered else next(iter(self._complete))
-        return key, *self.get(key, indices)
+        return np.int64(key), *self.get(key, indices)
 
     def peek(self, key: int, indices: Sequence[int]) -> Any:
         """See parts of a key's tuple."""

@@ -62,23 +62,23 @@ def while_op(
     call, cancellation = context.step.call_function, context.cancellation
     while True:
         cancellation.check()
-        if not _goes_on(cond, call(cond, values)):
+        if not _goes_on(call(cond, values)):
             return values
-        values = _same_count(body, values, call(body, values))
+        values = _same_count(values, call(body, values))
 
 
-def _goes_on(cond: NameAttrList, outcome: list[Any]) -> bool:
+def _goes_on(outcome: list[Any]) -> bool:
     if len(outcome) != 1:
         raise InvalidArgumentError(
-            f"While needs a condition of one output, {cond.name} has {len(outcome)}"
+            f"Expected a single scalar return value from WhileOp cond, got {len(outcome)} tensors."
         )
     return as_condition(outcome[0])
 
 
-def _same_count(body: NameAttrList, values: list[Any], results: list[Any]) -> list[Any]:
+def _same_count(values: list[Any], results: list[Any]) -> list[Any]:
     if len(results) != len(values):
         raise InvalidArgumentError(
-            f"The body {body.name} of a While takes {len(values)} values but gives {len(results)}"
+            f"While loop body returned {len(results)} arguments. Expected: {len(values)}."
         )
     return results
 
@@ -116,13 +116,13 @@ class _WaitingLoop:
             self._result.set_error(error)
 
     def _after_condition(self, outcome: list[Any]) -> None:
-        if _goes_on(self._cond, outcome):
+        if _goes_on(outcome):
             self._begin(self._body, self._after_body)
         else:
             self._result.set_value(self._values)
 
     def _after_body(self, results: list[Any]) -> None:
-        self._values = _same_count(self._body, self._values, results)
+        self._values = _same_count(self._values, results)
         self._begin(self._cond, self._after_condition)
 
 
@@ -130,12 +130,21 @@ def for_op(
     context: OpKernelContext, start: Any, limit: Any, delta: Any, *inputs: Any, body: NameAttrList
 ) -> list[Any]:
     """Run `body` on (i, loop variables) for i in range(start, limit, delta)."""
-    if int(delta) == 0:
-        raise InvalidArgumentError("For needs a delta other than 0")
+    for name, given in (("start", start), ("limit", limit), ("delta", delta)):
+        if np.ndim(given):
+            raise InvalidArgumentError(f"{name} must be a scalar, but {shape_text(given.shape)}")
+    first, end, step = int(start), int(limit), int(delta)
+    if not (first == end or (first < end and step > 0) or (first > end and step < 0)):
+        raise InvalidArgumentError(f"Invalid start/limit/delta: {first} {end} {step}")
     values = list(inputs)
-    for number in range(int(start), int(limit), int(delta)):
+    for number in range(first, end, step or 1):
         context.cancellation.check()
-        values = context.call_function(body, np.int32(number), *values)
+        results = context.call_function(body, np.int32(number), *values)
+        if len(results) != len(values):
+            raise InvalidArgumentError(
+                f"For loop body returned {len(results)} arguments. Expected: {len(values)}"
+            )
+        values = results
     return values
 
 

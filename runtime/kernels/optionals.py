@@ -159,6 +159,12 @@ def _add_lists(one: TensorList, other: TensorList) -> TensorList:
             "Trying to add two lists of tensors with different lengths. "
             f"One is {len(one)} and the other is {len(other)}"
         )
+    if not is_compatible(one.element_shape, other.element_shape):
+        raise InvalidArgumentError(
+            "Trying to add two lists of tensors with incompatible element shapes. "
+            f"One is {shape_text(one.element_shape)} and the other is "
+            f"{shape_text(other.element_shape)}"
+        )
     items: list[Any] = []
     for a, b in zip(one.items(), other.items(), strict=True):
         if a is None or b is None:

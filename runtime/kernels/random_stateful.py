@@ -33,6 +33,13 @@ _PHILOX, _THREEFRY = 1, 2  # TF: rng_alg.h
 
 def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     """The shape that a tensor asks for, if it may be allocated."""
+    sizes = asked_shape(shape)
+    check_allocation(sizes, dtype)
+    return sizes
+
+
+def asked_shape(shape: Any) -> tuple[int, ...]:
+    """The shape that a tensor asks for."""
     if np.ndim(shape) != 1:
         raise InvalidArgumentError(
             f"shape must be a vector of {{int32,int64}}, got shape {shape_text(np.shape(shape))}"
@@ -43,7 +50,6 @@ def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     for size in sizes:
         if size < 0:
             raise InvalidArgumentError(f"Dimension {size} must be >= 0")
-    check_allocation(sizes, dtype)
     return sizes
 
 
@@ -131,7 +137,7 @@ def multinomial(
 def random_gamma(context: OpKernelContext, shape: Any, alpha: Any) -> np.ndarray:
     """RandomGamma: [shape…, alpha's shape…]."""
     rates = np.asarray(alpha)
-    sizes = output_shape(shape, rates.dtype) + rates.shape
+    sizes = asked_shape(shape) + rates.shape
     check_allocation(sizes, np.float64)
     stream = reserve(context, math.prod(sizes) * BLOCKS_PER_OUTPUT)
     return rejection.gamma(stream, sizes, rates).astype(rates.dtype)
@@ -142,7 +148,7 @@ def random_poisson(
 ) -> np.ndarray:
     """RandomPoissonV2: [shape…, rate's shape…]."""
     rates = np.asarray(rate)
-    sizes = output_shape(shape, dtype.numpy) + rates.shape
+    sizes = asked_shape(shape) + rates.shape
     check_allocation(sizes, np.float64)
     stream = reserve(context, math.prod(sizes) * BLOCKS_PER_OUTPUT)
     return rejection.poisson(stream, sizes, rates).astype(dtype.numpy)

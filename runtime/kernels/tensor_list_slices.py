@@ -138,11 +138,14 @@ def tensor_list_split(
             f"Expected lengths to be a vector, received shape: {shape_text(lengths.shape)}"
         )
     shape = shape_from_tensor(element_shape)
-    inner = None if shape is None else (-1, *shape[1:])
-    if not is_compatible(inner, array.shape):
+    if shape == ():
+        raise InvalidArgumentError(
+            "TensorListSplit requires element_shape to be at least of rank 1, but saw: []"
+        )
+    if shape is not None and not is_compatible((-1, *shape[1:]), array.shape):
         raise InvalidArgumentError(
             f"tensor shape {shape_text(array.shape)} is not compatible with "
-            f"element_shape {shape_text(inner)}"
+            f"element_shape {shape_text(shape)}"
         )
     ends = _piece_ends(lengths.tolist(), len(array))
     pieces = [array[start:end] for start, end in zip([0, *ends], ends, strict=False)]

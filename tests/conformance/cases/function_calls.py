@@ -106,9 +106,47 @@ def counted() -> Case:
 
 INPUTS = ("start", "limit", "delta")
 
+
+def refused_loops() -> list[Case]:
+    """Loops whose functions give too much, or that never come to an end."""
+    cases = []
+    for name, results in (("condition", 2), ("body", 3)):
+        g = Graph()
+        over = ("Greater", BOOL, 0, 1)
+        cond = function(g, "cond", (F32, F32), *[over] * (results if name == "condition" else 1))
+        kept = [("Identity", F32, 0)] * (results if name == "body" else 2)
+        body = function(g, "body", (F32, F32), *kept)
+        x, y = g.placeholder(F32, "x"), g.placeholder(F32, "y")
+        g.add("While", [x, y], cond=cond, body=body, name="result")
+        step = Step({"x:0": np.float32(2), "y:0": np.float32(1)}, ("result:0",))
+        cases.append(Case(f"While_{name}", g.graph_def, (step,)))
+    g = Graph()
+    body = function(g, "body", (I32, F32), ("Identity", F32, 1))
+    sizes = [g.placeholder(I32, name) for name in ("start", "limit", "delta")]
+    g.add("For", *sizes, [np.float32(0.5)], body=body, name="result")
+    steps = tuple(
+        Step(
+            {f"{name}:0": np.int32(size) for name, size in zip(RANGE, given, strict=True)},
+            ("result:0",),
+        )
+        for given in (
+            ([0], 3, 1),
+            (0, [3], 1),
+            (0, 3, [1]),
+            (0, 3, -1),
+            (3, 0, 1),
+            (0, 3, 0),
+            (3, 3, 0),
+        )
+    )
+    return [*cases, Case("For_refused", g.graph_def, steps, message=True)]
+
+
+RANGE = ("start", "limit", "delta")
 CASES = (
     *(call(op) for op in ("PartitionedCall", "StatefulPartitionedCall")),
     *(branches(op) for op in ("If", "StatelessIf", "Case", "StatelessCase")),
     *(loop(op) for op in ("While", "StatelessWhile")),
+    *refused_loops(),
     counted(),
 )

@@ -207,6 +207,14 @@ DENSE = (
             ("LookupTableRemoveV2", (i64(key),)),
         )
     ),
+    *(
+        dense_case(f"{name}_of_vectors", [call])
+        for name, call in (
+            ("find", ("LookupTableFindV2", i64([1, 2], [3, 4]), np.int64(-5))),
+            ("insert", ("LookupTableInsertV2", i64([1, 2], [3, 4]), i64([1, 2], [3, 4]))),
+            ("remove", ("LookupTableRemoveV2", i64([1, 2], [3, 4]))),
+        )
+    ),
     dense_case("equal_keys", [SIZE], deleted=0, message=False),
     dense_case("key_shapes", [SIZE], deleted=[0], message=False),
     dense_case("buckets", [SIZE], initial_num_buckets=3, message=False),

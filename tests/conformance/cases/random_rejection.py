@@ -99,4 +99,9 @@ CASES = (
     gradient("IgammaGradA", A[:4], X[:4], np.float32, 1e-4),
     gradient("IgammaGradA", A[:2, None], X[:3], np.float32, 1e-4),
     gradient("RandomGammaGrad", A[:2], X[:3], np.float32, 1e-4),
+    *(
+        case(op, np.int32([46902, 51188, 34063, 59195]), np.ones((4,) * 5, np.float32),
+             message=True)
+        for op in ("RandomGamma", "RandomPoissonV2")
+    ),
 )  # fmt: skip

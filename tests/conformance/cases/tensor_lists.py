@@ -235,6 +235,15 @@ BUILT: dict[str, Built] = {
     "add_n_shapes": lambda g: g.stack(
         g.add("AddN", [g.pair(), g.op("FromTensor", g.fed([1.0, 2]), g.ints(-1))])[0]
     ),
+    "split_scalar_shape": lambda g: g.stack(g.split([1, 2], shape=[])),
+    "split_other_shapes": lambda g: g.stack(g.split([1, 2], shape=[-1, 2])),
+    "split_shape_of_a_vector": lambda g: g.stack(g.split([1, 2], shape=[1])),
+    "add_n_element_shapes": lambda g: g.stack(
+        g.add(
+            "AddN",
+            [g.op("Reserve", g.ints([]), 3), g.op("Reserve", g.ints([2]), 3)],
+        )[0]
+    ),
     "optional": _optional,
     "optional_type": _wrong_optional(2, (F32, F32), ((1,), ())),
     "optional_count": _wrong_optional(2, (F32,), ((1,),)),

@@ -54,3 +54,12 @@ def test_cancelled_waiter_leaves_the_line() -> None:
         area.run(area.get, cancellation).wait()
     area.run(functools.partial(area.put, (1,)), CancellationManager())
     assert area.size() == 1
+
+
+def test_the_key_taken_is_an_int64() -> None:
+    """It may go over the wire, which a number of Python's own can't."""
+    area, cancellation = StagingMap(0, 0, 1, is_ordered=True), CancellationManager()
+    area.run(functools.partial(area.put, 7, [0], ["value"]), cancellation)
+    key, value = area.run(functools.partial(area.get_any, [0]), cancellation)
+    assert (key, value) == (7, "value")
+    assert isinstance(key, np.int64)
