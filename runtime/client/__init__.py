@@ -57,6 +57,10 @@ _HOME: dict[str, tuple[str, ...]] = {
     "sparse_values": (
         "SparseTensor", "SparseTensorValue", "sparse_placeholder", "sparse_tensor_to_dense",
     ),
+    "state_ops": (
+        "count_up_to", "scatter_add", "scatter_div", "scatter_max", "scatter_min", "scatter_mul",
+        "scatter_sub", "scatter_update",
+    ),
     "tensor_array": ("TensorArray",),
     "tensor_shape": ("TensorShape",),
     "timeline": ("Timeline",),

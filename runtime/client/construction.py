@@ -92,6 +92,12 @@ def no_op(name: str | None = None) -> Operation:
 def group(*inputs: Any, name: str = "group_deps") -> Operation:
     """An operation that waits for all of `inputs`: operations, tensors, variables, or lists."""
     flat = list(_flatten(inputs))
+    for each in flat:
+        if not hasattr(each, "graph"):
+            raise TypeError(
+                f"'inputs' should be zero or more (nested) Tensors. Received '{each}' with type "
+                f"'{type(each)}'."
+            )
     graph = flat[0].graph if flat else get_default_graph()
     with graph.as_default(), graph.control_dependencies(flat):
         return no_op(name=name)

@@ -47,16 +47,18 @@ class DeviceScopes:
     def device_for(self, operation: Any, explicit: str = "") -> str:
         """The device of a new operation; what it states itself comes first."""
         spec = read_spec(explicit) if explicit else DeviceSpec()
+        alone: str | None = None  # what a function gave, as long as nothing is merged with it
         for entry in reversed(self._stack):
             if entry is None:
                 break
             if callable(entry):
-                given = entry(operation)
-                if given and spec == DeviceSpec():
-                    return given
-                entry = read_spec(given or "")
+                given = entry(operation) or ""
+                alone = given if given and spec == DeviceSpec() else None
+                entry = read_spec(given)
+            elif entry != DeviceSpec():
+                alone = None
             spec = merge(entry, spec)
-        return device_text(spec)
+        return device_text(spec) if alone is None else alone
 
 
 def read_spec(device: str) -> DeviceSpec:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.client.conversion import TensorConvertible
 from runtime.client.graph import Graph
 from runtime.client.operation import Tensor
 from runtime.client.sparse_values import SparseTensor
@@ -52,7 +53,7 @@ def feed_tensor(graph: Graph, key: Any) -> Tensor:
 
 def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
     """The array that is fed for `value`, of the tensor's type and of a shape that it allows."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor | TensorConvertible):
         raise TypeError(
             "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include "
             "Python scalars, strings, lists, numpy ndarrays, or TensorHandles. For reference, the "

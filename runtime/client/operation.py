@@ -163,7 +163,8 @@ class Tensor(TensorOperators):
 
     def __str__(self) -> str:
         shape = "" if self._shape.rank is None else f", shape={self._shape}"
-        return f'Tensor("{self.name}"{shape}, dtype={self._dtype_text})'
+        device = f", device={self.device}" if self.device else ""
+        return f'Tensor("{self.name}"{shape}, dtype={self._dtype_text}{device})'
 
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={self._shape} dtype={self._dtype_text}>"

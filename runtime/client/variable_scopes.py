@@ -50,6 +50,7 @@ class VariableScope:
         self.initializer = initializer
         self.dtype = dtype
         self.use_resource = use_resource
+        self.original_name_scope = ""  # that of the operations, when it was first entered
 
     def reuse_variables(self) -> None:
         """From now on `get_variable` only finds, and makes nothing."""
@@ -122,8 +123,10 @@ def variable_scope(
 
     A scope that is given as an object is entered again. `default_name` is made unique and used
     where the name is None. `reuse` is True, False, None (as outside) or AUTO_REUSE. ValueError
-    without any name.
+    without any name, TypeError for what is no name.
     """
+    if not isinstance(name_or_scope, str | VariableScope | None):
+        raise TypeError("VariableScope: name_or_scope must be a string or VariableScope.")
     if name_or_scope is None and default_name is None:
         raise ValueError("If default_name is None then name_or_scope is required")
     graph = get_default_graph()
@@ -148,7 +151,11 @@ def variable_scope(
         entered = graph.name_scope(short if short is not None else str(name_or_scope))
     store.current = scope
     try:
-        with entered:
+        with entered as name_scope:
+            if isinstance(name_or_scope, VariableScope):
+                scope.original_name_scope = name_or_scope.original_name_scope
+            else:
+                scope.original_name_scope = name_scope or ""
             yield scope
     finally:
         store.current = outer

@@ -50,7 +50,10 @@ class Variable(TensorOperators, TensorConvertible):
         without an initial value.
         """
         if initial_value is None:
-            raise ValueError("initial_value must be specified.")
+            raise ValueError(
+                "The `initial_value` arg to `tf.Variable` must be specified except when you are "
+                "not providing a `variable_def`. You provided neither."
+            )
         self.graph: Graph = get_default_graph()
         self.trainable = trainable
         make = _make_resource if use_resource else _make_reference
@@ -124,7 +127,20 @@ class Variable(TensorOperators, TensorConvertible):
         """Its value in `session`, or in the default session."""
         return self._snapshot.eval(session=session)
 
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self.shape
+
+    def initialized_value(self) -> Tensor:
+        """What it begins with, for variables that begin like it."""
+        assert self.initial_value is not None
+        return self.initial_value
+
     # Writing
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Set it in `session`, or in the default session, without a new operation."""
+        self.initializer.run({self.initializer.inputs[1]: value}, session)
 
     def assign(self, value: Any, name: str | None = None, read_value: bool = True) -> Any:
         """The value after an assignment; the operation itself if not `read_value`."""
@@ -140,6 +156,11 @@ class Variable(TensorOperators, TensorConvertible):
 
     def _update(self, ops: tuple[str, str], value: Any, name: str | None, read: bool) -> Any:
         tensor = convert_to_tensor(value, self.dtype, "value")
+        if self.is_resource and not self.shape.is_compatible_with(tensor.shape):
+            raise ValueError(
+                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable "
+                f"shape {self.shape}, and the assigned value shape {tensor.shape} are incompatible."
+            )
         if not self.is_resource:
             result = op_function(ops[1])(self.handle, tensor, name=name)
             return result if read else result.op
@@ -256,7 +277,7 @@ def assign(
     ref: Variable, value: Any, validate_shape: bool | None = None, name: str | None = None
 ) -> Any:
     """`Variable.assign`; `validate_shape` is for reference variables."""
-    if not ref.is_resource and validate_shape is False:
+    if validate_shape is False and isinstance(ref, Variable) and not ref.is_resource:
         value = convert_to_tensor(value, ref.dtype, "value")
         return op_function("Assign")(ref.handle, value, validate_shape=False, name=name)
     return ref.assign(value, name)

@@ -84,6 +84,8 @@ def test_devices_merge_from_outside_in(graph):
     with device(lambda operation: "/cpu:3" if operation.type == "Const" else None):
         assert constant(1).device == "/cpu:3"
         assert no_op().device == ""
+    with device("/job:worker"), device(lambda _: "/gpu:1"):
+        assert constant(1).device == "/job:worker/device:GPU:1"
     with pytest.raises(ValueError, match="while parsing the device spec: '/foo'"), device("/foo"):
         pass
 

@@ -1,0 +1,52 @@
+"""Rows of variables that an operation changes: `tf.compat.v1.scatter_update` and its like.
+
+TF: tensorflow/python/ops/state_ops.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.client.ops import op_function
+from runtime.client.variables import Variable
+
+
+def _scatter(kind: str, words: str) -> Callable[..., Any]:
+    def scatter(
+        ref: Variable,
+        indices: Any,
+        updates: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+    ) -> Any:
+        if not ref.is_resource:
+            op = op_function(f"Scatter{kind}")
+            return op(ref.handle, indices, updates, use_locking=use_locking, name=name)
+        change = op_function(f"ResourceScatter{kind}")
+        with ref.graph.as_default():
+            done = change(ref.handle, indices, updates, dtype=ref.dtype, name=name)
+            with ref.graph.control_dependencies([done]):
+                return ref.read_value()
+
+    scatter.__doc__ = f"""{words} the rows of a variable that `indices` say; the variable after it.
+
+    `updates` has a row for each index, or is one scalar.
+    """
+    return scatter
+
+
+scatter_update = _scatter("Update", "Set")
+scatter_add = _scatter("Add", "Add `updates` to")
+scatter_sub = _scatter("Sub", "Subtract `updates` from")
+scatter_mul = _scatter("Mul", "Multiply `updates` with")
+scatter_div = _scatter("Div", "Divide by `updates`")
+scatter_min = _scatter("Min", "Take the smaller of `updates` and")
+scatter_max = _scatter("Max", "Take the larger of `updates` and")
+
+
+def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Any:
+    """The variable before one is added to it; OutOfRangeError where that would pass `limit`."""
+    if ref.is_resource:
+        return op_function("ResourceCountUpTo")(ref.handle, limit, ref.dtype, name=name)
+    return op_function("CountUpTo")(ref.handle, limit, name=name)
