@@ -144,6 +144,8 @@ def main() -> None:
     parser.add_argument("--kept", action="store_true", help="ask nothing: answers of earlier runs")
     parser.add_argument("--write", action="store_true", help="write docs/oracle.json")
     arguments = parser.parse_args()
+    if os.sep in arguments.tensorflow:  # processes run elsewhere
+        arguments.tensorflow = os.path.abspath(arguments.tensorflow)
     arguments.jobs = arguments.jobs or (1 if arguments.ops else os.cpu_count() or 1)
     ops = arguments.ops or list(seeds_by_op())
     if unknown := [op for op in ops if op not in seeds_by_op()]:

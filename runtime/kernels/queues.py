@@ -171,6 +171,8 @@ def queue_of(context: OpKernelContext, handle: Any) -> Queue:
 
 
 def _check_signature(context: OpKernelContext, queue: Queue, attr: str, is_input: bool) -> None:
+    if context.attr("timeout_ms") != -1:
+        raise InvalidArgumentError("Timeout not supported yet.")
     types: Types = context.attr(attr)
     if types == queue.component_types:
         return
@@ -245,12 +247,12 @@ def _only(elements: list[Element]) -> Element:
 
 def queue_dequeue_many(context: OpKernelContext, handle: Any, n: Any) -> Any:
     """Take n elements, stacked; waits until there are as many."""
-    return _dequeue_many(context, handle, int(n), False)
+    return _dequeue_many(context, handle, np.asarray(n).item(), False)
 
 
 def queue_dequeue_up_to(context: OpKernelContext, handle: Any, n: Any) -> Any:
     """Take n elements, stacked, or all of a closed queue that has fewer."""
-    return _dequeue_many(context, handle, int(n), True)
+    return _dequeue_many(context, handle, np.asarray(n).item(), True)
 
 
 def _dequeue_many(context: OpKernelContext, handle: Any, count: int, is_partial_fine: bool) -> Any:

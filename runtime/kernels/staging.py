@@ -87,6 +87,8 @@ def _key(key: Any) -> int:
 
 
 def _check_order(places: list[int]) -> None:
+    if not places:
+        raise InvalidArgumentError("Indices are empty")
     if any(first >= second for first, second in itertools.pairwise(places)):
         raise InvalidArgumentError("Indices are not strictly ordered")
 
@@ -94,8 +96,6 @@ def _check_order(places: list[int]) -> None:
 def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) -> Any:
     """MapStage: put parts of a key's tuple, when there is room."""
     number, places = _key(key), np.ravel(indices).tolist()
-    if not places:
-        raise InvalidArgumentError("Indices are empty")
     _check_order(places)
     if len(places) != len(values):
         raise InvalidArgumentError(f"Got {len(values)} values for {len(places)} indices")

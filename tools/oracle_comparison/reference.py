@@ -11,6 +11,7 @@ import pathlib
 import pickle
 import select
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -68,6 +69,7 @@ class Reference:
         self._op = ""
         self._until = 0.0
         self._asked = False
+        self._elsewhere = tempfile.TemporaryDirectory()  # for random names of files
         self.version = ""
 
     def open(self, op: str) -> None:
@@ -90,6 +92,7 @@ class Reference:
     def close(self) -> None:
         self.save()
         self._stop()
+        self._elsewhere.cleanup()
 
     def answers(self, cases: Sequence[Case]) -> list[Answers]:
         """For each case one answer a step, or why TensorFlow gave none."""
@@ -128,6 +131,7 @@ class Reference:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
+            cwd=self._elsewhere.name,
             env={**os.environ, **ENVIRONMENT},
         )
         assert self._process.stdout is not None

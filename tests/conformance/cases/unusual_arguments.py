@@ -104,6 +104,51 @@ def of_values() -> list[Case]:
     ]  # fmt: skip
 
 
+def of_scalars() -> list[Case]:
+    square = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
+    least, none = np.int64(-(2**63)), np.zeros(0, np.float32)
+    sound = np.array([[[0.5], [-1]]], np.float32)
+    parts = (CELLS, TWO, SIZES)
+    return [
+        case("MatrixBandPart", square, least, np.int64(0), name="MatrixBandPart_least"),
+        case("Sigmoid", np.array([-1000 + 1j, 2j], np.complex64), name="Sigmoid_complex"),
+        case("KMC2ChainInitialization", none, np.int64(1), name="KMC2_empty", message=True),
+        case("AudioSummaryV2", b"a", sound, np.float32(0), name="AudioSummaryV2_rate_0"),
+        case("SparseSplit", np.array([1], np.int64), *parts, num_split=2,
+             name="SparseSplit_vector", message=True),
+    ]  # fmt: skip
+
+
+def of_declared_shape() -> Case:
+    """A variable without a value takes only one of the shape that it was declared with."""
+    graph = Graph()
+    held = graph.add("VariableV2", name="held", dtype=np.float32, shape=(3,))[0]
+    graph.add("Assign", held, TWO, name="set")
+    return Case("Assign_declared", graph.graph_def, (Step({}, (), ("set",)),))
+
+
+def slice_of_variable() -> Case:
+    """One value for a longer slice."""
+    graph = Graph()
+    held = graph.add("VariableV2", name="held", dtype=np.float32, shape=(2,))[0]
+    assigned = graph.add("Assign", held, TWO, name="set")[0]
+    begin, end, one = (np.array([each], np.int32) for each in (0, 2, 1))
+    sliced = graph.add("StridedSliceAssign", assigned, begin, end, one, TWO[:1], name="part")
+    return Case("StridedSliceAssign_one", graph.graph_def, (Step({}, (sliced[0][0],)),))
+
+
+def closed_queue(name: str, count: Any, **attrs: Any) -> Case:
+    graph = Graph()
+    queue = graph.add("FIFOQueueV2", name="queue", component_types=(DataType.FLOAT,), shapes=((),))
+    graph.add("QueueEnqueueManyV2", queue[0], [TWO], name="put")
+    taken = graph.add(
+        "QueueDequeueManyV2", queue[0], count, name="take", component_types=(DataType.FLOAT,),
+        **attrs,
+    )  # fmt: skip
+    steps = (Step({}, (), ("put",)), Step({}, (taken[0][0],)))
+    return Case(name, graph.graph_def, steps, message=True)
+
+
 def unordered_take() -> Case:
     graph = Graph()
     kinds = (np.float32, np.float32)
@@ -169,5 +214,7 @@ CASES: tuple[Case, ...] = (
                   np.ones((2, 2), np.float32)),
     before_it_is_filled("LookupTableFindV2_default", np.array([1, 2, 3], np.int64)),
     before_it_is_filled("LookupTableFindV2_unfilled", np.int64(0)),
-    filled_with_nothing(),
+    filled_with_nothing(), *of_scalars(), of_declared_shape(), slice_of_variable(),
+    closed_queue("QueueDequeueManyV2_timeout", np.int32(1), timeout_ms=3),
+    closed_queue("QueueDequeueManyV2_vector", np.array([2], np.int32)),
 )  # fmt: skip
