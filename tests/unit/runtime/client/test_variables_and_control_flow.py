@@ -91,7 +91,7 @@ def test_collections_of_variables(session):
         kept.initializer,
         local.initializer,
     ]
-    with pytest.raises(ValueError, match="^The `initial_value` arg to"):
+    with pytest.raises(ValueError, match=r"^The `initial_value` arg to"):
         Variable()
 
 
