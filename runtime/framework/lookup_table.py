@@ -183,6 +183,10 @@ class HashTable(LookupTable):
         Raises FailedPreconditionError for a key with two values or other contents than before.
         """
         keys_in_order = keys.ravel().tolist()
+        if not keys_in_order:
+            raise InvalidArgumentError("keys and values cannot be empty tensors.")
+        if self._is_refilled(len(keys_in_order)):
+            return
         row_of: dict[Hashable, int] = {}
         for row, key in enumerate(keys_in_order):
             first = row_of.setdefault(key, row)
@@ -198,8 +202,13 @@ class HashTable(LookupTable):
                 self._contents = _Contents(
                     {key: row for row, key in enumerate(row_of)}, values[kept]
                 )
-            elif len(self._contents.row_of) != len(keys_in_order):
-                raise FailedPreconditionError("Table was already initialized with different data.")
+
+    def _is_refilled(self, count: int) -> bool:
+        """Whether the table is filled already, with as many entries as now."""
+        contents = self._contents
+        if contents is not None and len(contents.row_of) != count:
+            raise FailedPreconditionError("Table was already initialized with different data.")
+        return contents is not None
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
         """The same as `initialize`."""

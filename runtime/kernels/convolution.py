@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.foundation.intra_op_pool import shard
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
@@ -77,7 +77,7 @@ def _check_conv2d(x: np.ndarray, filter: np.ndarray, data_format: str) -> None:
     groups = depth // filter_depth
     if groups <= 0:
         raise InvalidArgumentError(f"number of groups must be stricly positive, got {groups}")
-    if out_depth % groups:
+    if x.size and out_depth % groups:
         raise InvalidArgumentError(
             f"output depth must be evenly divisible by number of groups: {out_depth} vs {groups}"
         )
@@ -230,6 +230,13 @@ def depthwise_dimensions(
     input_shape: Sequence[int], filter_shape: Sequence[int], attrs: WindowAttrs
 ) -> tuple[WindowedDimension, ...]:
     """Check a depthwise convolution and place its windows."""
+    if len(attrs.dilations) == 4:
+        sides = attrs.dilations[0], attrs.dilations[channel_axis(attrs.data_format)]
+        if sides != (1, 1):
+            shown = " ".join(map(str, attrs.dilations))
+            raise UnimplementedError(
+                f"Current kernel implementation does not support dilations, received [{shown}]"
+            )
     attrs.check("DepthwiseConv2D", refusal=InvalidArgumentError)
     stride_h, stride_w = spatial_values(attrs.strides, attrs.data_format)
     if stride_h != stride_w:
@@ -245,10 +252,6 @@ def depthwise_dimensions(
     if depth != filter_shape[2]:
         raise InvalidArgumentError(
             f"input and filter must have the same depth: {depth} vs {filter_shape[2]}"
-        )
-    if not all(filter_shape[:2]):
-        raise InvalidArgumentError(
-            "filter must not have zero elements (i.e. all dimensions must be non-zero)"
         )
     return attrs.place(input_shape, filter_shape[:2])
 

@@ -29,18 +29,16 @@ DATA_FORMATS = {
 }
 
 
-def _check_depths(x: np.ndarray, filter: np.ndarray, data_format: str, groups: int) -> None:
+def _check_depths(x: np.ndarray, filter: np.ndarray, data_format: str) -> None:
     if filter.ndim != x.ndim:
         raise InvalidArgumentError(
             f"The filter must have {x.ndim} dimensions but got {filter.ndim}"
         )
     depth = x.shape[channel_axis(data_format)]
-    if not all(filter.shape[:-1]):
+    if not all(filter.shape):
         raise InvalidArgumentError(
             "filter must not have zero elements (i.e. all dimensions must be non-zero)"
         )
-    if groups != 1:
-        raise UnimplementedError("Grouped/Depthwise Convolutions are not supported yet.")
     if depth != filter.shape[-2]:
         raise InvalidArgumentError(
             f"Input depth must be equal to filter depth: {depth} vs {filter.shape[-2]}"
@@ -60,6 +58,8 @@ def conv(
     groups: int,
 ) -> np.ndarray:
     """Conv: the first `batch_dims` dimensions are batches, the rest as in Conv2D and Conv3D."""
+    if groups != 1:
+        raise UnimplementedError("Grouped/Depthwise Convolutions are not supported yet.")
     spatial = x.ndim - 1 - batch_dims
     if spatial not in (2, 3):
         raise InvalidArgumentError(
@@ -72,7 +72,7 @@ def conv(
     flat = x.reshape(math.prod(batch), *x.shape[batch_dims:])
     attrs = WindowAttrs(strides, padding, layout, dilations or (1,) * flat.ndim, explicit_paddings)
     attrs.check("Conv", refusal=InvalidArgumentError)
-    _check_depths(flat, filter, layout, groups)
+    _check_depths(flat, filter, layout)
     dimensions = attrs.place(flat.shape, filter.shape[:-2])
     y = from_channels_last(convolve(to_channels_last(flat, layout), filter, dimensions), layout)
     return y.reshape(*batch, *y.shape[1:])

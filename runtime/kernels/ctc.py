@@ -130,6 +130,9 @@ def _check_loss_inputs(
             f"shapes: {shape_text(labels_indices.shape)} vs. {shape_text(labels_values.shape)}"
         )
     check_inputs(inputs, sequence_length, InvalidArgumentError)
+    negative = np.flatnonzero(sequence_length < 0)
+    if negative.size:
+        raise InvalidArgumentError(f"seq_len({negative[0]}) < 0")
 
 
 def _label_rows(

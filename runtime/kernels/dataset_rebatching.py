@@ -42,7 +42,7 @@ class UnbatchDataset(UnaryDataset):
     def cardinality(self) -> int:
         """Known where all batches have a known size."""
         available = self.input.cardinality
-        if available in (INFINITE, UNKNOWN, 0):
+        if available in (INFINITE, UNKNOWN):
             return available
         sizes = {shape[0] for shape in self.input.output_shapes if shape} or {-1}
         return UNKNOWN if max(sizes) < 0 else available * max(sizes)

@@ -14,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError, Uni
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.captured_function import CapturedFunction
 from runtime.framework.dataset import (
+    INFINITE,
     Dataset,
     DatasetIterator,
     Element,
@@ -186,6 +187,8 @@ class RangeDataset(IndexedDataset):
     def cardinality(self) -> int:
         """How many numbers there are."""
         first, stop, step = self._range.start, self._range.stop, self._range.step
+        if stop == np.iinfo(np.int64).max:
+            return INFINITE
         return max(0, -((first - stop) // step))
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:

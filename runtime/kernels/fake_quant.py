@@ -83,12 +83,13 @@ def fake_quant_args_gradient(
     """FakeQuantWithMinMaxArgsGradient: the gradient where the input was not clamped."""
     _check_same_size(gradients, value)
     nudged = _args_range(min, max, num_bits, narrow_range)
-    return np.where(nudged.inside(value), gradients, np.float32(0))
+    with np.errstate(invalid="ignore"):  # a product, so an infinite gradient gives NaN
+        return np.asarray(gradients * nudged.inside(value).astype(np.float32))
 
 
 def _args_range(low: float, high: float, num_bits: int, narrow_range: bool) -> NudgedRange:
     _check_bits(num_bits)
-    if low >= high:
+    if not low < high:  # nor is NaN
         raise InvalidArgumentError(f"min has to be smaller than max, was: {low:g} >= {high:g}")
     return _nudge(np.array(low, np.float32), np.array(high, np.float32), num_bits, narrow_range)
 
@@ -186,17 +187,20 @@ def _gradients(
     narrow_range: bool,
     summed: tuple[int, ...] | None,
 ) -> tuple[np.ndarray, ...]:
-    zero = np.float32(0)
     with np.errstate(invalid="ignore", divide="ignore"):
         nudged = _nudge(low, high, num_bits, narrow_range)
         flat = (low == 0) & (high == 0)  # the op gives zeros: all of the gradient passes
         inside = nudged.inside(value) | flat
         below, above = (value < nudged.low) & ~flat, (value > nudged.high) & ~flat
-    return (
-        np.where(inside, gradients, zero),
-        np.asarray(np.sum(np.where(below, gradients, zero), summed, dtype=np.float32)),
-        np.asarray(np.sum(np.where(above, gradients, zero), summed, dtype=np.float32)),
-    )
+        # Products, so an infinite gradient gives NaN where it does not count.
+        passed, low_parts, high_parts = (
+            gradients * counted.astype(np.float32) for counted in (inside, below, above)
+        )
+        return (
+            np.asarray(passed),
+            np.asarray(np.sum(low_parts, summed, dtype=np.float32)),
+            np.asarray(np.sum(high_parts, summed, dtype=np.float32)),
+        )
 
 
 KERNELS = (

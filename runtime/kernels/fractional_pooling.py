@@ -121,7 +121,8 @@ def _pool_average(value: np.ndarray, rows: Regions, columns: Regions) -> np.ndar
     totals = np.stack([by_row[:, :, each].sum(2, dtype=value.dtype) for each in columns], axis=2)
     areas = _areas(rows, columns).astype(value.dtype)[:, :, np.newaxis]
     if value.dtype.kind in "iu":
-        return np.asarray(np.trunc(totals / areas)).astype(value.dtype)
+        rounded_down = totals // areas  # TensorFlow's division rounds to zero
+        return np.asarray(rounded_down + ((totals < 0) & (totals % areas != 0)))
     return np.asarray(totals / areas)
 
 

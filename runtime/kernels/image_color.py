@@ -125,8 +125,9 @@ def adjust_contrast(
 ) -> np.ndarray:
     """AdjustContrast of version 1: as float32, clipped to a range."""
     low, high = _scalar("min_value", min_value), _scalar("max_value", max_value)
-    adjusted = adjust_contrast_v2(images.astype(np.float32), contrast_factor)
-    return np.maximum(np.minimum(adjusted, high), low)
+    adjusted = adjust_contrast_v2(images.astype(np.float64), contrast_factor).astype(np.float32)
+    adjusted = np.where(high < adjusted, high, adjusted)  # a bound that is NaN is none
+    return np.where(low > adjusted, low, adjusted)
 
 
 def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:

@@ -128,12 +128,13 @@ def lookup_table_export(
 ) -> tuple[np.ndarray, np.ndarray]:
     """All keys and values."""
     table = table_of(context, table_handle)
+    exported = table.export_values()
     if (Tkeys, Tvalues) != (table.key_dtype, table.value_dtype):
         raise InvalidArgumentError(
             f"Signature mismatch, have: {Tkeys.tf_name}, {Tvalues.tf_name} "
             f"expected: {table.key_dtype.tf_name}, {table.value_dtype.tf_name}"
         )
-    return table.export_values()
+    return exported
 
 
 def lookup_table_size(context: OpKernelContext, table_handle: Any) -> np.ndarray:
@@ -163,8 +164,6 @@ def initialize_table(
         raise InvalidArgumentError(
             f"Keys and values must have the same size {key_tensor.size} vs {value_tensor.size}"
         )
-    if not key_tensor.size:
-        raise InvalidArgumentError("keys and values cannot be empty tensors.")
     table.initialize(key_tensor, value_tensor)
 
 

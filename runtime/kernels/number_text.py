@@ -46,7 +46,8 @@ def as_string(
         written = [b"true" if item else b"false" for item in items]
     elif T is DataType.STRING:
         flags = padding.replace("0", "", 1) if fill == "0" else padding
-        written = [(f"%{flags}s".encode() % item) for item in items]
+        digits = f".{precision}" if precision > -1 else ""
+        written = [(f"%{flags}{digits}s".encode() % item) for item in items]
     elif T.is_integer:
         signed = T.name.startswith("INT")
         flags = padding if signed or fill not in ("+", " ") else padding[1:]

@@ -124,6 +124,10 @@ def banded_triangular_solve(
         raise InvalidArgumentError(
             f"In[0] must not be an empty tensor: shape {shape_text(matrix.shape)}"
         )
+    if not rhs.size:
+        raise InvalidArgumentError(
+            f"In[1] must not be an empty tensor: shape {shape_text(rhs.shape)}"
+        )
     size, bands = matrix.shape[-1], min(matrix.shape[-2:])
     if size != rhs.shape[-2]:
         raise InvalidArgumentError(

@@ -127,4 +127,23 @@ CASES = (
     ),
     *(convolution("Conv3D", x, filter, **attrs) for x, filter, attrs in CONV3D),
     *(convolution("Conv3D", X3, F3, dtype=dtype, **tolerance) for dtype, tolerance in LOOSE),
+    *(
+        case(
+            "DepthwiseConv2dNative",
+            np.ones((1, 3, 4, 2), np.float32),
+            np.ones(shape, np.float32),
+            strides=[1, 1, 1, 1],
+            padding="SAME",
+            dilations=dilations,
+            message=True,
+        )
+        for shape, dilations in (((0, 0, 2, 2), [1, 1, 1, 1]), ((2, 2, 2, 2), [1, 1, 1, 2]))
+    ),
+    case(
+        "Conv2D",
+        np.ones((2, 0, 7, 4), np.float32),
+        np.ones((3, 3, 1, 5), np.float32),
+        strides=[1, 1, 1, 1],
+        padding="SAME",
+    ),
 )

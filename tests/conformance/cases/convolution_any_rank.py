@@ -43,4 +43,6 @@ CASES = (
     *(convolution(*each, message=True) for each in ((X2, (3, 3, 2, 5)), ((2, 6, 4), (3, 4, 5)))),
     convolution(X2, (3, 3, 2, 6), groups=2, message=True),
     convolution(X2, F2, strides=[1, 1]),
+    convolution(X2, (3, 3, 4, 0), dtype=np.int32, message=True),
+    convolution(X2, F2, groups=2, batch_dims=4, message=True),
 )  # fmt: skip

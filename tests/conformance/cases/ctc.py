@@ -61,4 +61,5 @@ CASES = (
     loss(LOGITS, LONG, np.zeros(8, np.int32), LENGTHS, **{FLAGS[0]: True}),
     loss(LOGITS, LONG[[0, 1, 2, 3, 7]], np.zeros(5, np.int32), LENGTHS),
     loss(LOGITS[:, :0], INDICES[:0], VALUES[:0], LENGTHS[:0]),
+    loss(LOGITS, INDICES, VALUES, -LENGTHS),
 )

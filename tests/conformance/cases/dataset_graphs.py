@@ -84,6 +84,18 @@ def _cardinality(options: bytes) -> Case:
     return Case(f"cardinality_{len(options)}", g.graph_def, (Step({}, ("result:0",)),))
 
 
+def _plain_cardinality(name: str, build: Build) -> Case:
+    """What a dataset says without running."""
+    g = DatasetGraph()
+    g.add("DatasetCardinality", build(g), name="result")
+    return Case(f"cardinality_{name}", g.graph_def, (Step({}, ("result:0",)),))
+
+
+def _unbatched_nothing(g: DatasetGraph) -> Any:
+    batches = g.data("BatchDatasetV2", g.range(0), g.long(3), np.bool_(False))
+    return g.data("UnbatchDataset", batches)
+
+
 def _table(name: str, keys: np.ndarray, values: np.ndarray, key: DataType = STRING) -> Case:
     """A table filled with the elements of a dataset, twice."""
     g = DatasetGraph()
@@ -142,6 +154,8 @@ CASES = (
     _fingerprints(),
     _cardinality(b""),
     _cardinality(_MODERATE),
+    _plain_cardinality("unbatch_nothing", _unbatched_nothing),
+    _plain_cardinality("endless_range", lambda g: g.range(2**63 - 1)),
     _table("words", _WORDS, np.array([5, 6])),
     _table("empty", _WORDS[:0], np.zeros(0, np.int64)),
     _table("same_twice", np.array(["a", "a"], object), np.array([5, 5])),

@@ -252,6 +252,8 @@ ITERATED: dict[str, tuple[Build, int]] = {
        for prefix in ("", "Experimental")},
     **{f"{op}_{count}": (_op(op, count), 5) for op in ("AssertCardinalityDataset",)
        for count in (4, 5, 6, -2)},
+    "shards_none": (_op("AutoShardDataset", 0, 0), 0),
+    "shards_beyond": (_op("AutoShardDataset", 2, 2), 0),
     "threads_negative": (_op("PrivateThreadPoolDataset", -1), 0),
     "prefetch_negative": (_op("PrefetchDataset", -2), 0),
     "BatchDataset": (lambda g: g.as_it_is(_op("BatchDataset", 2)(g)), 3),

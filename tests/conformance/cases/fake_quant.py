@@ -53,4 +53,9 @@ CASES = (
         )
         for bits, narrow in WIDTHS
     ),
+    case(
+        "FakeQuantWithMinMaxArgsGradient", np.float32([-np.inf, np.inf, -1, 2]),
+        np.float32([-70, 0.5, 70, 1]), min=0.3, max=2.7,
+    ),
+    case("FakeQuantWithMinMaxArgs", np.float32([1, 2]), min=1.0, max=float("nan"), message=True),
 )  # fmt: skip

@@ -64,4 +64,9 @@ CASES = (
         for overlapping in FLAGS
     ),
     case(AVERAGE_GRAD, np.int64([2, 7, 11]), GRADS, ROWS, COLUMNS),
+    case(
+        "FractionalAvgPool",
+        np.int64([[[2**63 - 1], [-15], [-4], [8]], [[7], [-7], [1], [5]]])[np.newaxis],
+        pooling_ratio=[1.0, 2.0, 2.0, 1.0], deterministic=True, seed=7, seed2=11,
+    ),
 )  # fmt: skip

@@ -52,6 +52,13 @@ REMOVE = ("LookupTableRemoveV2", np.array(["a", "q"], object))
 
 IMMUTABLE = (
     table_case("import_find", [SIZE, IMPORT, FIND, SIZE]),
+    table_case(
+        "import_again_as_many",
+        [IMPORT, ("LookupTableImportV2", WORDS[[0, 0]], i64(5, 6)), FIND],
+    ),
+    table_case("import_again_fewer", [IMPORT, ("LookupTableImportV2", WORDS[:1], i64(1))]),
+    table_case("import_nothing", [("LookupTableImportV2", WORDS[:0], i64())]),
+    table_case("export_unfilled", [("LookupTableExportV2", {"Tkeys": STRING, "Tvalues": STRING})]),
     # One entry: TensorFlow exports in the order of its hashes.
     table_case("export", [("LookupTableImportV2", WORDS[:1], i64(1)), EXPORT]),
     table_case(

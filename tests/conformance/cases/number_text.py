@@ -63,4 +63,6 @@ CASES = (
     case("StringToNumber", [["1", "2"], ["3", "4"]]),
     case("StringToNumber", np.empty((0, 2), object), out_type=DataType.INT64),
     *(case("AsString", value, message=True, **options) for options in FORMATS for value in VALUES),
+    case("AsString", ["abcdef", "b"], precision=2, width=5),
+    case("AsString", ["abcdef", "b"], precision=0, width=5, fill="-"),
 )

@@ -15,6 +15,7 @@ RNG = np.random.default_rng(31)
 F32, I32 = np.float32, np.int32
 ROWS = RNG.normal(size=(4, 3)).astype("f")
 IMAGE = RNG.normal(size=(2, 5, 6, 3)).astype("f")
+EXTREME = np.int16([[[-32768], [5], [32767], [-30]]])
 FILTER = RNG.normal(size=(3, 3, 3, 4)).astype("f")
 MARGINS = np.array([[0, 0], [1, 2], [2, 1], [0, 0]], I32)
 VOLUME = RNG.normal(size=(1, 4, 5, 4, 2)).astype("f")
@@ -140,6 +141,13 @@ CASES = (
     *(normalised(t, scaled) for t in (np.float32, np.float64) for scaled in (True, False)),
     *(normalised_gradient(scaled) for scaled in (True, False)),
     from_producer(1, case("AdjustContrast", IMAGE, F32(2), F32(-1), F32(1))),
+    *(
+        from_producer(1, case("AdjustContrast", EXTREME, *map(F32, rest), name=name))
+        for name, rest in (
+            ("contrast_extreme", (2, -1, 9)), ("contrast_nan_low", (2, np.nan, 9)),
+            ("contrast_nan_high", (0.5, -90, np.nan)), ("contrast_crossed", (2, 9, -1)),
+        )
+    ),
     from_producer(1, case("AdjustContrast", (IMAGE * 50).astype(np.int16), F32(2), F32(-1),
                           F32(9))),
     from_producer(9, case("Conv3DBackpropInput", VOLUME, FILTER_3D, VOLUME[:, 1:, 1:, 1:, :1]

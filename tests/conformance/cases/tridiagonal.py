@@ -90,4 +90,5 @@ CASES = (
     *(solve("BandedTriangularSolve", *shapes) for shapes in WRONG_BANDS),
     case("BandedTriangularSolve", np.array([[1, 0, 3]], "f"), np.ones((3, 1), "f"), message=True),
     case("BandedTriangularSolve", np.ones((0, 3), "f"), np.ones((3, 1), "f")),
+    case("BandedTriangularSolve", np.ones((2, 3), "f"), np.ones((3, 0), "f")),
 )  # fmt: skip
