@@ -243,10 +243,8 @@ def matrix_band_part(input: Any, num_lower: Any, num_upper: Any) -> Any:
                 f"{name} must be negative or less or equal to number of {side} ({size}) "
                 f"got: {value}"
             )
-    # Of negative numbers TensorFlow keeps 32 bits.
-    num_lower, num_upper = (
-        np.asarray(each).astype(np.int32) if each < 0 else each for each in (num_lower, num_upper)
-    )
+    if num_lower == np.iinfo(np.int64).min:
+        num_lower = 0  # what TensorFlow's difference of row and number wraps to
     offset = np.arange(columns) - np.arange(rows)[:, np.newaxis]
     inside = ((num_lower < 0) | (-offset <= num_lower)) & ((num_upper < 0) | (offset <= num_upper))
     return np.where(inside, input, np.zeros((), input.dtype))
