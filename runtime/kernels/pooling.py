@@ -45,6 +45,7 @@ def avg_pool(
     data_format: str,
 ) -> np.ndarray:
     """Mean of each window, padding left out: `[n, *spatial, c]` to `[n, *outputs, c]`."""
+    check_strides(strides, data_format)
     check_volume(value, ksize, strides, data_format)
     check_batch(ksize, strides)
     for size in ksize:
@@ -72,6 +73,7 @@ def max_pool(
 
     As in TensorFlow, NaN is passed over, and a window of −inf gives the lowest finite number.
     """
+    check_strides(strides, data_format)
     return _max_pool(value, ksize, strides, padding, explicit_paddings, data_format)
 
 
@@ -106,6 +108,7 @@ def max_pool_3d(
     data_format: str,
 ) -> np.ndarray:
     """Largest element of each window: `[n, d, h, w, c]` to `[n, od, oh, ow, c]`."""
+    check_strides(strides, data_format)
     check_volume(value, ksize, strides, data_format)
     dimensions = _max_pool_dimensions(value, ksize, strides, padding, (), data_format)
     x = to_channels_last(value, data_format)
@@ -127,6 +130,13 @@ def check_volume(
     check_depth(ksize, strides, data_format, "Pooling")
     if value.ndim != 5:
         raise InvalidArgumentError("tensor_in must be 5-dimensional")
+
+
+def check_strides(strides: Sequence[int], data_format: str) -> None:
+    """What TensorFlow's shape functions look at before anything else, where it is an attribute."""
+    for stride in spatial_values(strides, data_format):
+        if stride <= 0:
+            raise InvalidArgumentError(f"Stride must be > 0, but got {stride}")
 
 
 def check_batch(ksize: Sequence[int], strides: Sequence[int]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.pooling import pooled_dimensions
+from runtime.kernels.pooling import check_strides, pooled_dimensions
 from runtime.kernels.register_types import REAL_NUMBER_TYPES
 from runtime.kernels.window import WindowedDimension
 
@@ -33,6 +33,7 @@ def max_pool_with_argmax(
         raise InvalidArgumentError("tensor_in must be 4-dimensional (2)")
     if not x.size:
         raise InvalidArgumentError("tensor_in must not be empty (2)")
+    check_strides(strides, "NHWC")
     dimensions = pooled_dimensions(x.shape, ksize, strides, padding, (), "NHWC")
     if ksize[3] != 1:
         raise UnimplementedError(

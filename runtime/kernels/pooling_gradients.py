@@ -17,7 +17,13 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.accumulation import accumulation_dtype
-from runtime.kernels.pooling import check_batch, check_depth, pooled_dimensions, vector_of_four
+from runtime.kernels.pooling import (
+    check_batch,
+    check_depth,
+    check_strides,
+    pooled_dimensions,
+    vector_of_four,
+)
 from runtime.kernels.pooling_argmax import largest_in_windows
 from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 from runtime.kernels.window import (
@@ -171,6 +177,7 @@ def max_pool_grad_grad(
     data_format: str,
 ) -> np.ndarray:
     """The elements of `grad` where each window of `orig_input` first has its `orig_output`."""
+    check_strides(strides, data_format)
     _check_windows(ksize, strides, data_format, "MaxPoolingGradGrad")
     return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
 
@@ -186,6 +193,7 @@ def max_pool_3d_grad_grad(
     data_format: str,
 ) -> np.ndarray:
     """MaxPoolGradGrad over three spatial dimensions."""
+    check_strides(strides, data_format)
     _check_windows(ksize, strides, data_format, "MaxPooling3dGradGrad")
     return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
 
