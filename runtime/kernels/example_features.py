@@ -36,10 +36,14 @@ _VALUE_WORD = {DataType.FLOAT: "float", DataType.INT64: "int64", DataType.STRING
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Examples:
-    """A parsed batch: one feature map an example; `names` are for messages only."""
+    """A parsed batch: one feature map an example; the rest is for messages only.
+
+    `is_single` when there is no batch: TensorFlow has a parser of its own for one example.
+    """
 
     features: Sequence[Any]
     names: Sequence[bytes] = ()
+    is_single: bool = False
 
     def name(self, index: int) -> str:
         """What messages call example `index`."""
@@ -49,12 +53,16 @@ class Examples:
 
     def where(self, key: str, index: int) -> str:
         """The beginning of a message about one feature of one example."""
+        if self.is_single:
+            return f"Key: {key}.  "
         return f"Name: {self.name(index)}, Key: {key}, Index: {index}.  "
 
 
-def parse_examples(serialized: Sequence[bytes], names: Sequence[bytes]) -> Examples:
+def parse_examples(
+    serialized: Sequence[bytes], names: Sequence[bytes], is_single: bool = False
+) -> Examples:
     """Parse a batch of tf.Example; InvalidArgumentError for bytes that are none."""
-    return Examples([_parse(each).features.feature for each in serialized], names)
+    return Examples([_parse(each).features.feature for each in serialized], names, is_single)
 
 
 def _parse(serialized: bytes) -> pb.Example:
@@ -221,14 +229,16 @@ def _dense_row(examples: Examples, feature: DenseFeature, index: int) -> Values:
     found = examples.features[index].get(feature.key)
     data_type = feature_type(found)
     if data_type is None:
-        return _default_row(examples.name(index), feature)
+        name = "" if examples.is_single else f"Name: {examples.name(index)}, "
+        return _default_row(name, feature)
     if data_type is not feature.data_type:
         raise InvalidArgumentError(
             f"{examples.where(feature.key, index)}Data types don't match. "
             f"Data type: {data_type.tf_name} but expected type: {feature.data_type.tf_name}"
         )
     values = feature_values(found, data_type)
-    _check_count(len(values), feature, examples.where(feature.key, index))
+    check = _check_single_count if examples.is_single else _check_count
+    check(len(values), feature, examples.where(feature.key, index))
     return values
 
 
@@ -237,7 +247,7 @@ def _default_row(name: str, feature: DenseFeature) -> Values:
         return ()
     if not feature.default.size:
         raise InvalidArgumentError(
-            f"Name: {name}, Feature: {feature.key} "
+            f"{name}Feature: {feature.key} "
             f"(data type: {feature.data_type.tf_name}) is required but could not be found."
         )
     values: Values = feature.default.ravel().tolist()
@@ -257,6 +267,22 @@ def _check_count(count: int, feature: DenseFeature, where: str) -> None:
             f"{where}Number of {word} values != expected.  Values size: {count} "
             f"but output shape: {show_shape(feature.shape)}"
         )
+
+
+def _check_single_count(count: int, feature: DenseFeature, where: str) -> None:
+    word = _VALUE_WORD[feature.data_type]
+    if feature.is_variable_length:
+        stride = max(feature.elements_per_stride, 1)
+        if count % stride:
+            raise InvalidArgumentError(
+                f"Error while parsing feature with key {feature.key}: number of elements should "
+                f"be divisible by {stride}, found {count} instead"
+            )
+    elif count != int(np.prod(feature.shape, dtype=np.int64)):
+        why = f"Some {word}_list slice was not parsed."
+        if feature.data_type is DataType.STRING:
+            why = "Parsing bytes_list failed."
+        raise InvalidArgumentError(f"{where}Can't parse serialized Example: {why}")
 
 
 def _padded(rows: Sequence[Values], feature: DenseFeature) -> np.ndarray:

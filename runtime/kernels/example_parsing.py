@@ -81,7 +81,7 @@ def parse_example_v2(
     _check_key_count("dense_keys", dense, len(Tdense))
     _check_key_count("ragged_keys", ragged, len(ragged_value_types))
     features = dense_features(dense, Tdense, dense_shapes, dense_defaults)
-    examples = parse_examples(items_of(serialized), items_of(names))
+    examples = parse_examples(items_of(serialized), items_of(names), not serialized.ndim)
     outputs = _batch(examples, sparse, sparse_types, features)
     check_feature_types(ragged_value_types)
     columns = [
@@ -116,7 +116,7 @@ def parse_single_example(
     features = dense_features(
         [raw_bytes(key) for key in dense_keys], Tdense, dense_shapes, dense_defaults
     )
-    examples = parse_examples(items_of(serialized), ())
+    examples = parse_examples(items_of(serialized), (), is_single=True)
     return _without_batch(_batch(examples, sparse, sparse_types, features), len(sparse))
 
 

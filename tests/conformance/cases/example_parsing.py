@@ -157,4 +157,16 @@ CASES = (
             (strings([A]), FIXED),
         )
     ),
+    *(
+        made(given, dense=dense, message=True)
+        for made in (parse, single)
+        for given, dense in (
+            (example(a=[1.0, 2.0]), {"a": (FLOAT, (1,), NOTHING)}),
+            (example(a=[1, 2]), {"a": (INT64, (1,), NOTHING)}),
+            (example(a=[b"a", b"b"]), {"a": (STRING, (1,), np.empty(0, object))}),
+            (example(a=[1.0]), {"a": (FLOAT, (-1, 2, 1), 0.0)}),
+            (example(a=[1.0]), {"a": (INT64, (1,), NOTHING)}),
+            (example(b=[1.0]), {"a": (INT64, (1,), NOTHING)}),
+        )
+    ),
 )
