@@ -187,6 +187,7 @@ class Executor(abc.ABC):
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # as it is run, for those who want to see it
         self.last_seconds = math.inf  # of the newest asynchronous step; before the first: inf
+        self.runs = 0  # asynchronous ones in this process; a race may lose one
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
         self._portable: list[PortableStep | None] = []  # empty until somebody has asked
         self.steps = itertools.count()  # next() is atomic; counted only when costs are asked for

@@ -54,6 +54,7 @@ class PreparedStep:
                 return
         started = time.monotonic()
         executor.run_async(self.step, self.arguments, done)
+        executor.runs += 1
         executor.last_seconds = time.monotonic() - started
 
     def results(self, values: Sequence[Tensor]) -> list[Tensor]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
-import dataclasses
 import logging
 import math
 import os
@@ -44,31 +43,21 @@ from runtime.foundation.message_channel import Buffer, MessageChannel
 from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.tensor_frames import frames, receive_tensors
-from runtime.framework.variable import RefVariable, Variable
-from runtime.graph.node import Node
-from runtime.kernels.resource_variables import find_variable, var_handle
+from runtime.sessions.variable_values import VariableValue, read_variables
 
 MAIN_MODULE = "runtime.step_process_main"
 CANCEL = struct.Struct("<Q")  # a message of the control socket: the number of the step
 _MAX_STEPS = 64  # that a process keeps, with their variables
 WORTH_SECONDS = 0.0002  # of a step here; sending a shorter one costs as much
+_WARM_UP_RUNS = 3  # a step is compiled in its first and written as Python in its second, and
+_SURELY_SECONDS = 0.05  # whoever takes that long is long without them
 _RESTART_SECONDS = 10.0  # from the end of a process to the start of another, and
 _MAX_DOUBLED = 6  # how often that doubles while none gets ready
 _END_SECONDS = 5.0  # that a killed process has until nobody waits for it
 _CODE_ROOT = str(pathlib.Path(__file__).parent.parent.parent)
 
 _log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class VariableValue:
-    """What a variable was. An update that had begun by then ends in the same array: the
-    generation tells."""
-
-    array: np.ndarray
-    generation: int
 
 
 class _SentStep:
@@ -354,7 +343,7 @@ def run_in_process(
 
     Raises the step's OpError, UnavailableError when the process dies meanwhile.
     """
-    if step.collector is not None or not WORTH_SECONDS <= executor.last_seconds < math.inf:
+    if step.collector is not None or not _is_worth_it(executor):
         return None
     portable = executor.portable
     if portable is None or (variables := read_variables(portable, step)) is None:
@@ -374,22 +363,8 @@ def run_in_process(
     return values
 
 
-def read_variables(portable: PortableStep, step: Step) -> list[VariableValue] | None:
-    """The values that go along with a step; None when one of them has none."""
-    values = []
-    for node in portable.variables:
-        variable = _variable(node, step)
-        if variable is None or not variable.is_initialized or variable.dtype != node.attr("dtype"):
-            return None
-        generation = variable.generation  # before the value: an older one is sent again
-        values.append(VariableValue(variable.read(), generation))
-    return values
-
-
-def _variable(node: Node, step: Step) -> Variable | None:
-    context = OpKernelContext(node, step)
-    if node.op == "VarHandleOp":
-        attrs = {name: node.attr(name) for name in ("container", "shared_name", "dtype", "shape")}
-        return find_variable(context, var_handle(context, **attrs))
-    name = node.attr("shared_name") or node.name
-    return context.resources.find(node.attr("container"), RefVariable, name)
+def _is_worth_it(executor: Executor) -> bool:
+    seconds = executor.last_seconds
+    if executor.runs < _WARM_UP_RUNS and seconds < _SURELY_SECONDS:
+        return False
+    return WORTH_SECONDS <= seconds < math.inf

@@ -14,7 +14,8 @@ from runtime.executors.step import Executor
 from runtime.framework.cancellation import CancellationManager
 from runtime.sessions import step_process
 from runtime.sessions.direct_session import DirectSession
-from runtime.sessions.step_process import read_variables, step_processes
+from runtime.sessions.step_process import step_processes
+from runtime.sessions.variable_values import read_variables
 from tests.conformance.case import assert_matches, read_golden
 from tests.conformance.test_cases import FAMILIES
 

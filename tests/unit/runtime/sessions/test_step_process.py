@@ -170,8 +170,8 @@ LOOKED_AT = frozenset(
         "HistogramSummary", "LegacyParallelInterleaveDatasetV2", "ParallelInterleaveDataset",
         "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3", "ParallelInterleaveDatasetV4",
         "PartitionedCall", "Placeholder", "PlaceholderV2", "ShuffleAndRepeatDataset",
-        "ShuffleDataset", "StatelessCase", "StatelessIf", "StatelessWhile", "SymbolicGradient",
-        "TensorMapLookup", "TensorSummary",
+        "ShuffleDataset", "StatelessCase", "StatelessIf", "StatelessSampleDistortedBoundingBox",
+        "StatelessWhile", "SymbolicGradient", "TensorMapLookup", "TensorSummary",
     )
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import pathlib
 import signal
@@ -115,6 +116,20 @@ def test_a_step_that_turns_out_short_comes_back(pool: ThreadPool) -> None:
     request = negation_request(pool)
     assert run(session, request) == ([-3], 1)
     assert session._graph.compiled(request).executor.last_seconds < 1.0
+
+
+def test_the_runs_that_compile_a_step_do_not_make_it_long(
+    pool: ThreadPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(step_process, "_SURELY_SECONDS", math.inf)
+    session = negation()
+    before = step_processes(pool).steps
+    sent = []
+    for _ in range(5):
+        assert session.run_async(negation_request(pool)).result() == [-3]
+        sent.append(step_processes(pool).steps - before)
+    assert sent == [0, 0, 0, 1, 2]
 
 
 # What is kept
