@@ -137,6 +137,8 @@ def tensor_summary_v2(
     T: DataType,  # noqa: N803
 ) -> np.ndarray:
     """The tensor itself, under a tag, with metadata."""
+    if np.ndim(serialized_summary_metadata):
+        raise InvalidArgumentError("serialized_summary_metadata must be scalar")
     value = pb.Summary.Value(tag=_tag(tag), tensor=_tensor_proto(tensor, T))
     value.metadata.SetInParent()
     with contextlib.suppress(DecodeError):  # TensorFlow does not look whether it could be parsed

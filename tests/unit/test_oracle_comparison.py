@@ -101,6 +101,27 @@ def test_a_documented_difference_is_known() -> None:
     assert not known_differences.reason_for("Conv2D", ADD, ours, [Answer(code=3, message="no")])
 
 
+@pytest.mark.parametrize(
+    ("indices", "is_odd"),
+    [
+        ([[0, 1], [2, 0]], False),
+        ([[2, 0], [0, 1]], True),  # out of order
+        ([[0, 1], [0, 1]], True),  # repeated
+        ([[0, 1], [3, 0]], True),  # beyond the shape
+        ([[0, -1], [2, 0]], True),
+    ],
+)
+def test_sparse_tensors_that_tensorflow_does_not_check(
+    indices: list[list[int]], is_odd: bool
+) -> None:
+    values, shape = np.ones(2, np.float32), np.array([3, 4], np.int64)
+    reordered = case("SparseReorder", np.array(indices, np.int64), values, shape)
+    ours: list[Answer | str] = [Answer(code=3)]
+    assert (
+        bool(known_differences.reason_for("SparseReorder", reordered, ours, [Answer()])) == is_odd
+    )
+
+
 def test_types_without_a_list_are_the_plain_ones() -> None:
     assert mutation.allowed_types("Identity", "T") == list(mutation.PLAIN_TYPES)
     assert DataType.FLOAT in mutation.allowed_types("MatMul", "T")

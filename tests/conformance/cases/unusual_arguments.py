@@ -114,6 +114,7 @@ def of_scalars() -> list[Case]:
         case("Sigmoid", np.array([-1000 + 1j, 2j], np.complex64), name="Sigmoid_complex"),
         case("KMC2ChainInitialization", none, np.int64(1), name="KMC2_empty", message=True),
         case("AudioSummaryV2", b"a", sound, np.float32(0), name="AudioSummaryV2_rate_0"),
+        case("TensorSummaryV2", b"a", TWO, [b""], name="TensorSummaryV2_metadata", message=True),
         case("SparseSplit", np.array([1], np.int64), *parts, num_split=2,
              name="SparseSplit_vector", message=True),
     ]  # fmt: skip
