@@ -163,6 +163,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "sparse_structure",
     "sparse_tensors_map",
     "sparse_to_dense",
+    "sql_datasets",
     "stacks",
     "staging",
     "step_batches",
