@@ -152,7 +152,8 @@ def ragged_gather(
         results.append(splits_of_lengths(lengths, splits.dtype))
         check_allocation((int(results[-1][-1]),), np.int64)
         rows = _concatenated_ranges(splits[rows], lengths)
-    return (*results, np.take(values, rows, 0))
+    # One row alone is no list of rows: its own length is that of the values.
+    return (*(results if indices.ndim else results[1:]), np.take(values, rows, 0))
 
 
 def ragged_tensor_to_sparse(

@@ -46,12 +46,12 @@ CASES = (
         for nested, values, indices, rank in (
             ([ROWS], FLAT, [3, 0, 0], 1), ([OUTER, ROWS], FLAT, [1, 0], 2), ([ROWS], WORDS, [2], 1),
             ([ROWS], FLAT, np.int64([[0, 1], [2, 3]]), 2), ([ROWS], FLAT, 2, 0),
+            ([OUTER, ROWS], FLAT, 1, 1),
             ([ROWS], FLAT.reshape(6, 1), [2, 2], 1), ([ROWS], FLAT, np.zeros(0, np.int32), 1),
             ([ROWS.astype(np.int32)], FLAT, [1], 1),
             ([ROWS], FLAT, [1, 5], 1), ([ROWS], FLAT[:3], [1], 1),
             ([np.int64([0, 2, 1])], FLAT, [0], 1),
         )
-        if rank
     ),
     *(
         case("RaggedTensorToSparse", nested, values, message=True)
