@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from runtime.framework.dtypes import DataType
@@ -31,6 +33,10 @@ UNDER_A_BYTE = (
     DataType.UINT2,
     DataType.FLOAT4_E2M1FN,
 )
+SERIALIZED = (
+    F64, DataType.INT16, DataType.INT8, DataType.UINT16, DataType.COMPLEX128, DataType.UINT32,
+    DataType.UINT64,
+)  # fmt: skip
 STORE = {"shared_name": "store"}
 Output = tuple[str, DataType]
 
@@ -198,7 +204,40 @@ def formatted(data_type: DataType) -> Case:
     return graph.case("formatted", *text)
 
 
+def switched(data_type: DataType) -> Case:
+    """A vector passed on to the second of three outputs."""
+    graph = TypedGraph(data_type)
+    given = (graph.values(1, 0, 3), np.int32(1))
+    outputs = graph.add("_SwitchN", *given, num_outs=3, name="switched")
+    return graph.case("switched", outputs[1])
+
+
+def sparse_rows(data_type: DataType) -> Case:
+    """The first row of a dataset of sparse rows."""
+    graph = TypedGraph(data_type)
+    indices = np.array([[0, 0], [0, 2], [1, 1]], np.int64)
+    values, shape = graph.values(1, 0, 3), np.array([2, 3], np.int64)
+    made = graph.add("SparseTensorSliceDataset", indices, values, shape)[0]
+    signature: dict[str, Any] = {
+        "output_types": [DataType.INT64, data_type, DataType.INT64],
+        "output_shapes": [(-1, 1), (-1,), (1,)],
+    }
+    rows = graph.add("IteratorV2", shared_name="rows", container="", **signature)[0]
+    graph.add("MakeIterator", made, rows, name="begin")
+    row = graph.add("IteratorGetNext", rows, control=["begin"], **signature)
+    return graph.case("sparse_rows", *row)
+
+
+def serialized(data_type: DataType) -> Case:
+    """A vector as the bytes of its message."""
+    graph = TypedGraph(data_type)
+    return graph.case("serialized", *graph.add("SerializeTensor", graph.values(1, 0, 3)))
+
+
 CASES = (
+    *(switched(each) for each in (TEXT, DataType.BOOL, *QUANTIZED)),
+    *(sparse_rows(each) for each in (*COMMON, *QUANTIZED)),
+    *(serialized(each) for each in SERIALIZED),
     *(loop(each) for each in COMMON),
     *(slice_of_reference(each) for each in (*COMMON, *QUANTIZED)),
     *(barrier(each) for each in COMMON),
