@@ -197,7 +197,7 @@ def fractional_avg_pool_grad(
     shape = np.ravel(orig_input_tensor_shape).tolist()
     if np.ndim(orig_input_tensor_shape) != 1 or len(shape) != 4:
         raise InvalidArgumentError(
-            "original input tensor shape must be 1-dimensional and 4 elements"
+            "original input tensor shape must be1-dimensional and 4 elements"
         )
     if out_backprop.ndim != 4:
         raise InvalidArgumentError("out_backprop must be 4-dimensional")

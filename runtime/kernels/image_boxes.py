@@ -83,10 +83,10 @@ def crop_and_resize(
     height, width = (int(size) for size in crop_size)
     if height <= 0 or width <= 0:
         raise InvalidArgumentError("crop dimensions must be positive")
-    if not np.isfinite(boxes).all():
-        raise InvalidArgumentError("Boxes contains at least one element that is not finite")
     check_allocation((boxes.shape[0], height, width, image.shape[3]), np.float32)
     _check_indices(box_ind, image.shape[0])
+    if not np.isfinite(boxes).all():
+        raise InvalidArgumentError("Boxes contains at least one element that is not finite")
     rows = _CropAxis.place(boxes[:, 0], boxes[:, 2], image.shape[1], height)
     columns = _CropAxis.place(boxes[:, 1], boxes[:, 3], image.shape[2], width)
     crops = np.empty((len(boxes), height, width, image.shape[3]), np.float32)

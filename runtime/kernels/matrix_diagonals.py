@@ -29,29 +29,40 @@ def _check_rank(name: str, value: Any, rank: int) -> None:
         )
 
 
-def _band_limits(k: Any) -> tuple[int, int]:
-    """(lower, upper) of one or two numbers."""
-    if np.ndim(k) > 1 or not 1 <= np.size(k) <= 2:
+def _band_limits(
+    k: Any, none: str = "Expected diag_index to have at least 1 element"
+) -> tuple[int, int]:
+    """(lower, upper) of one or two numbers; `none` says that there is none."""
+    if np.ndim(k) > 1:
+        raise InvalidArgumentError(
+            f"diag_index must be a scalar or vector, received shape: {shape_text(np.shape(k))}"
+        )
+    if not np.size(k):
+        raise InvalidArgumentError(none)
+    if np.size(k) > 2:
         raise InvalidArgumentError(
             f"diag_index must have only one or two elements, received {np.size(k)} elements."
         )
     limits = np.ravel(k)
-    lower, upper = int(limits[0]), int(limits[-1])
+    return int(limits[0]), int(limits[-1])
+
+
+def _check_order(lower: int, upper: int) -> None:
     if lower > upper:
         raise InvalidArgumentError(
             f"lower_diag_index must not be larger than upper_diag_index: {lower} > {upper}"
         )
-    return lower, upper
 
 
 def _check_within(lower: int, upper: int, rows: int, columns: int, end: str) -> None:
-    for name, index in (("lower", lower), ("upper", upper)):
+    for name, index, stop in (("lower", lower, end), ("upper", upper, "")):
         # The main diagonal exists even where a matrix has no rows or columns.
         if index and not -rows < index < columns:
             raise InvalidArgumentError(
-                f"{name}_diag_index is out of bound: {index}{end} It must be between "
+                f"{name}_diag_index is out of bound: {index}{stop} It must be between "
                 f"{-rows} and {columns}"
             )
+    _check_order(lower, upper)
 
 
 def _length(index: int, rows: int, columns: int) -> int:
@@ -147,6 +158,7 @@ def matrix_diag(
     """Matrices `[…, rows, columns]` with the given diagonals and `padding_value` elsewhere."""
     _check_rank("diagonal", diagonal, 1)
     lower, upper = _band_limits(k)
+    _check_order(lower, upper)
     if lower < upper:
         _check_rank("diagonal", diagonal, 2)
         if diagonal.shape[-2] != upper - lower + 1:
@@ -190,7 +202,7 @@ def matrix_set_diag(input: Any, diagonal: Any, k: Any = 0, *, align: str = V2_AL
     """`input` with its diagonals lower … upper replaced."""
     _check_rank("input", input, 2)
     _check_rank("diagonal", diagonal, 1)
-    lower, upper = _band_limits(k)
+    lower, upper = _band_limits(k, "diag_index must have at least one element")
     rows, columns = input.shape[-2:]
     _check_within(lower, upper, rows, columns, "")
     longest = _longest(lower, upper, rows, columns)

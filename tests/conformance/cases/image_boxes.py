@@ -88,4 +88,8 @@ CASES = (
             (IMAGES, DRAWN, IMAGES[0, 0, 0]),
         )
     ),
+    case(
+        "CropAndResize", IMAGES, np.float32([[np.nan, 0, 1, 1]]), np.int32([99]), np.int32([2, 2]),
+        message=True, name="box_of_no_image_first",
+    ),
 )  # fmt: skip

@@ -139,4 +139,16 @@ def sets() -> list[Case]:
     ]
 
 
-CASES: tuple[Case, ...] = (*band_parts(), *parts(), *diags(), *sets())
+def bad_bands() -> list[Case]:
+    return [
+        one
+        for k in (int32([[0, 1]]), int32([]), int32([2, -1]), int32([5, 1]), int32([1, -7]))
+        for one in (
+            case("MatrixDiagPartV2", WIDE, k, np.float32(0), message=True),
+            case("MatrixSetDiagV2", WIDE, LINE, k, message=True),
+            case("MatrixDiagV2", PAIR, k, int32(-1), int32(-1), np.float32(0), message=True),
+        )
+    ]
+
+
+CASES: tuple[Case, ...] = (*band_parts(), *parts(), *diags(), *sets(), *bad_bands())
