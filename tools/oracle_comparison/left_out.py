@@ -12,7 +12,7 @@ REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "ReadFile", "WriteFile", "*MatchingFiles*", "Save*", "Restore*", "MergeV2Checkpoints",
             "GenerateVocabRemapping", "LoadAndRemapMatrix", "LoadDataset", "Snapshot?*",
             "TextLine*", "FixedLengthRecord*", "TFRecord*", "WholeFileReader*", "*ToTFRecord",
-            "InitializeTableFromTextFile*", "RecordInput", "Create*Writer",
+            "InitializeTableFromTextFile*", "RecordInput", "*SqlDataset", "Create*Writer",
             "*SummaryWriter", "Write*Summary", "ImportEvent",
         ),
     ),
