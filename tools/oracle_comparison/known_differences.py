@@ -422,7 +422,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("BatchNormWithGlobalNormalization", "BatchNormWithGlobalNormalizationGrad"),
      _refused_here("must have shape"),
      "statistics that do not fit"),
-    (("RaggedTensorToTensor",), _same_shapes, "outputs that TensorFlow leaves unset"),
+    (("RaggedTensorToTensor", "TemporaryVariable"), _same_shapes, "outputs that TensorFlow leaves unset"),
     (("AssertNextDataset", "AssertPrevDataset", "ExperimentalAssertNextDataset"),
      _refused_there("transformation"), "assertions about datasets"),
     (("AutoShardDataset", "ExperimentalAutoShardDataset"), _any, "datasets that are sharded"),
