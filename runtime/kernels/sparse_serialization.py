@@ -151,7 +151,7 @@ def _batched(parts: list[Sparse], batch_shape: tuple[int, ...]) -> Sparse:
     for number, part in enumerate(parts):
         if part[2].size != rank:
             raise InvalidArgumentError(
-                f"Inconsistent rank across SparseTensors: rank prior to SparseTensor[{number}] "
+                f"Inconsistent shape across SparseTensors: rank prior to SparseTensor[{number}] "
                 f"was: {rank} but rank of SparseTensor[{number}] is: {part[2].size}"
             )
     rows = []

@@ -29,6 +29,18 @@ def misfit(name: str, *parts: np.ndarray) -> Case:
     return Case(f"misfit_{name}", graph.graph_def, (step,), message=True)
 
 
+def of_two_ranks(read: str) -> Case:
+    """A matrix and a cube, which make no batch."""
+    graph = Graph()
+    cube = np.concatenate((INDICES, INDICES[:, :1]), 1), np.append(SHAPE, np.int64(3))
+    parts = [
+        graph.add("SerializeSparse", indices, VALUES, shape)[0]
+        for indices, shape in ((INDICES, SHAPE), cube)
+    ]
+    graph.add(read, graph.add("Pack", parts)[0], dtype=DataType.FLOAT, name="result")
+    return Case(f"{read}_ranks", graph.graph_def, (Step({}, ("result:0",)),), message=True)
+
+
 CASES = (
     *(
         round_trip(write, read, values, dtype, kind)
@@ -49,7 +61,8 @@ CASES = (
         case("SerializeManySparse", indices, VALUES, shape, message=True)
         for indices, shape in (
             (INDICES[::-1], SHAPE), (INDICES[[0, 0, 2]], SHAPE),
-            (INDICES + np.int64([0, 9]), SHAPE), (INDICES, -SHAPE), (INDICES, np.int64([3, 2**63 - 1])), (INDICES[:2], SHAPE),
+            (INDICES + np.int64([0, 9]), SHAPE), (INDICES, -SHAPE),
+            (INDICES, np.int64([3, 2**63 - 1])), (INDICES[:2], SHAPE),
             (INDICES, np.int64([3, 4, 5])),
         )
     ),
@@ -62,4 +75,5 @@ CASES = (
     misfit("rows", INDICES, VALUES[:2], SHAPE),
     misfit("columns", INDICES, VALUES, SHAPE[:1]),
     misfit("type", INDICES, INDICES[:, 0], SHAPE),
+    *(of_two_ranks(read) for read in ("DeserializeSparse", "DeserializeManySparse")),
 )  # fmt: skip
