@@ -59,8 +59,9 @@ errors of its functions wrapped, which ours are not.
 """,
     "Other files under kernel_tests": """Those that are not on the list, run the same
 way; 52 of 173 are counted, for only these ran on all three servers. Of `array_ops`, `linalg`,
-`math_ops`, `nn_ops`, `signal` and `distributions` ours ran alone. Files in which a test failed ran again when causes had
-been mended, some only before: tests of mended causes that did not run again count as failed.
+`math_ops`, `nn_ops`, `signal` and `distributions` ours ran alone. Files in which a test
+failed ran again when causes had been mended, some only before: tests of mended causes that did not
+run again count as failed.
 """,
 }
 
