@@ -52,6 +52,9 @@ def main() -> None:
     from bench.measure import median, seconds_of, table
     from bench.open_sessions import feeds_of
     from runtime.api import SessionOptions, load_saved_model
+    from runtime.foundation.kept_memory import keep_freed_memory
+
+    keep_freed_memory()  # as the server does
 
     theirs: dict[str, float] = {}
     if options.tensorflow:

@@ -42,6 +42,7 @@ from runtime.api import (
     load_saved_model,
     new_session,
 )
+from runtime.foundation.kept_memory import keep_freed_memory
 from tests.conformance.case import Graph
 
 LOAD = 0.3  # of one thread's capacity
@@ -165,6 +166,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="of each row")
     parser.add_argument("--model", help="a SavedModel to use as low-priority work")
     options = parser.parse_args()
+    keep_freed_memory()  # as the server does
     normal = ThreadPool("normal", 2)
     low = ThreadPool("low", 1, low_priority=True, own_process=True)
     equal = ThreadPool("equal", 1)

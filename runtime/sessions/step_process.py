@@ -2,8 +2,8 @@
 
 One interpreter lock serves a whole process: whatever low-priority Python does, normal steps meet
 it. A step that is worth it and may run elsewhere (`portable_step.py`) goes to a process with an
-interpreter of its own, which the system runs only when nothing else wants the processor. The
-pool's thread sends the feeds, and waits for the answer without the lock.
+interpreter of its own, as nice as can be. The pool's thread sends the feeds, and waits for the
+answer without the lock.
 
 A socket pair carries the values, not shared memory: the system copies without the lock too, and
 nothing is left behind when a process dies (containers also give shared memory 64 MB only).
