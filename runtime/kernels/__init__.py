@@ -130,6 +130,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "ragged_crosses",
     "ragged_to_tensor",
     "ragged_variant",
+    "random_index_shuffle",
     "random_stateful",
     "random_stateless",
     "random_truncated",
