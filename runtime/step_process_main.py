@@ -46,9 +46,9 @@ def main() -> None:
 def _yield_processor(nice: int) -> None:
     """Be the nicest process there is.
 
-    Not SCHED_IDLE: a thread that was woken where such a process ran had to wait for the clock's next
-    tick (Linux 6.18: a third of a tiny model's steps took over 1.5 ms beside it; beside a nice one
-    6 %, as many as beside nothing).
+    Not SCHED_IDLE: a thread that was woken where such a process ran had to wait for the next tick
+    of the clock (Linux 6.18: a third of a tiny model's steps took over 1.5 ms beside it; beside a
+    nice one 6 %, as many as beside nothing).
     """
     with contextlib.suppress(OSError, AttributeError):
         os.nice(nice - os.nice(0))

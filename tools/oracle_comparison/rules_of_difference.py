@@ -1,0 +1,334 @@
+"""When a difference is one of those that docs/kernel_differences.md documents.
+
+Each rule looks at a case and both answers. `known_differences.py` says which ops it is for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from runtime.framework.tensor_codec import tensor_from_proto
+from tests.conformance.case import Answer, Case
+
+Answers = list[Answer | str]
+Rule = Callable[[Case, Answers, list[Answer]], bool]
+
+
+def _answered(ours: Answers) -> bool:
+    return all(not isinstance(answer, str) and not answer.code for answer in ours)
+
+
+def accepted_here(*words: str) -> Rule:
+    """TensorFlow refuses with one of these words what this runtime answers."""
+
+    def rule(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+        return _answered(ours) and any(w in answer.message for answer in theirs for w in words)
+
+    return rule
+
+
+def not_of_32_bits(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """A scalar of which TensorFlow reads 32 bits: int16, or int64 beyond them."""
+    return _fed(
+        case,
+        lambda value: (
+            not value.ndim
+            and (
+                value.dtype == np.int16
+                or (value.dtype == np.int64 and not -(2**31) <= int(value) < 2**31)
+            )
+        ),
+    )
+
+
+def far_from_zero(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    return same_shapes(case, ours, theirs) and _fed(
+        case, lambda value: bool(np.any(np.abs(value.astype(np.float64)) > 100))
+    )
+
+
+def up_to_the_last_step(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """A recurrent cell's outputs agree in the steps that it is to take."""
+    steps = [int(v) for s in case.steps for v in s.feeds.values() if v.dtype == np.int64]
+    return same_shapes(case, ours, theirs) and all(
+        np.allclose(
+            got[: steps[0]].astype(np.float32),
+            want[: steps[0]].astype(np.float32),
+            1e-2,
+            1e-2,
+            True,
+        )
+        for mine, other in zip(ours, theirs, strict=True)
+        for got, want in zip(mine.values, other.values, strict=True)  # type: ignore[union-attr]
+    )
+
+
+def out_of_order(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Rows of sparse indices that do not ascend, as TensorFlow expects without looking."""
+    return same_shapes(case, ours, theirs) and _fed(
+        case,
+        lambda value: (
+            value.dtype == np.int64
+            and value.ndim == 2
+            and value.tolist() != sorted(map(list, set(map(tuple, value.tolist()))))
+        ),
+    )
+
+
+def refused_here(*words: str) -> Rule:
+    """This runtime refuses with one of these words what TensorFlow answers, or refuses later."""
+
+    def rule(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+        return any(
+            w in answer.message for answer in ours if not isinstance(answer, str) for w in words
+        )
+
+    return rule
+
+
+def refused_there(*words: str) -> Rule:
+    """TensorFlow refuses with one of these words."""
+
+    def rule(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+        return any(word in answer.message for answer in theirs for word in words)
+
+    return rule
+
+
+def anything(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    return True
+
+
+def close(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Apart by no more than rounding in single precision allows for sums of large parts."""
+    return same_shapes(case, ours, theirs) and all(
+        np.allclose(got, want, 2e-2, 1e-3 * float(np.abs(want).max(initial=0)), True)
+        for mine, other in zip(ours, theirs, strict=True)
+        for got, want in zip(mine.values, other.values, strict=True)  # type: ignore[union-attr]
+    )
+
+
+def one_step(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    return same_shapes(case, ours, theirs) and all(
+        np.allclose(got.astype(np.float64), want.astype(np.float64), 1e-6, 1)
+        for mine, other in zip(ours, theirs, strict=True)
+        for got, want in zip(mine.values, other.values, strict=True)  # type: ignore[union-attr]
+    )
+
+
+def negative(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    return same_shapes(case, ours, theirs) and _fed(case, lambda value: bool((value < 0).any()))
+
+
+def other_threshold(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """TensorFlow reads a threshold of four bytes as one of eight, or the other way."""
+    real = {"complex64": "float32", "complex128": "float64"}
+    values = [value.dtype.name for step in case.steps for value in step.feeds.values()]
+    return len(values) == 7 and values[6] != real.get(values[1], values[1])
+
+
+def odd_sparse_tensor(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Indices out of bounds, repeated or not in row-major order; or a shape below zero."""
+    given = [*_constants(case), *(value for step in case.steps for value in step.feeds.values())]
+    numbers = [value for value in given if value.dtype == np.int64]
+    shapes = [value for value in numbers if value.ndim == 1]
+    for indices in numbers:
+        if indices.ndim != 2 or not indices.size:
+            continue
+        rows = [tuple(row) for row in indices.tolist()]
+        if (indices < 0).any() or any(one >= two for one, two in itertools.pairwise(rows)):
+            return True
+        fitting = [shape for shape in shapes if len(shape) == indices.shape[1]]
+        if any((indices >= shape).any() for shape in fitting):
+            return True
+    return any((shape < 0).any() for shape in shapes)
+
+
+def _constants(case: Case) -> list[np.ndarray]:
+    return [
+        tensor_from_proto(node.attr["value"].tensor)
+        for node in case.graph.node
+        if node.op == "Const"
+    ]
+
+
+def refused_graph(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """A constant shape that is negative: TensorFlow refuses the graph, in every step."""
+    words = "Invalid value in tensor used for shape"
+    return all(words in answer.message for answer in theirs)
+
+
+def too_many_elements(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    return any("overflow" in answer.message for answer in theirs)
+
+
+def same_up_to_signs(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Eigenvalues agree; eigenvectors may turn, and any basis will do for equal eigenvalues."""
+    if not same_shapes(case, ours, theirs):
+        return False
+    pairs = zip(ours[0].values, theirs[0].values, strict=True)  # type: ignore[union-attr]
+    return all(
+        np.allclose(_eigenvalues(got, want.ndim), _eigenvalues(want, want.ndim), 1e-3, 1e-4, True)
+        for got, want in list(pairs)[:1]
+    )
+
+
+def _eigenvalues(value: np.ndarray, ranks: int) -> np.ndarray:
+    """The first row of what version 1 gives; all of what version 2 gives."""
+    rows = ranks > 1 and value.shape[-2] == value.shape[-1] + 1
+    return value[..., 0, :] if rows else value
+
+
+def same_shapes(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Both answer, with the same types and shapes: the values are not defined."""
+    return _answered(ours) and all(
+        [(v.dtype, v.shape) for v in got.values] == [(v.dtype, v.shape) for v in want.values]  # type: ignore[union-attr]
+        for got, want in zip(ours, theirs, strict=True)
+    )
+
+
+def _fed(case: Case, test: Callable[[np.ndarray], bool]) -> bool:
+    """Whether the test holds for something fed, or for a constant."""
+    fed = (value for step in case.steps for value in step.feeds.values())
+    return any(test(value) for value in (*fed, *_constants(case)))
+
+
+def numbers_that_do_not_fit(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """NaN, infinities and floats beyond the integer type: what a cast gives is not defined."""
+    integers = any("int" in v.dtype.name or v.dtype == bool for a in theirs for v in a.values)
+
+    def beyond(value: np.ndarray) -> bool:
+        if value.dtype.kind not in "fcV" or "int" in value.dtype.name:
+            return False
+        wide = np.abs(value.astype(np.complex128))
+        return bool(np.any(~(wide < 128)) or np.any(value.astype(np.complex128).real < 0))
+
+    return integers and same_shapes(case, ours, theirs) and _fed(case, beyond)
+
+
+def complex_and_not_finite(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Complex arithmetic with NaN or infinities: parts differ by the order of multiplications."""
+    return (
+        same_shapes(case, ours, theirs)
+        and any(v.dtype.kind == "c" for answer in theirs for v in answer.values)
+        and all(
+            bool(np.all(np.isfinite(got) | ~np.isfinite(want)))
+            and np.allclose(got[_both(got, want)], want[_both(got, want)], 1e-3)
+            for ours_, theirs_ in zip(ours, theirs, strict=True)
+            for got, want in zip(ours_.values, theirs_.values, strict=True)  # type: ignore[union-attr]
+            if want.dtype.kind == "c"
+        )
+    )
+
+
+def _both(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    return np.isfinite(got) & np.isfinite(want)
+
+
+def refused_format(_: Case, _ours: Answers, theirs: list[Answer]) -> bool:
+    """TensorFlow looks at the data format first; this runtime goes on to what is wrong besides."""
+    words = (
+        "only supports NHWC",
+        "only supports NDHWC",
+        "only supportsNDHWC",
+        "only supports the NHWC",
+        "NHWC tensor",
+    )
+    return any(word in answer.message for answer in theirs for word in words)
+
+
+def above_the_limit(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """One of the two has no room for a tensor that the other one never comes to."""
+    both = [answer for answer in (*ours, *theirs) if not isinstance(answer, str)]
+    return any(answer.code == 8 for answer in both)
+
+
+def not_finite(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    def odd(value: np.ndarray) -> bool:
+        if value.dtype.kind not in "fcV" or "int" in value.dtype.name:
+            return False
+        return not np.isfinite(value.astype(np.complex128)).all()
+
+    return _fed(case, odd) and _answered(ours) and not any(answer.code for answer in theirs)
+
+
+def nan_there(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """The only difference: numbers here where TensorFlow has NaN."""
+    return same_shapes(case, ours, theirs) and all(
+        np.allclose(got[~np.isnan(want)], want[~np.isnan(want)], 0.05, 0.05, True)
+        for mine, other in zip(ours, theirs, strict=True)
+        for got, want in zip(
+            (each.astype(np.float64) for each in mine.values),  # type: ignore[union-attr]
+            (each.astype(np.float64) for each in other.values),
+            strict=True,
+        )
+    )
+
+
+def half_intermediates(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Half types: TensorFlow rounds between, this runtime once."""
+    if not same_shapes(case, ours, theirs):
+        return False
+    pairs = [
+        (got, want)
+        for one, other in zip(ours, theirs, strict=True)
+        for got, want in zip(one.values, other.values, strict=True)  # type: ignore[union-attr]
+    ]
+    halves = [
+        (g.astype(np.float32), w.astype(np.float32))
+        for g, w in pairs
+        if w.dtype.itemsize == 2 and w.dtype.kind in "fV"
+    ]
+    return bool(halves) and all(
+        np.allclose(
+            g[_both(g, w)],
+            w[_both(g, w)],
+            0.05,
+            0.05 * float(np.abs(w[np.isfinite(w)]).max(initial=0)),
+        )
+        for g, w in halves
+    )
+
+
+def singular(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """A factorisation that failed: NaN here, what was in memory or NaN in TensorFlow."""
+    return same_shapes(case, ours, theirs) and any(
+        not np.isfinite(value).all()
+        for answer in ours
+        for value in answer.values  # type: ignore[union-attr] # both answered
+    )
+
+
+def nothing_changed(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """A bad index: both refuse the step, TensorFlow after it changed earlier rows."""
+    codes = [0 if isinstance(answer, str) else answer.code for answer in ours]
+    return codes == [answer.code for answer in theirs] and 3 in codes
+
+
+def later_values_of_the_first(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """The first output agrees; the others hold what TensorFlow leaves for its own gradients."""
+    first = [(ours[0], theirs[0])]
+    return all(
+        not isinstance(got, str)
+        and bool(got.values)
+        and bool(want.values)
+        and np.allclose(
+            got.values[0].astype(np.float64), want.values[0].astype(np.float64), 1e-2, 1e-2, True
+        )
+        for got, want in first
+    )
+
+
+def ill_conditioned(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """One of the two cannot invert the matrix, or both lose most digits."""
+    return any(isinstance(answer, str) or answer.code for answer in ours) or any(
+        not isinstance(answer, str)
+        and any(
+            not np.isfinite(each).all() or np.abs(each).max(initial=0) > 1e3
+            for each in answer.values
+        )
+        for answer in (*ours, *theirs)
+    )
