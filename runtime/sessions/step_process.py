@@ -166,7 +166,7 @@ class StepProcess:
             self._forget(self._gone.popleft())
         sent = self._sent.pop(portable.number, None)
         if sent is None:
-            if len(self._sent) >= _MAX_STEPS:
+            while len(self._sent) >= _MAX_STEPS:
                 self._forget(next(iter(self._sent)))
             self._send_graph(portable)
             sent = _SentStep(portable, self._gone)

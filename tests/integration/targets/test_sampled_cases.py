@@ -22,7 +22,11 @@ def sample() -> list[object]:
 def test_case(target: Target, case: Case, recorded: tuple[str, tuple[Answer, ...]]) -> None:
     (answer,) = recorded[1]
     (step,) = case.steps
-    session = target.session(case.graph, isolate_session_state=True)
+    try:
+        session = target.session(case.graph, isolate_session_state=True)
+    except OpError as error:  # a graph that TensorFlow's Python refuses to build as well
+        assert answer.code == error.code, error.message
+        return
     if answer.code:
         with pytest.raises(OpError) as caught:
             session.run(step.feeds, step.fetches, step.targets)
