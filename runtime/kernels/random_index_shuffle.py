@@ -8,6 +8,7 @@ TF: tensorflow/core/kernels/random_index_shuffle{.cc,_ops.cc}; Simon: https://ep
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +21,6 @@ from runtime.framework.shapes import shape_text
 
 _MIN_BLOCK = 16  # bits
 _CONSTANT, _SEQUENCE = 0xFFFFFFFC, 0x7369F885192C0EF5  # of the key schedule
-_TABLE_BELOW = 1 << 12  # numbers; the walk through the smallest block is long for fewer
 
 
 def random_index_shuffle(
@@ -33,16 +33,15 @@ def random_index_shuffle(
     count = max(index.size, max_index.size, seed.size // 3)
     _check_shapes(index, seed, max_index, count)
     indices, limits = np.broadcast_to(index, count), np.broadcast_to(max_index, count)
+    _check_range(indices, limits)
     keys = np.broadcast_to(seed, (count, 3)).astype(np.uint32).tolist()
-    permutations: dict[tuple[int, ...], _Permutation] = {}
+    rows_of: dict[tuple[int, ...], list[int]] = collections.defaultdict(list)
+    for row, limit in enumerate(limits.tolist()):
+        rows_of[*keys[row], _block_bits(limit)].append(row)
     result = np.empty(count, index.dtype)
-    for row, (each, limit) in enumerate(zip(indices.tolist(), limits.tolist(), strict=True)):
-        _check_range(each, limit)
+    for (*key, bits), rows in rows_of.items():
         context.cancellation.check()
-        key = (*keys[row], _block_bits(limit))
-        if key not in permutations:
-            permutations[key] = _Permutation(key[:3], key[3], rounds)
-        result[row] = permutations[key].place(each, limit)
+        result[rows] = _Permutation(key, bits, rounds).places(indices[rows], limits[rows])
     is_scalar = index.ndim == 0 and seed.ndim == 1 and max_index.ndim == 0
     return result.reshape(()) if is_scalar else result
 
@@ -62,13 +61,17 @@ def _check_shapes(index: np.ndarray, seed: np.ndarray, max_index: np.ndarray, co
         )
 
 
-def _check_range(index: int, limit: int) -> None:
+def _check_range(indices: np.ndarray, limits: np.ndarray) -> None:
+    bad = (indices < 0) | (limits < 0) | (limits < indices)
+    if not bad.any():
+        return
+    row = bad.argmax()
+    index, limit = indices[row], limits[row]
     if index < 0:
         raise InvalidArgumentError(f"index must be >= 0 but was {index}")
     if limit < 0:
         raise InvalidArgumentError(f"max_index must be >= 0 but was {limit}")
-    if limit < index:
-        raise InvalidArgumentError(f"max_index must be >= index, but {limit} < {index}")
+    raise InvalidArgumentError(f"max_index must be >= index, but {limit} < {index}")
 
 
 def _block_bits(limit: int) -> int:
@@ -83,23 +86,17 @@ class _Permutation:
         self._word = bits // 2
         self._mask = (1 << self._word) - 1
         self._keys = self._schedule(key, rounds)
-        self._table: list[int] | None = None
 
-    def place(self, index: int, limit: int) -> int:
-        """Where `index` goes among 0 … limit."""
-        if limit == 0:
-            return 0
-        if limit < _TABLE_BELOW:  # the block is the smallest
-            if self._table is None:
-                self._table = self._encrypt(np.arange(1 << _MIN_BLOCK, dtype=np.int64)).tolist()
-            index = self._table[index]
-            while index > limit:
-                index = self._table[index]
-            return index
-        index = self._encrypt(index)
-        while index > limit:
-            index = self._encrypt(index)
-        return index
+    def places(self, indices: np.ndarray, limits: np.ndarray) -> np.ndarray | list[int]:
+        """Where each index goes among 0 … its limit."""
+        if 2 * self._word == _MIN_BLOCK:
+            table = self._encrypt(np.arange(1 << _MIN_BLOCK, dtype=np.uint64)).tolist()
+            pairs = zip(indices.tolist(), limits.tolist(), strict=True)
+            return [_walk(table, index, limit) for index, limit in pairs]
+        places, limits = self._encrypt(indices.astype(np.uint64)), limits.astype(np.uint64)
+        while (outside := places > limits).any():
+            places[outside] = self._encrypt(places[outside])
+        return places
 
     def _schedule(self, key: Sequence[int], rounds: int) -> list[int]:
         keys = [part & self._mask for part in key]
@@ -110,22 +107,31 @@ class _Permutation:
             keys.append((_CONSTANT & self._mask) ^ bit ^ keys[-3] ^ turned)
         return keys
 
-    def _encrypt(self, value: Any) -> Any:
-        """One number, or an array of them."""
+    def _encrypt(self, value: np.ndarray) -> np.ndarray:
         left, right = value >> self._word & self._mask, value & self._mask
         for first, second in zip(self._keys[::2], self._keys[1::2], strict=True):
             left = left ^ self._mixed(right) ^ first
             right = right ^ self._mixed(left) ^ second
         return left << self._word | right
 
-    def _mixed(self, word: Any) -> Any:
+    def _mixed(self, word: np.ndarray) -> np.ndarray:
         return self._left(word, 1) & self._left(word, 8) ^ self._left(word, 2)
 
-    def _left(self, word: Any, count: int) -> Any:
+    def _left(self, word: np.ndarray, count: int) -> np.ndarray:
         return (word << count | word >> (self._word - count)) & self._mask
 
     def _right(self, word: int, count: int) -> int:
         return (word >> count | word << (self._word - count)) & self._mask
+
+
+def _walk(table: list[int], index: int, limit: int) -> int:
+    """Apply a permutation of the smallest block until it leads to 0 … limit."""
+    if limit == 0:
+        return 0
+    index = table[index % len(table)]
+    while index > limit:
+        index = table[index]
+    return index
 
 
 KERNELS: tuple[KernelDef, ...] = (KernelDef("RandomIndexShuffle", random_index_shuffle),)
