@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.api import SessionOptions, new_session
-from runtime.framework.dtypes import DataType
 from tests.conformance.cases.datasets import DatasetGraph
+from tests.unit.runtime.kernels.saved_iterators import SavedIterator
 
 
 @pytest.mark.parametrize("taken", [0, 2, 6, 8])  # of five elements a pass
@@ -22,24 +21,10 @@ def test_later_passes_are_shuffled_the_same_again(taken: int, buffer_size: int) 
         "ShuffleDatasetV3", g.range(5), size, *seeds, generator, reshuffle_each_iteration=True
     )
     dataset = g.data("RepeatDataset", shuffled, g.long(3))
-    attrs = {"output_types": g.types, "output_shapes": g.shapes}
-    iterator = g.add("IteratorV2", shared_name="it", container="", **attrs)[0]
-    g.add("MakeIterator", dataset, iterator, name="start")
-    g.add("IteratorGetNext", iterator, name="next", **attrs)
-    g.add("SerializeTensor", g.add("SerializeIterator", iterator)[0], name="saved")
-    text = g.placeholder(DataType.STRING, "text", ())
-    parsed = g.add("ParseTensor", text, out_type=DataType.VARIANT)[0]
-    g.add("DeserializeIterator", iterator, parsed, name="restore")
-    session = new_session(SessionOptions())
-    session.create(g.graph_def)
-
-    def take(count: int) -> list[int]:
-        return [int(session.run({}, ("next:0",))[0]) for _ in range(count)]
-
-    session.run({}, (), ("start",))
-    take(taken)
-    saved = session.run({}, ("saved:0",))[0]
-    rest = take(15 - taken)
-    session.run({"text:0": saved}, (), ("restore",))
-    assert take(15 - taken) == rest
-    session.close()
+    iterator = SavedIterator(g, dataset)
+    iterator.take(taken)
+    saved = iterator.save()
+    rest = iterator.take(15 - taken)
+    iterator.restore(saved)
+    assert iterator.take(15 - taken) == rest
+    iterator.close()
