@@ -39,12 +39,14 @@ class Column:
 
 
 def sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
-    """The rows of a sparse matrix."""
-    rows = np.arange(batch)
-    starts = np.searchsorted(indices[:, 0], rows, side="left")
-    ends = np.searchsorted(indices[:, 0], rows, side="right")
-    # Indices out of order could put an end before its start.
-    return Column(values, starts, np.maximum(ends - starts, 0))
+    """The rows of a sparse matrix, up to the first index that is out of order or out of bounds."""
+    of_rows = indices[:, 0]
+    odd = (of_rows < 0) | (of_rows >= batch)
+    odd[1:] |= of_rows[1:] < of_rows[:-1]
+    of_rows = of_rows[: odd.argmax()] if odd.any() else of_rows
+    starts = np.searchsorted(of_rows, np.arange(batch), side="left")
+    ends = np.searchsorted(of_rows, np.arange(batch), side="right")
+    return Column(values, starts, ends - starts)
 
 
 def dense_column(values: np.ndarray) -> Column:
@@ -108,7 +110,7 @@ def _salted_words(column: Column, strong_hash: bool, salt: tuple[int, int]) -> W
     values = column.values
     if values.dtype == object:
         items = values.tolist()
-    elif column.dense:
+    elif column.dense and not strong_hash:
         return plain_words(column)
     else:  # TensorFlow hashes the low four bytes.
         items = [value.tobytes() for value in values.astype("<i4")]
@@ -138,47 +140,55 @@ def split_inputs(inputs: Sequence[Any], count: int, dense: int) -> tuple[list[Sp
     return sparse, list(inputs[3 * count : 3 * count + dense])
 
 
-def _check_sparse(place: int, indices: Any, values: Any, shape: Any) -> None:
-    where = f"at position {place}"
-    if np.ndim(indices) != 2:
-        raise InvalidArgumentError(
-            "Input indices should be a matrix but received shape "
-            f"{shape_text(np.shape(indices))} {where}"
-        )
-    if indices.shape[1] != 2:
-        raise InvalidArgumentError(f"Expected D2 of index to be 2 got {indices.shape[1]} {where}")
-    if np.ndim(values) != 1:
-        raise InvalidArgumentError(
-            "Input values should be a vector but received shape "
-            f"{shape_text(np.shape(values))} {where}"
-        )
-    if len(values) != len(indices):
-        raise InvalidArgumentError(
-            f"Expected size of values to be {len(indices)} got {len(values)} {where}"
-        )
-    if np.ndim(shape) != 1:
-        raise InvalidArgumentError(
-            "Input shapes should be a vector but received shape "
-            f"{shape_text(np.shape(shape))} {where}"
-        )
-    if shape.size != 2:
-        raise InvalidArgumentError(
-            f"shape should imply a 2D tensor, but got {shape_text(shape.shape)} {where}"
-        )
-
-
-def _check_crossed(sparse: Sequence[Sparse], dense: Sequence[Any]) -> int:
-    """The number of rows that all columns have."""
-    for place, each in enumerate(sparse):
-        _check_sparse(place, *each)
-    for place, values in enumerate(dense):
-        if np.ndim(values) != 2:
+def _check_ranks(what: str, ndim: int, shapes: Sequence[tuple[int, ...]]) -> None:
+    noun = {1: "vector", 2: "matrix"}[ndim]
+    for place, shape in enumerate(shapes):
+        if len(shape) != ndim:
             raise InvalidArgumentError(
-                "Dense inputs should be a matrix but received shape "
-                f"{shape_text(np.shape(values))} at position {place}"
+                f"{what} should be a {noun} but received shape {shape_text(shape)} "
+                f"at position {place}"
             )
+
+
+def _check_types(what: str, internal_type: DataType | None, tensors: Sequence[Any]) -> None:
+    """Columns of strings take no integers."""
+    if internal_type == DataType.STRING and any(each.dtype == np.int64 for each in tensors):
+        raise InvalidArgumentError(
+            f"{what} should be of internal type {DataType.STRING:d} but received {DataType.INT64:d}"
+        )
+
+
+def _check_sparse(sparse: Sequence[Sparse]) -> None:
+    for place, (indices, values, shape) in enumerate(sparse):
+        where = f"at position {place}"
+        if indices.shape[1] != 2:
+            raise InvalidArgumentError(
+                f"Expected D2 of index to be 2 got {indices.shape[1]} {where}"
+            )
+        if len(values) != len(indices):
+            raise InvalidArgumentError(
+                f"Expected size of values to be {len(indices)} got {len(values)} {where}"
+            )
+        if shape.size != 2:
+            raise InvalidArgumentError(
+                f"shape should imply a 2D tensor, but got {shape_text(shape.shape)} {where}"
+            )
+
+
+def _check_crossed(
+    sparse: Sequence[Sparse], dense: Sequence[Any], internal_type: DataType | None
+) -> int:
+    """The number of rows that all columns have."""
+    indices, values, shapes = zip(*sparse, strict=True) if sparse else ((), (), ())
+    _check_ranks("Input indices", 2, [np.shape(each) for each in indices])
+    _check_types("Input values", internal_type, values)
+    _check_ranks("Input values", 1, [np.shape(each) for each in values])
+    _check_ranks("Input shapes", 1, [np.shape(each) for each in shapes])
+    _check_sparse(sparse)
+    _check_types("Dense inputs", internal_type, dense)
+    _check_ranks("Dense inputs", 2, [np.shape(each) for each in dense])
     batches = [
-        *((int(shape[0]), f"position {place}") for place, (*_, shape) in enumerate(sparse)),
+        *((int(shape[0]), f"position {place}") for place, shape in enumerate(shapes)),
         *((len(values), f"dense tensor {place}") for place, values in enumerate(dense)),
     ]
     for size, where in batches:
@@ -190,9 +200,9 @@ def _check_crossed(sparse: Sequence[Sparse], dense: Sequence[Any]) -> int:
 
 
 def _columns(
-    sparse: Sequence[Sparse], dense: Sequence[Any]
+    sparse: Sequence[Sparse], dense: Sequence[Any], internal_type: DataType | None = None
 ) -> tuple[list[Column], np.ndarray, list[np.ndarray]]:
-    batch = _check_crossed(sparse, dense)
+    batch = _check_crossed(sparse, dense, internal_type)
     columns = [
         *(sparse_column(indices, values, batch) for indices, values, _ in sparse),
         *map(dense_column, dense),
@@ -212,15 +222,15 @@ def sparse_cross(
     *inputs: Any,
     N: int,  # noqa: N803 # the attribute's name
     dense_types: tuple[DataType, ...],
-    hashed_output: bool,
     num_buckets: int,
     hash_key: int,
+    out_type: DataType,
     internal_type: DataType,
 ) -> Sparse:
     """SparseCross: joined with `_X_`, or hashed from `hash_key` on."""
     sparse, dense = split_inputs(inputs, N, len(dense_types))
-    columns, totals, places = _columns(sparse, dense)
-    if hashed_output:
+    columns, totals, places = _columns(sparse, dense, internal_type)
+    if out_type == DataType.INT64:
         words = [plain_words(column) for column in columns]
         return _as_sparse(totals, hashed(words, places, hash_key, num_buckets))
     return _as_sparse(totals, joined(columns, places, SEPARATOR))
@@ -233,12 +243,12 @@ def sparse_cross_v2(
 ) -> Sparse:
     """SparseCrossV2: joined with a separator."""
     *tensors, separator = inputs
+    sparse, dense = split_inputs(tensors, N, len(dense_types))
+    columns, totals, places = _columns(sparse, dense)
     if np.ndim(separator):
         raise InvalidArgumentError(
             f"Input separator should be a scalar, not of shape {shape_text(separator.shape)}"
         )
-    sparse, dense = split_inputs(tensors, N, len(dense_types))
-    columns, totals, places = _columns(sparse, dense)
     return _as_sparse(totals, joined(columns, places, scalar_string(separator)))
 
 
@@ -249,18 +259,18 @@ def sparse_crosshashed(
 ) -> Sparse:
     """SparseCrossHashed: hashed with a salt."""
     *tensors, num_buckets, strong_hash, salt = inputs
-    if np.ndim(num_buckets) or np.ndim(strong_hash):
+    if np.size(num_buckets) != 1 or np.size(strong_hash) != 1:
         raise InvalidArgumentError("num_buckets and strong_hash should be scalars")
     if np.size(salt) != 2:
         raise InvalidArgumentError(
             f'Input "salt" must have length 2 but has length {np.size(salt)}'
         )
-    salt = np.ravel(salt)
     sparse, dense = split_inputs(tensors, N, len(dense_types))
     columns, totals, places = _columns(sparse, dense)
-    key = int(salt[0]), int(salt[1])
-    words = [_salted_words(column, bool(strong_hash), key) for column in columns]
-    return _as_sparse(totals, hashed(words, places, None, int(num_buckets)))
+    first, second = map(int, np.ravel(salt))
+    strong = bool(np.all(strong_hash))
+    words = [_salted_words(column, strong, (first, second)) for column in columns]
+    return _as_sparse(totals, hashed(words, places, None, int(np.max(num_buckets))))
 
 
 KERNELS = (

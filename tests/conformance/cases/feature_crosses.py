@@ -52,7 +52,31 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"indices": [FIRST], "values": VALUES[1:], "shapes": [SHAPE], "dense": []},
 )  # fmt: skip
 
+# Rows after one that is out of order, or beyond the batch, have no values.
+ODD_ROWS = tuple(
+    {"indices": [int64(indices)], "values": VALUES[1:], "shapes": [SHAPE], "dense": []}
+    for indices in ([[0, 0], [1, 0], [0, 1]], [[0, 0], [-1, 0], [1, 0]], [[0, 0], [2, 0], [1, 0]],
+                    [[2, 0], [0, 0], [1, 0]], [[1, 0], [1, 0], [0, 0]])
+)  # fmt: skip
+HASHING = {"hashed_output": False, "num_buckets": 100, "hash_key": 956888297470}
+
 CASES = (
+    *(crossed("SparseCrossV2", DASH, **each) for each in ODD_ROWS),
+    crossed("SparseCrossHashed", int64([97]), np.array([[True]]), SALT, dense=[]),
+    *(  # Columns of strings only; what is hashed is told by the type of the output.
+        crossed(
+            "SparseCross",
+            attrs={**HASHING, "out_type": out_type, "internal_type": DataType.STRING},
+            message=True,
+            **each,
+        )
+        for out_type in (DataType.INT64, DataType.STRING)
+        for each in (
+            {},
+            {"indices": [FIRST], "values": VALUES[:1], "shapes": [SHAPE]},
+            {"indices": [FIRST], "values": VALUES[:1], "shapes": [SHAPE], "dense": DENSE[:1]},
+        )
+    ),
     *(crossed("SparseCrossV2", DASH, **each) for each in GOOD),
     *(crossed("SparseCrossV2", DASH, message=True, **each) for each in BAD),
     crossed("SparseCrossV2", words(b"-")),
