@@ -43,7 +43,7 @@ class PartialRun(DataflowRun):
         fetches: Sequence[str],
     ) -> None:
         self._values: list[Any] = [None] * len(feeds)
-        super().__init__(executor.items, step, self._values, self._end)
+        super().__init__(executor.items, step, self._values, _nothing)
         self._feeds = {name: position for position, name in enumerate(feeds)}
         self._fetches = {name: position for position, name in enumerate(fetches)}
         self._fed: set[str] = set()
@@ -214,7 +214,7 @@ class PartialRun(DataflowRun):
             self._ended = True
         self._settle()
 
-    def _end(self, values: list[Any] | None, error: OpError | None) -> None:
+    def _finish(self) -> None:
         with self._parts_lock:
             self._ended = True
         self._settle()  # a dead fetch is reported to the part that asks for it
@@ -222,3 +222,7 @@ class PartialRun(DataflowRun):
     def abandon(self, error: OpError) -> None:
         """End the step: it was left alone too long, or its session was closed."""
         self._fail(error)
+
+
+def _nothing(values: list[Any] | None, error: OpError | None) -> None:
+    """The end is told to the parts."""

@@ -25,6 +25,7 @@ class AsynchronousStep:
     """One step on its way. `prepare` compiles and checks it, in the thread that runs it."""
 
     __slots__ = (
+        "_answer_token",
         "_cancellation",
         "_given",
         "_pool",
@@ -44,6 +45,7 @@ class AsynchronousStep:
         self._pool: ThreadPool | None = None
         self._timeout: Timeout | None = None
         self._token: int | None = None
+        self._answer_token: int | None = None
         self._cancellation = CancellationManager(session)
         self.future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
 
@@ -61,7 +63,8 @@ class AsynchronousStep:
             self._execute()
             return
         # Last, so that the answer is what the operation that waited says, when one did.
-        if self._cancellation.add_callback(self._answer_cancelled, is_last=True) is None:
+        self._answer_token = self._cancellation.add_callback(self._answer_cancelled, is_last=True)
+        if self._answer_token is None:
             self._cancellation.check()
         pool.schedule(self._execute)
 
@@ -106,6 +109,8 @@ class AsynchronousStep:
         if self._given is not None:
             self._given.remove_callback(self._token)
         self._cancellation.detach()
+        # Nothing may refer to itself: what it holds would stay until the collector comes by.
+        self._cancellation.remove_callback(self._answer_token)
         if error is not None or values is None or self._prepared is None:
             error = self._told_first(error)
             self._answer(None, error or InternalError("A step ended without values"))
@@ -123,6 +128,7 @@ class AsynchronousStep:
         """End the future; a deadline or a close may have been faster."""
         with contextlib.suppress(concurrent.futures.InvalidStateError):
             if error is not None:
-                self.future.set_exception(error)
+                # Without the frames that it went through: they hold feeds, and this step.
+                self.future.set_exception(error.with_traceback(None))
             else:
                 self.future.set_result(values or [])
