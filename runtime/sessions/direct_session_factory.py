@@ -60,10 +60,15 @@ class DirectSessionFactory(SessionFactory):
             resources = template.resources.fork()
         with self._lock:
             self._check_metadata(options.config)
-            session = DirectSession(
-                options, devices, make_session_pools(options.config), kernels, template, resources
-            )
+            pools = make_session_pools(options.config)
+            try:
+                session = DirectSession(options, devices, pools, kernels, template, resources)
+            except BaseException:
+                pools.shutdown()
+                raise
             self._sessions.add(session)
+        # Threads of a session's own would outlive one that is dropped without `destroy`.
+        weakref.finalize(session, pools.shutdown).atexit = False
         session_counts.session_created(RUNTIME_TYPE)
         return session
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import numpy as np
@@ -11,6 +12,7 @@ import protos as pb
 from runtime.api import (
     InvalidArgumentError,
     KernelDef,
+    NotFoundError,
     ResourceExhaustedError,
     RunRequest,
     SessionOptions,
@@ -128,6 +130,34 @@ def test_per_session_threads_end_with_the_session() -> None:
     for thread in pool._threads:
         thread.join(timeout=10)
         assert not thread.is_alive()
+
+
+def own_threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "tf_Compute"]
+
+
+def test_threads_end_with_a_session_that_is_dropped() -> None:
+    config = pb.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=3)
+    session = direct_session(g1(), config)
+    assert session.run({"x": np.float32(1)}, ["m"]) == [2]
+    threads = session.thread_pools[0]._threads
+    del session
+    gc.collect()
+    for thread in threads:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+
+
+def test_a_session_that_cannot_be_made_leaves_no_thread_behind() -> None:
+    config = pb.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=3)
+    config.experimental.executor_type = "NO_SUCH"
+    before = own_threads()
+    with pytest.raises(NotFoundError, match="No executor factory registered"):
+        direct_session(config=config)
+    for thread in own_threads():
+        if thread not in before:
+            thread.join(timeout=10)
+    assert own_threads() == before
 
 
 def test_negative_parallelism_runs_in_the_caller() -> None:
