@@ -7,8 +7,6 @@ The sockets are file descriptors that the parent has opened.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import socket
 import sys
@@ -18,9 +16,12 @@ import threading
 def main() -> None:
     """Yield to everything else on the machine, then import what steps need, then serve."""
     data, control, limit, name = sys.argv[1:]
+    from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
-    _yield_processor(LOW_PRIORITY_NICE)
+    # Not SCHED_IDLE: a thread that was woken where such a process ran had to wait for the next tick
+    # of the clock (a third of a tiny model's steps took over 1.5 ms beside it).
+    share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
     # They go to the whole group; the parent decides when this ends.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
@@ -41,17 +42,6 @@ def main() -> None:
     listening = socket.socket(fileno=int(control))
     threading.Thread(target=server.listen, args=(listening,), daemon=True).start()
     server.serve()
-
-
-def _yield_processor(nice: int) -> None:
-    """Be the nicest process there is.
-
-    Not SCHED_IDLE: a thread that was woken where such a process ran had to wait for the next tick
-    of the clock (Linux 6.18: a third of a tiny model's steps took over 1.5 ms beside it; beside a
-    nice one 6 %, as many as beside nothing).
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        os.nice(nice - os.nice(0))
 
 
 if __name__ == "__main__":

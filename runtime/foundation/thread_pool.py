@@ -26,12 +26,14 @@ from collections.abc import Callable
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.intra_op_pool import set_thread_width
 from runtime.foundation.priority_gate import gate, sharpen_timers
+from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
 from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_QUEUE_SIZE = 65536  # tasks; a server configures its own
 LOW_PRIORITY_NICE = 19
+NICE_BESIDE_PROCESS = 10  # of threads whose work another process of nice 19 does: not behind that
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
 _NOTHING = contextlib.nullcontext()
 _local = threading.local()
@@ -187,7 +189,8 @@ class ThreadPool:
         name_thread(f"tf_{self.name}")
         sharpen_timers()
         if self.low_priority:
-            _lower_priority()
+            nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
+            share_processors(nice, SHORTEST_SLICE_SECONDS)
         while (entry := self._tasks.get()) is not None:
             started = time.monotonic()
             with self._lock:
@@ -229,12 +232,6 @@ def name_thread(name: str) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_THREAD_NAME, name.encode()[:15], 0, 0, 0)
-
-
-def _lower_priority() -> None:
-    """Nice the calling thread; not possible everywhere, and the gate works without."""
-    with contextlib.suppress(OSError, AttributeError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY_NICE)
 
 
 def schedulable_cores() -> int:

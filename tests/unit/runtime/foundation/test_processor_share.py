@@ -1,0 +1,77 @@
+"""Nice values and slices of threads that work in the background."""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+import threading
+
+import pytest
+
+from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
+from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, NICE_BESIDE_PROCESS, ThreadPool
+
+SCHED_GETATTR = {"x86_64": 315, "aarch64": 275}.get(platform.machine())
+linux = pytest.mark.skipif(
+    sys.platform != "linux" or SCHED_GETATTR is None, reason="how to ask the system is not known"
+)
+
+
+def nice() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def slice_seconds() -> float:
+    """Of the calling thread; 0 where the system knows none."""
+    attributes = ctypes.create_string_buffer(48)
+    if ctypes.CDLL(None).syscall(SCHED_GETATTR, 0, attributes, 48, 0):
+        return 0.0
+    nanos: int = struct.unpack_from("<Q", attributes, 24)[0]
+    return nanos / 1e9
+
+
+def seen_on(pool: ThreadPool) -> tuple[int, float]:
+    seen: list[tuple[int, float]] = []
+    done = threading.Event()
+
+    def look() -> None:
+        seen.append((nice(), slice_seconds()))
+        done.set()
+
+    pool.schedule(look)
+    assert done.wait(10)
+    pool.shutdown()
+    return seen[0]
+
+
+@linux
+def test_only_the_calling_thread_changes():
+    before = nice(), slice_seconds()
+    seen = []
+
+    def work() -> None:
+        share_processors(7, 0.05)
+        seen.append((nice(), slice_seconds()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen[0][0] == 7
+    assert seen[0][1] in (0.05, 0.0)  # systems without slices ignore it
+    assert (nice(), slice_seconds()) == before
+
+
+@linux
+@pytest.mark.parametrize(("own_process", "expected"), [(False, 19), (True, 10)])
+def test_threads_of_low_priority_pools_are_nice_and_soon_interrupted(own_process, expected):
+    assert expected == (NICE_BESIDE_PROCESS if own_process else LOW_PRIORITY_NICE)
+    pool = ThreadPool("shared", 1, low_priority=True, own_process=own_process)
+    value, seconds = seen_on(pool)
+    assert value == expected
+    assert seconds in (SHORTEST_SLICE_SECONDS, 0.0)
+
+
+@linux
+def test_threads_of_normal_pools_are_as_they_were():
+    assert seen_on(ThreadPool("plain", 1)) == (nice(), slice_seconds())
