@@ -28,7 +28,7 @@ from runtime.kernels.random_distributions import BLOCKS_PER_OUTPUT, Distribution
 from runtime.kernels.resource_variables import look_up_variable
 
 _MASK = (1 << 64) - 1
-_PHILOX, _THREEFRY = 1, 2  # TF: rng_alg.h
+_PHILOX, _THREEFRY, _AUTO_SELECT = 1, 2, 3  # TF: rng_alg.h
 
 
 def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
@@ -154,16 +154,30 @@ def random_poisson(
     return rejection.poisson(stream, sizes, rates).astype(dtype.numpy)
 
 
-def _take_state(context: OpKernelContext, handle: Any, algorithm: Any, blocks: int) -> Philox:
-    """The position that a variable holds, which then moves on by `blocks`."""
-    if int(algorithm) != _PHILOX:
+def _check_algorithm(algorithm: Any) -> None:
+    """Raise unless the numbers may come from Philox."""
+    if np.ndim(algorithm):
+        raise InvalidArgumentError(
+            f"input 1 (0-based) must have shape [], not {shape_text(np.shape(algorithm))}"
+        )
+    if int(algorithm) == _THREEFRY:
+        raise UnimplementedError("Non-XLA devices don't support the ThreeFry algorithm.")
+    if int(algorithm) not in (_PHILOX, _AUTO_SELECT):
         raise InvalidArgumentError(f"Unsupported algorithm id: {int(algorithm)}")
+
+
+def _take_state(context: OpKernelContext, handle: Any, blocks: int) -> Philox:
+    """The position that a variable holds, which then moves on by `blocks`."""
     taken: list[Philox] = []
 
     def change(array: np.ndarray) -> None:
         if array.dtype != np.int64:
             raise InvalidArgumentError("dtype of RNG state variable must be int64")
-        if array.ndim != 1 or len(array) < 3:
+        if array.ndim != 1:
+            raise InvalidArgumentError(
+                f"RNG state must have one and only one dimension, not {array.ndim}"
+            )
+        if len(array) < 3:
             raise InvalidArgumentError(
                 f"For the Philox algorithm, the size of state must be at least 3; got {array.size}"
             )
@@ -181,9 +195,10 @@ def _stateful(fill: Distribution) -> Kernel:
     def kernel(
         context: OpKernelContext, handle: Any, algorithm: Any, shape: Any, *, dtype: DataType
     ) -> np.ndarray:
+        _check_algorithm(algorithm)
         sizes = output_shape(shape, dtype.numpy)
         count = math.prod(sizes)
-        stream = _take_state(context, handle, algorithm, count * BLOCKS_PER_OUTPUT)
+        stream = _take_state(context, handle, count * BLOCKS_PER_OUTPUT)
         return fill(stream, count, dtype.numpy).reshape(sizes)
 
     return kernel
@@ -197,7 +212,8 @@ def stateful_uniform_int(
     sizes = output_shape(shape, dtype)
     count = math.prod(sizes)
     check_range(minval, maxval)
-    stream = _take_state(context, handle, algorithm, count * BLOCKS_PER_OUTPUT)
+    _check_algorithm(algorithm)
+    stream = _take_state(context, handle, count * BLOCKS_PER_OUTPUT)
     return distributions.uniform_int(stream, count, dtype, minval, maxval).reshape(sizes)
 
 
@@ -213,9 +229,15 @@ def stateful_random_binomial(
 ) -> np.ndarray:
     """StatefulRandomBinomial: [samples…, shape of counts and probs broadcast]."""
     sizes, trials, chances = binomial_shapes(shape, counts, probs, dtype.numpy)
+    if np.ndim(algorithm):
+        raise InvalidArgumentError(
+            f"algorithm must be of shape [], not {shape_text(np.shape(algorithm))}"
+        )
+    if int(algorithm) != _PHILOX:
+        raise InvalidArgumentError(f"Unsupported algorithm id: {int(algorithm)}")
     # TensorFlow's allowance: 100 tries of two numbers for each sample, four samples at a time.
     tries = trials.size * 200 * (math.prod(sizes) // max(trials.size, 1) + 3) // 4
-    stream = _take_state(context, handle, algorithm, tries * BLOCKS_PER_OUTPUT)
+    stream = _take_state(context, handle, tries * BLOCKS_PER_OUTPUT)
     return rejection.binomial(stream, sizes, trials, chances).astype(dtype.numpy)
 
 
@@ -244,16 +266,16 @@ def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
 
 def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: Any) -> np.ndarray:
     """RngReadAndSkip: the state, [3], which moves on as if `delta` outputs had been drawn."""
-    if int(alg) == _THREEFRY:
-        raise UnimplementedError("Non-XLA devices don't support the ThreeFry algorithm.")
-    start = _take_state(context, handle, alg, int(delta) * BLOCKS_PER_OUTPUT)
+    _check_algorithm(alg)
+    start = _take_state(context, handle, int(delta) * BLOCKS_PER_OUTPUT)
     words = [start.counter & _MASK, start.counter >> 64, start.key]
     return np.array(words, np.uint64).view(np.int64)
 
 
 def rng_skip(context: OpKernelContext, handle: Any, algorithm: Any, delta: Any) -> None:
     """RngSkip: move the state on as if `delta` outputs had been drawn."""
-    _take_state(context, handle, algorithm, (int(delta) & _MASK) * BLOCKS_PER_OUTPUT)
+    _check_algorithm(algorithm)
+    _take_state(context, handle, (int(delta) & _MASK) * BLOCKS_PER_OUTPUT)
 
 
 def non_deterministic_ints(shape: Any, *, dtype: DataType) -> np.ndarray:

@@ -99,4 +99,36 @@ def _of_variable() -> Case:
     return Case("variable", graph.graph_def, tuple(steps))
 
 
-CASES = (*_seeded(), *_stateless(), _of_variable())
+def _of_algorithm(op: str, *arguments: Any, wide: bool = True, **attrs: Any) -> Case:
+    """An op of a variable asked for each algorithm: Philox, one of its own choice, others."""
+    graph = Graph()
+    state = graph.add("VarHandleOp", dtype=DataType.INT64, shape=None, shared_name="s")[0]
+    start = graph.placeholder(DataType.INT64, "start")
+    graph.add("AssignVariableOp", state, start, dtype=DataType.INT64, name="init")
+    graph.add("ReadVariableOp", state, dtype=DataType.INT64, name="read")
+    asked = graph.placeholder(DataType.INT64 if wide else DataType.INT32, "asked")
+    outputs = graph.add(op, state, asked, *arguments, name="result", **attrs)
+    fetches = tuple(output for output, _ in outputs)
+    steps = [Step({"start:0": np.array([5, 6, 7])}, (), ("init",))]
+    for algorithm in (3, 1, 2, 0, 4, [1]):
+        number = np.array(algorithm, np.int64 if wide else np.int32)
+        steps += [Step({"asked:0": number}, fetches, ("result",)), Step({}, ("read:0",))]
+    for short in ([5, 6], [[5, 6, 7]]):
+        steps.append(Step({"start:0": np.array(short)}, (), ("init",)))
+        steps.append(Step({"asked:0": number.ravel()[0]}, fetches, ("result",)))
+    return Case(f"{op}_algorithms", graph.graph_def, tuple(steps), message=True)
+
+
+def _algorithms() -> Iterator[Case]:
+    for op in ("StatefulUniform", "StatefulTruncatedNormal", "StatefulStandardNormalV2"):
+        yield _of_algorithm(op, SHAPE, dtype=DataType.FLOAT)
+    yield _of_algorithm("StatefulUniformFullInt", SHAPE, dtype=DataType.UINT32)
+    yield _of_algorithm("StatefulUniformInt", SHAPE, np.int64(2), np.int64(50))
+    counts = np.full(3, 40.0, np.float32), np.array([0.5], np.float32)
+    binomial = _of_algorithm("StatefulRandomBinomial", SHAPE[:1], *counts, dtype=DataType.INT32)
+    yield dataclasses.replace(binomial, message=False)  # a state too short in other words
+    yield _of_algorithm("RngSkip", np.int64(9))
+    yield _of_algorithm("RngReadAndSkip", np.array(6, np.uint64), wide=False)
+
+
+CASES = (*_seeded(), *_stateless(), _of_variable(), *_algorithms())
