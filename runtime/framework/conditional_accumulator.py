@@ -51,7 +51,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         self._lock = threading.Lock()  # guards everything below
         self._global_step = 0
         self._count = 0
-        self._total: Gradient | None = None  # kept when taken: its shape binds what follows
+        self._total: Gradient | None = None  # None when nothing is in the sum
         self._takers: collections.deque[_Taker] = collections.deque()
 
     # What dense and sparse gradients differ in.
@@ -89,7 +89,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
             if local_step < self._global_step:
                 return
             self._check(gradient, self._total)
-            self._total = self._added(self._total if self._count else None, gradient)
+            self._total = self._added(self._total, gradient)
             self._count += 1
             served = self._serve()
         _complete(served)
@@ -122,11 +122,11 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
     def _serve(self) -> list[tuple[_Taker, Any]]:
         """Takers at the head of the line who may take, with their outputs. The lock is held."""
         served: list[tuple[_Taker, Any]] = []
-        while self._takers and self._total is not None and self._count:
+        while self._takers and self._total is not None:
             if self._count < self._takers[0].required:
                 break
             served.append((self._takers.popleft(), self._outputs(self._total, self._count)))
-            self._count = 0
+            self._total, self._count = None, 0
             self._global_step += 1
         return served
 
@@ -149,10 +149,11 @@ class DenseConditionalAccumulator(ConditionalAccumulator[np.ndarray]):
     """Of arrays of one shape."""
 
     def _check(self, gradient: np.ndarray, total: np.ndarray | None) -> None:
-        if not is_compatible(self.shape, gradient.shape):
-            expected = self.shape
-        elif total is not None and total.shape != gradient.shape:
+        expected: PartialShape
+        if total is not None and total.shape != gradient.shape:
             expected = total.shape
+        elif not is_compatible(self.shape, gradient.shape):
+            expected = self.shape
         else:
             return
         raise InvalidArgumentError(

@@ -121,7 +121,6 @@ def sparse_apply_gradient(
         )
     if has_known_shape:
         _check_sizes(found.shape, sizes)
-        _check_rows(sizes, indices, values)
     found.apply(step, SparseGradient(indices, values, np.ones(len(indices), np.int64)))
 
 
@@ -137,19 +136,6 @@ def _check_sizes(expected: PartialShape, sizes: list[int]) -> None:
             raise InvalidArgumentError(
                 f"Shape mismatch: expected shape dim {axis} to be {want}, got {size}"
             )
-
-
-def _check_rows(sizes: list[int], indices: np.ndarray, values: np.ndarray) -> None:
-    for axis, (want, size) in enumerate(zip(sizes[1:], values.shape[1:], strict=False), 1):
-        if want != size:
-            raise InvalidArgumentError(
-                f"Shape mismatch: expected values dim {axis} to be {want}, got {size}"
-            )
-    for place in np.flatnonzero(indices >= sizes[0]) if sizes else ():
-        raise InvalidArgumentError(
-            f"Shape mismatch: index of slice {place} exceeded limits of shape; "
-            f"index is {indices[place]} exceeded {sizes[0]}"
-        )
 
 
 def _taken_from(kind: type[Accumulator]) -> Kernel:
