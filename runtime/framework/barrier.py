@@ -1,7 +1,8 @@
 """Barriers: elements come in parts, by key, and go out when all their parts are there.
 
-Guarantees: thread-safe; an insert takes effect as a whole or not at all; elements go out in the
-order of the inserts that brought their first parts.
+Guarantees: thread-safe; elements go out in the order of the inserts that brought their first parts.
+An insert that meets a key that has its part stops there: as in TensorFlow, what came before stays,
+but for elements that it completed, which are lost.
 
 TF: tensorflow/core/kernels/barrier_ops.cc (Barrier)
 """
@@ -17,10 +18,12 @@ import numpy as np
 from runtime.foundation.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import PartialShape, is_compatible
 from runtime.framework.queue_kinds import PriorityQueue
 from runtime.framework.queues import Element, Finish
 from runtime.framework.resource_manager import Resource
+from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_text import readable
 
 _FIRST_INDEX = int(np.iinfo(np.int64).min)
 _NOT_THERE = object()
@@ -69,19 +72,34 @@ class Barrier(Resource):
     ) -> None:
         """Give one component of the elements `keys`.
 
-        Raises InvalidArgumentError when an element has it, CancelledError when the barrier is
-        closed and a key is new.
+        Raises InvalidArgumentError when an element has it, or is complete now and one of its
+        parts has another shape than the barrier's (it is dropped); CancelledError when the
+        barrier is closed and a key is new.
         """
         with self._lock:
-            self._check_insert(keys, component)
+            self._check_open(keys)
             complete = self._insert(keys, component, values)
             self._moving += len(complete)
-        self.ready.enqueue(complete, cancellation)
+        problems = [self._misfit(parts) for parts in complete]
+        fitting = [parts for parts, problem in zip(complete, problems, strict=True) if not problem]
+        self.ready.enqueue(fitting, cancellation)
         with self._lock:
             self._moving -= len(complete)
             is_over = self._is_over_now()
         if is_over:
             self.ready.close(False, cancellation)
+        if any(problems):
+            raise InvalidArgumentError(next(filter(None, problems)))
+
+    def _misfit(self, parts: Element) -> str:
+        """What is wrong with the shapes of a complete element; empty when nothing is."""
+        for place, (shape, part) in enumerate(zip(self.shapes, parts[2:], strict=True), 2):
+            if not is_compatible(shape, np.shape(part)):
+                return (
+                    f"Shape mismatch in tuple component {place}. "
+                    f"Expected {shape_text(shape)}, got {shape_text(np.shape(part))}"
+                )
+        return ""
 
     def _is_over_now(self) -> bool:
         """Whether nothing more will come, as this caller, and no other, has to tell the queue."""
@@ -89,7 +107,7 @@ class Barrier(Resource):
         self._is_over = self._is_closed and not self._incomplete and not self._moving
         return self._is_over and not was_over
 
-    def _check_insert(self, keys: Sequence[bytes], component: int) -> None:
+    def _check_open(self, keys: Sequence[bytes]) -> None:
         left = len(self._incomplete)
         if self._is_closed and (self._is_cancelled or (keys and not left)):
             raise CancelledError(
@@ -97,22 +115,14 @@ class Barrier(Resource):
                 f"{self._is_cancelled:d}.  Number of new insertions: {len(keys)}.  "
                 f"Number of incomplete keys: {left}."
             )
-        seen: set[bytes] = set()
         for index, key in enumerate(keys):
-            parts = self._incomplete.get(key)
-            if parts is None and self._is_closed:
+            if self._is_closed and key not in self._incomplete:
                 raise CancelledError(
                     f"Barrier {self.name} is closed, but attempted to insert a brand new key: "
-                    f"{key.decode(errors='backslashreplace')}.  Pending enqueues cancelled: "
+                    f"{readable(key)}.  Pending enqueues cancelled: "
                     f"{self._is_cancelled:d}.  Insertion index: {index}.  "
                     f"Number of incomplete keys: {left}."
                 )
-            if key in seen or (parts is not None and parts[2 + component] is not _NOT_THERE):
-                raise InvalidArgumentError(
-                    f"Key {key.decode(errors='backslashreplace')} already has a value for "
-                    f"component {component} in barrier {self.name}"
-                )
-            seen.add(key)
 
     def _insert(
         self, keys: Sequence[bytes], component: int, values: Sequence[Any]
@@ -126,6 +136,11 @@ class Barrier(Resource):
                 parts = [np.int64(self._next_index), np.array(key, object)]
                 parts += [_NOT_THERE] * len(self.component_types)
                 self._incomplete[key] = parts
+            if parts[2 + component] is not _NOT_THERE:
+                raise InvalidArgumentError(
+                    f"Key {readable(key)} already has a value for component {component} in "
+                    f"barrier {self.name}"
+                )
             parts[2 + component] = value
             if not any(part is _NOT_THERE for part in parts):
                 complete.append(tuple(parts))

@@ -17,7 +17,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.barrier import Barrier
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
+from runtime.framework.partial_shapes import PartialShape, is_fully_defined
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
@@ -108,12 +108,12 @@ def barrier_insert_many(
         )
     names, array = box(keys).ravel().tolist(), box(values)
     if names:
-        _check_values(found, component_index, len(names), array)
+        _check_values(found, len(names), array)
     items = rows(array)[: len(names)] if names else []
     found.insert(names, component_index, items, context.cancellation)
 
 
-def _check_values(found: Barrier, component: int, count: int, values: np.ndarray) -> None:
+def _check_values(found: Barrier, count: int, values: np.ndarray) -> None:
     if not values.size:
         raise InvalidArgumentError(
             f"Tensors with no elements are not supported {found.name}: "
@@ -122,12 +122,6 @@ def _check_values(found: Barrier, component: int, count: int, values: np.ndarray
     if not values.ndim or len(values) < count:
         raise InvalidArgumentError(
             f"Expected one value for each of {count} keys, got shape {shape_text(values.shape)}"
-        )
-    shape = found.shapes[component]
-    if not is_compatible(shape, values.shape[1:]):
-        raise InvalidArgumentError(
-            f"Shape mismatch in tuple component {2 + component}. "
-            f"Expected {shape_text(shape)}, got {shape_text(values.shape[1:])}"
         )
 
 

@@ -80,6 +80,14 @@ def shaped() -> Case:
     return on("shaped", put(0, "ab", *values), OTHER_HALF, take(2), graph=graph)
 
 
+def other_shapes() -> Case:
+    """Shapes are looked at when an element is complete: it is dropped if one does not fit."""
+    wide = np.ones((1, 3), np.float32)
+    steps = (put(0, "a", *wide[:, :2]), put(0, "b", *wide), STATE, put(1, "b", 1), STATE)
+    graph = BarrierGraph(shapes=((2,), ()))
+    return on("other_shapes", *steps, put(1, "a", 2), STATE, take(1), graph=graph)
+
+
 def typed(name: str, change: str, steps: tuple[Step, ...]) -> Case:
     """One more op, of other types than the barrier."""
     graph = BarrierGraph()
@@ -118,8 +126,11 @@ CASES = (
     on("handle", Step({}, ("b:0",))),
     on("empty_rows", put(0, "a", []), graph=BarrierGraph(shapes=((0,), ()))),
     shaped(),
+    other_shapes(),
+    on("stops_at_what_is_there", HALF, put(0, "cad", 3, 4, 5), STATE, put(1, "cbb", 6, 7, 8), STATE,
+       put(0, "b", 9), STATE, take(1)),
     typed("insert_other_type", "insert", (other(keys=KEYS, ints=np.int32([1])),)),
     typed("insert_other_component", "component", (other(keys=KEYS, floats=np.float32([1])),)),
     typed("take_other_types", "take", (other(n=np.int32(1)),)),
     typed("take_fewer_types", "fewer", (other(n=np.int32(1)),)),
-)
+)  # fmt: skip
