@@ -176,10 +176,11 @@ class StagingMap(StagingArea):
         self._is_ordered = is_ordered
         self._complete: dict[int, list[Any]] = {}
         self._incomplete: dict[int, list[Any]] = {}
+        self._keys: dict[int, np.ndarray] = {}  # of complete tuples: the key as it came
 
-    def put(self, key: int, indices: Sequence[int], values: Sequence[Any]) -> Any:
+    def put(self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[Any]) -> Any:
         """Add parts of a key's tuple when there is room; a key that is complete stays as it is."""
-        size = _size(values)
+        key, size = int(tensor.item()), _size(values)
         self._check_size(size)
         if self._is_full(len(self._complete), size):
             return WAIT
@@ -199,6 +200,7 @@ class StagingMap(StagingArea):
             del self._incomplete[key]
             if self._complete.setdefault(key, parts) is not parts:
                 self._bytes -= _size(parts)
+            self._keys.setdefault(key, tensor)
         return None
 
     def get(self, key: int, indices: Sequence[int]) -> Any:
@@ -210,7 +212,7 @@ class StagingMap(StagingArea):
                 parts[index] = _REMOVED
             self._bytes -= _size(values)
             if all(part is _REMOVED for part in parts):
-                del self._complete[key]
+                del self._complete[key], self._keys[key]
         return values
 
     def get_any(self, indices: Sequence[int]) -> Any:
@@ -218,7 +220,7 @@ class StagingMap(StagingArea):
         if not self._complete:
             return WAIT
         key = min(self._complete) if self._is_ordered else next(iter(self._complete))
-        return np.int64(key), *self.get(key, indices)
+        return self._keys[key], *self.get(key, indices)
 
     def peek(self, key: int, indices: Sequence[int]) -> Any:
         """See parts of a key's tuple."""
@@ -243,6 +245,7 @@ class StagingMap(StagingArea):
         """Drop everything."""
         self._complete.clear()
         self._incomplete.clear()
+        self._keys.clear()
         self._bytes = 0
 
     def size(self) -> int:

@@ -80,10 +80,22 @@ def _map(context: OpKernelContext) -> StagingMap:
     return found
 
 
+def _new_key(key: Any) -> np.ndarray:
+    """A key to stage with: one number of any rank, which comes out again as it is."""
+    tensor = np.asarray(key)
+    if not tensor.size:
+        raise InvalidArgumentError("key must not be empty")
+    if tensor.size > 1:
+        raise InvalidArgumentError(
+            f"key must be an int64 scalar, got tensor with shape: {shape_text(tensor.shape)}"
+        )
+    return tensor
+
+
 def _key(key: Any) -> int:
-    if np.size(key) != 1:
-        raise InvalidArgumentError("key must be an int64 scalar.")
-    return int(np.asarray(key).item())
+    if np.ndim(key):
+        raise InvalidArgumentError(f"key must be an int64 scalar: {shape_text(np.shape(key))}")
+    return int(key)
 
 
 def _check_order(places: list[int]) -> None:
@@ -95,12 +107,12 @@ def _check_order(places: list[int]) -> None:
 
 def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) -> Any:
     """MapStage: put parts of a key's tuple, when there is room."""
-    number, places = _key(key), np.ravel(indices).tolist()
+    tensor, places = _new_key(key), np.ravel(indices).tolist()
     _check_order(places)
     if len(places) != len(values):
         raise InvalidArgumentError(f"Got {len(values)} values for {len(places)} indices")
     area = _map(context)
-    return area.run(lambda: area.put(number, places, values), context.cancellation)
+    return area.run(lambda: area.put(tensor, places, values), context.cancellation)
 
 
 def map_unstage(context: OpKernelContext, key: Any, indices: Any) -> Any:

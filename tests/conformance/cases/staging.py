@@ -88,6 +88,13 @@ CASES = tuple(
             )
         ),
         ("smallest_key_first", keys("Ordered"), (put_key(5, 1, 2), put_key(-3, 3, 4), ANY, ANY)),
+        *(
+            (f"{prefix}keys_of_rank_1", keys(prefix),
+             (put_key([7], 1, 2), STATE, get("get", [7]), get("peek", [[7]]), get("peek", 7), ANY,
+              put_key([1, 2], 1, 2), put_key([], 1, 2), put_key([[3]], 1, 2), get("get", 3),
+              get("get", []), STATE))
+            for prefix in ("", "Ordered")
+        ),
         ("in_parts", keys(""),
          (put_part(1, 1, [0]), STATE, put_part(1, 4, [0]), put_part(1, 4, [5]),
           put_part(1, 7, [1]), STATE, get("get_part", 1, [0], 1), STATE,

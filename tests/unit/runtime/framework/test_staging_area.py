@@ -34,8 +34,8 @@ def test_putting_waits_for_room() -> None:
 def test_putting_waits_for_memory() -> None:
     value = np.zeros(3, np.float32)  # 12 bytes
     area, cancellation = StagingMap(0, 20, 1, is_ordered=False), CancellationManager()
-    assert area.run(functools.partial(area.put, 1, [0], [value]), cancellation) is None
-    second = area.run(functools.partial(area.put, 2, [0], [value]), cancellation)
+    assert area.run(functools.partial(area.put, np.array(1), [0], [value]), cancellation) is None
+    second = area.run(functools.partial(area.put, np.array(2), [0], [value]), cancellation)
     assert isinstance(second, Deferred)
     wanted = area.run(functools.partial(area.get, 2, [0]), cancellation)
     assert isinstance(wanted, Deferred)
@@ -56,10 +56,9 @@ def test_cancelled_waiter_leaves_the_line() -> None:
     assert area.size() == 1
 
 
-def test_the_key_taken_is_an_int64() -> None:
-    """It may go over the wire, which a number of Python's own can't."""
+def test_the_key_taken_is_the_tensor_put() -> None:
+    """Of whatever rank; and it may go over the wire, which a number of Python's own can't."""
     area, cancellation = StagingMap(0, 0, 1, is_ordered=True), CancellationManager()
-    area.run(functools.partial(area.put, 7, [0], ["value"]), cancellation)
+    area.run(functools.partial(area.put, np.array([7]), [0], ["value"]), cancellation)
     key, value = area.run(functools.partial(area.get_any, [0]), cancellation)
-    assert (key, value) == (7, "value")
-    assert isinstance(key, np.int64)
+    assert (key.tolist(), key.dtype, value) == ([7], np.int64, "value")
