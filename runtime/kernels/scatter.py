@@ -21,6 +21,9 @@ from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 # Puts updates [n, m] at rows [n] of a target [r, m], in order; rows may repeat.
 Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
+_MAX_DEPTH = 7  # numbers in an index
+_EMPTY_OUTPUT_SHAPE = "Indices and updates specified for empty output shape"
+
 
 def _update(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
     target[rows] = updates
@@ -64,21 +67,29 @@ def scatter_nd(
 ) -> np.ndarray:
     """ScatterNd: zeros of `shape` with updates [I…, S…] added at indices [I…, k]."""
     updates = box(updates)
+    _check_ranks(indices.shape, updates.shape)
+    sizes = tuple(shape.ravel().tolist())
+    check_allocation(sizes, updates.dtype)
+    if not _has_room(len(sizes), indices, updates):
+        raise InvalidArgumentError(_EMPTY_OUTPUT_SHAPE)
+    _check_scatter_nd_shapes(indices.shape, updates.shape, sizes)
     if shape.ndim != 1:
         raise InvalidArgumentError("Shape must be a vector")
-    _check_ranks(indices.shape, updates.shape)
-    sizes = tuple(shape.tolist())
-    check_allocation(sizes, updates.dtype)
-    if updates.size and not indices.size:
-        raise InvalidArgumentError(_empty_output_shape(indices))
-    if not math.prod(sizes) and indices.size and updates.size:
-        raise InvalidArgumentError(_empty_output(indices))
-    _check_scatter_nd_shapes(indices.shape, updates.shape, sizes)
+    _check_target(sizes, indices, updates)
     result = np.zeros(sizes, updates.dtype)
     if result.dtype.hasobject:
         result[...] = b""
     _scatter(result, indices, updates, _add, bad_indices_policy)
     return result
+
+
+def _has_room(places: int, indices: np.ndarray, updates: np.ndarray) -> bool:
+    """Whether there is nothing to write, or something and somewhere to.
+
+    TF: ValidEmptyOutputShape
+    """
+    is_nothing = not indices.size and not updates.size
+    return is_nothing or bool(places and indices.size and updates.size)
 
 
 def _check_scatter_nd_shapes(
@@ -97,12 +108,50 @@ def _check_scatter_nd_shapes(
         )
 
 
+def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarray) -> None:
+    """What every scatter asks for, whatever the op asked for before.
+
+    TF: PrepareAndValidateInputs, for which a vector is a column of indices
+    """
+    if not shape:
+        raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
+    if not _has_room(math.prod(shape), indices, updates):
+        raise InvalidArgumentError(
+            "Indices and updates specified for empty output.  "
+            f"indices shape: {shape_text(indices.shape)}"
+        )
+    if len(indices) != len(updates):
+        raise InvalidArgumentError(
+            f"Dimensions [0,1) of indices[shape={shape_text(indices.shape)}] = {len(indices)} "
+            "must match dimensions [0,1) of "
+            f"updates[shape={shape_text(updates.shape)}] = {len(updates)}"
+        )
+    outer, depth = (indices.ndim - 1, indices.shape[-1]) if indices.ndim > 1 else (1, 1)
+    if depth > len(shape) or updates.shape != indices.shape[:outer] + shape[depth:]:
+        raise InvalidArgumentError(
+            "Must have updates.shape = indices.shape[:batch_dim] + params_shape[slice_dim:], "
+            f"got updates.shape: {shape_text(updates.shape)}, "
+            f"indices.shape: {shape_text(indices.shape)}, params_shape: {shape_text(shape)}, "
+            f"slice_dim: {depth}, and batch_dim: {outer}"
+        )
+    if math.prod(shape) and not 0 < depth <= _MAX_DEPTH:
+        raise InvalidArgumentError(
+            "Only indices.shape[-1] values between 1 and 5 are currently supported.  "
+            f"Requested rank: {depth}"
+        )
+
+
 def _scatter(
     target: np.ndarray, indices: np.ndarray, updates: np.ndarray, combine: Combine, policy: str
 ) -> None:
-    """Combine `updates` into `target`, which is this call's own array."""
-    depth = indices.shape[-1]
-    rows = indices.reshape(math.prod(indices.shape[:-1]), depth)
+    """Combine `updates` into `target`, which is this call's own array; the shapes are checked."""
+    if not target.size or not indices.size:
+        return
+    if indices.ndim > 1:
+        rows = indices.reshape(-1, indices.shape[-1])
+    else:
+        rows, updates = indices[:1, np.newaxis], updates[:1]  # of a vector TensorFlow reads one
+    depth = rows.shape[1]
     limits = np.array(target.shape[:depth], np.int64)
     slices = updates.reshape(len(rows), math.prod(target.shape[depth:]))
     inside = ((rows >= 0) & (rows < limits)).all(-1)
@@ -110,8 +159,6 @@ def _scatter(
         if policy != "IGNORE":
             _raise_bad_index(indices, rows, int(inside.argmin()), target.shape)
         rows, slices = rows[inside], slices[inside]
-    if not target.size or not len(rows):
-        return
     flat = rows.astype(np.int64) @ _strides(limits)
     combine(target.reshape(math.prod(limits.tolist()), -1), flat, slices)
 
@@ -130,35 +177,36 @@ def _raise_bad_index(
     raise InvalidArgumentError(f"{where} = [{row}] does not index into shape {shape_text(shape)}")
 
 
-def _empty_output(indices: np.ndarray) -> str:
-    return (
-        "Indices and updates specified for empty output.  "
-        f"indices shape: {shape_text(indices.shape)}"
-    )
+def scatter_nd_non_aliasing_add(
+    input: Any, indices: np.ndarray, updates: Any, *, bad_indices_policy: str
+) -> np.ndarray:
+    """ScatterNdNonAliasingAdd: the input with updates [I…, S…] added at indices [I…, k]."""
+    array, changes = box(input), box(updates)
+    _check_ranks(indices.shape, changes.shape)
+    return _scattered(array, indices, changes, _add, bad_indices_policy)
 
 
-def _empty_output_shape(_indices: np.ndarray) -> str:
-    return "Indices and updates specified for empty output shape"
-
-
-def _tensor_scatter(
-    combine: Combine, empty: Callable[[np.ndarray], str] = _empty_output_shape
-) -> Callable[..., np.ndarray]:
-    """A kernel; `empty` words that there is something to write and nowhere to."""
-
+def _tensor_scatter(combine: Combine) -> Callable[..., np.ndarray]:
     def kernel(
         tensor: Any, indices: np.ndarray, updates: Any, *, bad_indices_policy: str
     ) -> np.ndarray:
         array, changes = box(tensor), box(updates)
         _check_ranks(indices.shape, changes.shape)
-        if not array.size and (indices.size or changes.size):
-            raise InvalidArgumentError(empty(indices))
+        if not _has_room(array.size, indices, changes):
+            raise InvalidArgumentError(_EMPTY_OUTPUT_SHAPE)
         _check_tensor_scatter(array.shape, indices, changes.shape)
-        result = array.copy()
-        _scatter(result, indices, changes, combine, bad_indices_policy)
-        return result
+        return _scattered(array, indices, changes, combine, bad_indices_policy)
 
     return kernel
+
+
+def _scattered(
+    array: np.ndarray, indices: np.ndarray, changes: np.ndarray, combine: Combine, policy: str
+) -> np.ndarray:
+    _check_target(array.shape, indices, changes)
+    result = array.copy()
+    _scatter(result, indices, changes, combine, policy)
+    return result
 
 
 def _check_ranks(indices: tuple[int, ...], updates: tuple[int, ...]) -> None:
@@ -193,7 +241,7 @@ def _check_tensor_scatter(
 
 KERNELS = (
     KernelDef("ScatterNd", scatter_nd),
-    KernelDef("ScatterNdNonAliasingAdd", _tensor_scatter(_add, _empty_output)),
+    KernelDef("ScatterNdNonAliasingAdd", scatter_nd_non_aliasing_add),
     KernelDef("TensorScatterAdd", _tensor_scatter(_add)),
     KernelDef("TensorScatterMax", _tensor_scatter(_maximum)),
     KernelDef("TensorScatterMin", _tensor_scatter(_minimum)),

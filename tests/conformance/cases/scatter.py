@@ -66,4 +66,26 @@ CASES = (
         for op in ("ScatterNdNonAliasingAdd", "TensorScatterAdd")
         for shape in ((0, 3, 2), (3, 2, 0), (0,))
     ),
+    *(
+        case("ScatterNd", np.zeros(indices, np.int32), np.ones(updates, np.float32),
+             np.int32(shape), message=True)
+        for indices, updates, shape in (
+            ((0, 0), (0,), []), ((1, 0), (1,), []), ((1,), (1,), []), ((1,), (2,), [4, 2]),
+            ((0, 0), (0, 4), [4]), ((0,), (0, 2), [0, 2]),
+        )
+    ),
+    *(
+        case(op, np.ones(tensor, np.float32), np.zeros(indices, np.int32),
+             np.ones(updates, np.float32), message=True)
+        for op in ("TensorScatterAdd", "ScatterNdNonAliasingAdd")
+        for tensor, indices, updates in (
+            ((4, 2), (1,), (2,)), ((4, 2), (0,), (4, 2)), ((4, 2), (1, 0), (1, 4, 2)),
+            ((4, 2), (0, 0), (0, 4, 2)), ((0, 2), (0,), (0, 2)), ((4, 2), (2, 1, 1), (2, 1, 2)),
+        )
+    ),
+    *(
+        case("ScatterNdNonAliasingAdd", VECTOR, np.int32(indices), np.float32(updates),
+             message=True)
+        for indices, updates in (([2], [7]), ([1, 1], [5, 3]), ([9, 1], [1, 1]), ([1, 2], [7]))
+    ),
 )  # fmt: skip
