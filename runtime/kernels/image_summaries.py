@@ -12,9 +12,9 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, show_shape, string_tensor
-from runtime.framework.tensor_text import readable
+from runtime.framework.string_tensor import as_strings, show_shape
 from runtime.kernels.image_encode import encode_png
+from runtime.kernels.summaries import serialized_summary
 
 _CHANNELS = (1, 3, 4)
 _NEARLY_ZERO = 1e-6  # an image whose values are all smaller is black (grey with negative ones)
@@ -35,18 +35,18 @@ def image_summary(tag: Any, tensor: Any, *, max_images: int, bad_color: np.ndarr
             f"expected depth <= bad_color.size, got depth = {channels}, "
             f"bad_color.size = {bad_color.size}"
         )
-    summary = pb.Summary()
+    values = []
     for index, image in enumerate(images[:max_images]):
         pixels = image if image.dtype == np.uint8 else _scaled(image, bad_color[:channels])
-        suffix = "/image" if max_images == 1 else f"/image/{index}"
+        suffix = b"/image" if max_images == 1 else f"/image/{index}".encode()
         picture = pb.Summary.Image(
             height=height,
             width=width,
             colorspace=channels,
             encoded_image_string=encode_png(pixels, compression=-1).item(),
         )
-        summary.value.add(tag=readable(name.item()) + suffix, image=picture)
-    return string_tensor([summary.SerializeToString(deterministic=True)], ())
+        values.append((name.item() + suffix, pb.Summary.Value(image=picture)))
+    return serialized_summary(values)
 
 
 def _scaled(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:

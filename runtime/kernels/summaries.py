@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,19 +27,27 @@ from runtime.framework.string_tensor import (
 )
 from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.framework.tensor_text import readable
+from runtime.framework.varint import encode_varint
 
 _MAX_INT16 = 32767  # of the samples of a WAV file
+_VALUE = _TAG = b"\x0a"  # field 1, of Summary and of Summary.Value, with a length
 
 
-def _serialized(summary: pb.Summary) -> np.ndarray:
-    return string_tensor([summary.SerializeToString(deterministic=True)], ())
+def serialized_summary(values: Iterable[tuple[bytes, pb.Summary.Value]]) -> np.ndarray:
+    """A Summary of values and the tags they get: any bytes, where protobuf asks for UTF-8."""
+    parts = []
+    for tag, value in values:
+        head = _TAG + encode_varint(len(tag)) + tag if tag else b""
+        body = head + value.SerializeToString(deterministic=True)
+        parts.append(_VALUE + encode_varint(len(body)) + body)
+    return string_tensor([b"".join(parts)], ())
 
 
-def _tag(value: Any, what: str = "tag") -> str:
+def _tag(value: Any, what: str = "tag") -> bytes:
     array = as_strings(value)
     if array.ndim:
         raise InvalidArgumentError(f"{what} must be scalar, got shape {show_shape(array.shape)}")
-    return readable(scalar_string(array))
+    return scalar_string(array)
 
 
 def scalar_summary(tags: Any, values: Any) -> np.ndarray:
@@ -50,15 +59,9 @@ def scalar_summary(tags: Any, values: Any) -> np.ndarray:
             f"tags and values are not the same shape: {show_shape(names.shape)} != "
             f"{show_shape(numbers.shape)}{only}"
         )
-    return _serialized(
-        pb.Summary(
-            value=[
-                pb.Summary.Value(tag=readable(name), simple_value=float(np.float32(number)))
-                for name, number in zip(
-                    names.ravel().tolist(), numbers.astype(np.float64).ravel(), strict=True
-                )
-            ]
-        )
+    pairs = zip(names.ravel().tolist(), numbers.astype(np.float64).ravel(), strict=True)
+    return serialized_summary(
+        (name, pb.Summary.Value(simple_value=float(np.float32(number)))) for name, number in pairs
     )
 
 
@@ -100,7 +103,7 @@ def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.nda
         histogram.bucket_limit.append(limits[bucket])
         histogram.bucket.append(float(counts[first : bucket + 1].sum()))
         bucket += 1
-    return _serialized(pb.Summary(value=[pb.Summary.Value(tag=name, histo=histogram)]))
+    return serialized_summary([(name, pb.Summary.Value(histo=histogram))])
 
 
 def merge_summary(*inputs: Any) -> np.ndarray:
@@ -120,13 +123,13 @@ def merge_summary(*inputs: Any) -> np.ndarray:
                     )
                 tags.add(value.tag)
                 merged.value.append(value)
-    return _serialized(merged)
+    return string_tensor([merged.SerializeToString(deterministic=True)], ())
 
 
 def tensor_summary(context: OpKernelContext, tensor: Any, *, T: DataType) -> np.ndarray:  # noqa: N803
     """The tensor itself, under the node's name."""
     value = pb.Summary.Value(node_name=context.node.name, tensor=_tensor_proto(tensor, T))
-    return _serialized(pb.Summary(value=[value]))
+    return serialized_summary([(b"", value)])
 
 
 def tensor_summary_v2(
@@ -139,11 +142,11 @@ def tensor_summary_v2(
     """The tensor itself, under a tag, with metadata."""
     if np.ndim(serialized_summary_metadata):
         raise InvalidArgumentError("serialized_summary_metadata must be scalar")
-    value = pb.Summary.Value(tag=_tag(tag), tensor=_tensor_proto(tensor, T))
+    name, value = _tag(tag), pb.Summary.Value(tensor=_tensor_proto(tensor, T))
     value.metadata.SetInParent()
     with contextlib.suppress(DecodeError):  # TensorFlow does not look whether it could be parsed
         value.metadata.MergeFromString(scalar_string(serialized_summary_metadata))
-    return _serialized(pb.Summary(value=[value]))
+    return serialized_summary([(name, value)])
 
 
 def _tensor_proto(tensor: Any, data_type: DataType) -> pb.TensorProto:
@@ -156,35 +159,32 @@ def audio_summary_v2(tag: Any, tensor: Any, sample_rate: Any, *, max_outputs: in
     clips, rate = np.asarray(tensor), float(np.asarray(sample_rate).item())
     if clips.ndim not in (2, 3):
         raise InvalidArgumentError(f"Tensor must be 3-D or 2-D, got: {show_shape(clips.shape)}")
-    if not 0 < rate < 2**31:
+    if not rate > 0:
         raise InvalidArgumentError("sample_rate must be > 0")
+    frames = max(round(rate), 1) if rate < 2**63 else 2**63  # a second
+    if frames >= 2**32:
+        raise InvalidArgumentError(f"sample_rate must be in (0, 2^32), got: {frames}")
     clips = clips.reshape((*clips.shape[:2], -1)) if clips.size else clips[:0, :, None]
-    summary = pb.Summary()
-    count = min(max_outputs, len(clips))
-    for index, clip in enumerate(clips[:count]):
-        suffix = "/audio" if max_outputs == 1 else f"/audio/{index}"
-        summary.value.append(
-            pb.Summary.Value(
-                tag=name + suffix,
-                audio=pb.Summary.Audio(
-                    sample_rate=rate,
-                    num_channels=clip.shape[1],
-                    length_frames=clip.shape[0],
-                    encoded_audio_string=_wav(clip, rate),
-                    content_type="audio/wav",
-                ),
-            )
+    values = []
+    for index, clip in enumerate(clips[:max_outputs]):
+        suffix = b"/audio" if max_outputs == 1 else f"/audio/{index}".encode()
+        audio = pb.Summary.Audio(
+            sample_rate=rate,
+            num_channels=clip.shape[1],
+            length_frames=clip.shape[0],
+            encoded_audio_string=_wav(clip, frames),
+            content_type="audio/wav",
         )
-    return _serialized(summary)
+        values.append((name + suffix, pb.Summary.Value(audio=audio)))
+    return serialized_summary(values)
 
 
-def _wav(clip: np.ndarray, rate: float) -> bytes:
-    """16-bit samples [frames, channels] of values from −1 to 1."""
+def _wav(clip: np.ndarray, rate: int) -> bytes:
+    """16-bit samples [frames, channels] of values from −1 to 1, `rate` frames a second."""
     scaled = np.rint(np.nan_to_num(clip) * (_MAX_INT16 + 1))
     samples = np.clip(scaled, -_MAX_INT16 - 1, _MAX_INT16)
     data, channels = samples.astype("<i2").tobytes(), clip.shape[1]
-    frames = int(np.nan_to_num(rate)) % (1 << 32)  # a second
-    rates = (frames, frames * channels * 2 % (1 << 32))
+    rates = (rate, rate * channels * 2 % (1 << 32))
     head = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, channels, *rates, channels * 2, 16)
     body = b"WAVE" + head + struct.pack("<4sI", b"data", len(data)) + data
     return struct.pack("<4sI", b"RIFF", len(body)) + body

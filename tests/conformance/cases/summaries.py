@@ -56,4 +56,14 @@ CASES = (
         for most in (1, 3)
     ),
     case("AudioSummaryV2", "s", np.zeros(4, np.float32), np.float32(8000)),
+    *(
+        case("AudioSummaryV2", "s", np.zeros((1, 2), np.float32), np.float32(rate), message=True)
+        for rate in (0.2, 1.5, 44100.6, 3e9, 4.3e9, np.inf, 0)
+    ),
+    case("ScalarSummary", np.array([b"\xff", b"a"], object), [1.5, -2.0]),
+    case("HistogramSummary", b"\xff\xfe", [1.0]),
+    case("AudioSummaryV2", b"\xff", np.zeros((1, 2), np.float32), np.float32(8000)),
+    case("TensorSummaryV2", b"\xff", 1, ""),
+    case("TensorSummaryV2", "", 1, ""),
+    case("MergeSummary", [np.array([b"\n\x03\n\x01\xff"], object)]),
 )
