@@ -39,10 +39,14 @@ def debug_numeric_summary(
     array = np.asarray(input)
     values = array.astype(np.float64).ravel()
     is_nan = np.isnan(values)
-    below = ~is_nan & ((values <= lower_bound) if lower_bound == -np.inf else values < lower_bound)
-    above = ~is_nan & ((values >= upper_bound) if upper_bound == np.inf else values > upper_bound)
-    inside = ~(is_nan | below | above)
-    finite = values[np.isfinite(values)]
+    is_finite = np.isfinite(values)
+    # An infinite bound of either sign is none.
+    below = is_finite & (values <= lower_bound) & (not np.isinf(lower_bound))
+    above = is_finite & (values >= upper_bound) & (not np.isinf(upper_bound)) & ~below
+    inside = is_finite & ~(below | above)
+    below |= values == -np.inf
+    above |= values == np.inf
+    finite = values[is_finite]
     counts = (
         1.0, values.size, is_nan.sum(), below.sum(), (inside & (values < 0)).sum(),
         (inside & (values == 0)).sum(), (inside & (values > 0)).sum(), above.sum(),

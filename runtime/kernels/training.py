@@ -35,6 +35,12 @@ class Rule:
 
     apply: Callable[..., None]
     variables: int
+    of_rows: Callable[..., None] | None = None  # what applies to rows of several numbers, if not it
+
+    @property
+    def apply_to_rows(self) -> Callable[..., None]:
+        """The rule for rows of several numbers."""
+        return self.of_rows or self.apply
 
     @property
     def attrs(self) -> tuple[str, ...]:
@@ -48,7 +54,7 @@ _RULES = {
     "AdaMax": Rule(rules.ada_max, 3),
     "Adadelta": Rule(rules.adadelta, 3),
     "Adagrad": Rule(rules.adagrad, 2),
-    "AdagradDA": Rule(rules.adagrad_da, 3),
+    "AdagradDA": Rule(rules.adagrad_da, 3, rules.adagrad_da_of_rows),
     "AdagradV2": Rule(rules.adagrad_v2, 2),
     "Adam": Rule(rules.adam, 3),
     "AdamWithAmsgrad": Rule(rules.adam_with_amsgrad, 4),
@@ -184,13 +190,14 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         shape = variables[0].shape or ()
         _check_rows(shape, grad, indices)
         grad = grad.reshape(len(indices), *shape[1:])
+        apply = rule.apply_to_rows if math.prod(shape[1:]) > 1 else rule.apply
 
         def change(arrays: list[np.ndarray]) -> None:
             for positions in _rounds(indices):
                 picked = indices[positions]
                 values[gradient] = grad[positions]
                 rows = [array[picked] for array in arrays]
-                rule.apply(*rows, *values, **options)
+                apply(*rows, *values, **options)
                 for array, changed in zip(arrays, rows, strict=True):
                     array[picked] = changed
 

@@ -72,6 +72,26 @@ def adagrad_da(
     var[...] = -lr * total / (l2 * step * lr + np.sqrt(squares))
 
 
+def adagrad_da_of_rows(
+    var: Array,
+    gradients: Array,
+    squares: Array,
+    grad: Array,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    global_step: Any,
+) -> None:
+    """Adagrad with dual averaging, of means over the steps: another result before step 1."""
+    step = var.dtype.type(global_step)
+    gradients += grad
+    squares += np.square(grad)
+    mean = gradients / step
+    if l1 > 0:
+        mean = np.sign(gradients) * np.maximum(np.abs(gradients) / step - l1, 0)
+    var[...] = -lr * mean / (l2 * lr + np.sqrt(squares) / step)
+
+
 def adadelta(
     var: Array, accum: Array, accum_update: Array, lr: Any, rho: Any, epsilon: Any, grad: Array
 ) -> None:

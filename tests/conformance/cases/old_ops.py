@@ -117,6 +117,10 @@ CASES = (
     case("DebugNanCount", ODD, tensor_name="x:0"),
     case("DebugNanCount", np.array([1], I32), tensor_name="x:0"),
     summary(ODD), summary(ODD, lower_bound=-2.0, upper_bound=1.5), summary(ROWS[:0]),
+    *(
+        summary(ODD, lower_bound=low, upper_bound=high)
+        for low, high in ((-1, 0.5), (2, 1), (np.inf, -np.inf), (np.nan, np.nan), (0, np.inf))
+    ),
     summary(ROWS, mute_if_healthy=True), summary(np.array([True, False])),
     summary(np.array(3, I32)), summary(np.array([np.inf, np.nan], "f")),
     *(watched(mode) for mode in (2, 3, 4, 5, 6, 8)), watched(4, ROWS), watched(8, ROWS),

@@ -98,6 +98,10 @@ def _variants() -> Iterator[Case]:
     for op in ("ResourceApplyProximalAdagrad", "ResourceApplyAdagradDA"):
         graph, steps = _updates(op, DataType.FLOAT, changed={"l1": 0.0})
         yield Case(f"{op}_without_l1", graph.graph_def, steps)
+    for op in ("SparseApplyAdagradDA", "ResourceSparseApplyAdagradDA", "ResourceApplyAdagradDA"):
+        for step in (-1, 0):
+            graph, steps = _updates(op, DataType.DOUBLE, changed={"global_step": step})
+            yield Case(f"{op}_step_{step}", graph.graph_def, steps)
 
 
 def _errors() -> Iterator[Case]:
