@@ -89,6 +89,19 @@ def refused_here(*words: str) -> Rule:
     return rule
 
 
+def refused_by_both(*words: str) -> Rule:
+    """Both refuse a step with one of these words; TensorFlow does what it refused all the same."""
+
+    def rule(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+        return any(
+            not isinstance(got, str) and w in got.message and w in want.message
+            for got, want in zip(ours, theirs, strict=True)
+            for w in words
+        )
+
+    return rule
+
+
 def refused_there(*words: str) -> Rule:
     """TensorFlow refuses with one of these words."""
 
