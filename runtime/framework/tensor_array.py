@@ -8,6 +8,7 @@ TF: tensorflow/core/kernels/tensor_array.h (TensorArray)
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -22,10 +23,11 @@ from runtime.framework.shapes import shape_text
 
 
 class _Item:
-    __slots__ = ("is_cleared", "is_read", "value")
+    __slots__ = ("is_cleared", "is_read", "shape", "value")
 
-    def __init__(self) -> None:
-        self.value: Any = None  # None: never written, or cleared
+    def __init__(self, shape: tuple[int, ...] | None = None) -> None:
+        self.shape = shape  # of what was written; None: nothing was
+        self.value: Any = None  # None with a shape: zeros, or cleared
         self.is_read = False
         self.is_cleared = False
 
@@ -99,7 +101,10 @@ class TensorArray(Resource):
             self._is_closed = True
 
     def gradient(self, source: str, shape_to_prepend: tuple[int, ...] = ()) -> TensorArray:
-        """The array that gathers gradients for `source`, made at first use."""
+        """The array that gathers gradients for `source`, made at first use.
+
+        What is written by then counts as written there too, as zeros of the same shape.
+        """
         with self._lock:
             self._check_open()
             found = self._gradients.get(source)
@@ -111,35 +116,56 @@ class TensorArray(Resource):
                     self.dtype,
                     len(self._items),
                     None if inner is None else (*shape_to_prepend, *inner),
-                    clear_after_read=False,
                     identical_element_shapes=self._identical_element_shapes,
                     adds_writes=True,
                     marked_size=self._marked_size,
                 )
+                found._items = [
+                    _Item(None if item.shape is None else (*shape_to_prepend, *item.shape))
+                    for item in self._items
+                ]
             return found
+
+    def narrow(self, element_shape: PartialShape) -> None:
+        """Take note of what else is known of the items' shape; InvalidArgumentError if it can't be.
+
+        TF: TensorArray::SetElementShape
+        """
+        with self._lock:
+            self.element_shape = merge(self.element_shape, element_shape)
 
     def write(self, index: int, value: Any) -> None:
         """Put one item in its place."""
         with self._lock:
             self._check_open()
             self._make_room(index)
-            shape = np.shape(value)
-            if not is_compatible(self.element_shape, shape):
-                raise InvalidArgumentError(
-                    f"TensorArray {self.name}: Could not write to TensorArray index {index} "
-                    f"because the value shape is {shape_text(shape)} which is incompatible with "
-                    f"the TensorArray's inferred element shape: {shape_text(self.element_shape)} "
-                    "(consider setting infer_shape=False)."
-                )
-            item = self._items[index]
-            if item.is_read:
-                raise InvalidArgumentError(
-                    f"TensorArray {self.name}: Could not write to TensorArray index {index} "
-                    "because it has already been read."
-                )
+            item, shape = self._items[index], np.shape(value)
+            self._check_write(index, item, shape)
             if self._identical_element_shapes:
                 self.element_shape = merge(self.element_shape, shape)
-            item.value = value if item.value is None else self._added(index, item.value, value)
+            item.shape = shape
+            item.value = value if item.value is None else np.add(item.value, value)
+
+    def _check_write(self, index: int, item: _Item, shape: tuple[int, ...]) -> None:
+        where = f"to TensorArray index {index} because"
+        problem = ""
+        if item.is_read:
+            problem = f"Could not write {where} it has already been read."
+        elif item.shape is not None and not self._adds_writes:
+            problem = f"Could not write {where} it has already been written to."
+        elif not is_compatible(self.element_shape, shape):
+            problem = (
+                f"Could not write {where} the value shape is {shape_text(shape)} which is "
+                "incompatible with the TensorArray's inferred element shape: "
+                f"{shape_text(self.element_shape)} (consider setting infer_shape=False)."
+            )
+        elif item.shape not in (None, shape):
+            problem = (
+                f"Could not aggregate {where} the existing shape is {shape_text(item.shape)} "
+                f"but the new input shape is {shape_text(shape)}."
+            )
+        if problem:
+            raise InvalidArgumentError(f"TensorArray {self.name}: {problem}")
 
     def _make_room(self, index: int) -> None:
         size = len(self._items)
@@ -152,22 +178,8 @@ class TensorArray(Resource):
             check_allocation((index + 1,), np.int64)
             self._items += [_Item() for _ in range(index + 1 - size)]
 
-    def _added(self, index: int, old: Any, new: Any) -> Any:
-        if not self._adds_writes:
-            raise InvalidArgumentError(
-                f"TensorArray {self.name}: Could not write to TensorArray index {index} because "
-                "it has already been written to."
-            )
-        if np.shape(old) != np.shape(new):
-            raise InvalidArgumentError(
-                f"TensorArray {self.name}: Could not aggregate to TensorArray index {index} "
-                f"because the existing shape is {shape_text(np.shape(old))} but the new input "
-                f"shape is {shape_text(np.shape(new))}."
-            )
-        return np.add(old, new)
-
     def read(self, index: int) -> Any:
-        """One item; zeros for one never written, when the shape is known."""
+        """One item; zeros for one never written, when its shape is known."""
         with self._lock:
             self._check_open()
             if not 0 <= index < len(self._items):
@@ -179,16 +191,16 @@ class TensorArray(Resource):
                 raise InvalidArgumentError(
                     f"TensorArray {self.name}: Could not read index {index} twice because it was "
                     "cleared after a previous read (perhaps try setting clear_after_read = "
-                    "false?)"
+                    "false?)."
                 )
-            value = item.value if item.value is not None else self._zeros(index)
+            value = item.value if item.value is not None else self._zeros(index, item.shape)
             item.is_read = True
             if self._clear_after_read:
                 item.value, item.is_cleared = None, True
             return value
 
-    def _zeros(self, index: int) -> np.ndarray:
-        shape = self.element_shape
+    def _zeros(self, index: int, written: tuple[int, ...] | None) -> np.ndarray:
+        shape = self.element_shape if written is None else written
         if not is_fully_defined(shape):
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not read from TensorArray index {index}.  "
@@ -198,7 +210,7 @@ class TensorArray(Resource):
                 "property on the forward TensorArray, the proper all-zeros tensor will be "
                 "returned instead of incurring this error."
             )
-        if self.dtype == DataType.STRING:
+        if self.dtype == DataType.STRING and math.prod(shape):
             raise InvalidArgumentError("tensor_array::TensorSetZero type not supported: string")
         check_allocation(shape, self.dtype.numpy)
         return np.zeros(shape, self.dtype.numpy)

@@ -17,7 +17,7 @@ from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape, is_fully_defined
+from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_array import TensorArray
@@ -156,14 +156,20 @@ def tensor_array_gather(
     """The items at `indices`, side by side."""
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
+    array.narrow(element_shape)
     if np.ndim(indices) != 1:
         raise InvalidArgumentError(
             f"Expected indices to be a vector, but received shape: {shape_text(np.shape(indices))}"
         )
     items = [array.read(index) for index in indices.tolist()]
     if not items:
-        return np.empty((0, *_shape_without_items(array, element_shape)), dtype.numpy)
+        return np.empty((0, *_shape_without_items(element_shape)), dtype.numpy)
     first = np.shape(items[0])
+    if not is_compatible(element_shape, first):
+        raise InvalidArgumentError(
+            f"TensorArray was passed element_shape {shape_text(element_shape)} which does not "
+            f"match the Tensor at index 0: {shape_text(first)}"
+        )
     for index, item in enumerate(items):
         if np.shape(item) != first:
             raise InvalidArgumentError(
@@ -173,8 +179,7 @@ def tensor_array_gather(
     return stacked(items, first, dtype)
 
 
-def _shape_without_items(array: TensorArray, wanted: PartialShape) -> tuple[int, ...]:
-    shape = array.element_shape if wanted is None else wanted
+def _shape_without_items(shape: PartialShape) -> tuple[int, ...]:
     if not is_fully_defined(shape):
         raise UnimplementedError(
             "TensorArray has size zero, but element shape "
@@ -205,10 +210,17 @@ def tensor_array_concat(
                 f"Concat saw a scalar shape at index {index} but requires at least vectors.  "
                 "Did you mean to call pack?"
             )
-        if np.shape(item)[1:] != np.shape(items[0])[1:]:
+        first = np.shape(items[0])[1:]
+        if not is_compatible(element_shape_except0, first):
+            raise InvalidArgumentError(
+                "TensorArray was passed element_shape_except0 "
+                f"{shape_text(element_shape_except0)} but index 0 has (excepting dimension 0) "
+                f"shape: {shape_text(first)} which does not match."
+            )
+        if np.shape(item)[1:] != first:
             raise InvalidArgumentError(
                 "TensorArray has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: "
-                f"{shape_text(np.shape(items[0])[1:])} but index {index} has (excepting dimension "
+                f"{shape_text(first)} but index {index} has (excepting dimension "
                 f"0) shape: {shape_text(np.shape(item)[1:])}"
             )
     return np.concatenate(items), np.array([len(item) for item in items], np.int64)

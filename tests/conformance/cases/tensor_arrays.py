@@ -102,6 +102,31 @@ def _joined_gradients(*marks: str) -> tuple[ArrayGraph, Any]:
     return g, gradient.concat(element_shape_except0=())
 
 
+def _after(g: ArrayGraph, output: Any) -> ArrayGraph:
+    """The array, for what is to be done after an output is there."""
+    g.flow = g.add("Identity", g.flow, control=[output[0].split(":")[0]])[0]
+    return g
+
+
+def _shape_from_gather(item: Any) -> tuple[ArrayGraph, Any]:
+    """The shape that a gather is given holds for what comes after it, too."""
+    g = ArrayGraph().write(0, [1, 2])
+    gathered = g.gather([0], element_shape=(-1,))
+    return g, [gathered, _after(g, gathered).write(1, item).read(1)]
+
+
+def _zeros_after_gather() -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph().write(0, [1, 2])
+    gathered = g.gather([0], element_shape=(2,))
+    return g, [gathered, _after(g, gathered).read(1)]
+
+
+def _read_gradient_twice() -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph().write(0, [1, 2]).gradient().write(0, [3, 4])
+    first = g.read(0)
+    return g, [first, _after(g, first).read(0)]
+
+
 def _closed() -> tuple[ArrayGraph, Any]:
     g = ArrayGraph().write(0, [1])
     g.add("TensorArrayCloseV3", g.handle, name="close", control=[g.flow[0].split(":")[0]])
@@ -111,6 +136,15 @@ def _closed() -> tuple[ArrayGraph, Any]:
 
 def _grad_with_shape() -> tuple[ArrayGraph, Any]:
     g = ArrayGraph(element_shape=(2,)).write(0, [1, 2])
+    handle, flow = g.add(
+        "TensorArrayGradWithShape", g.handle, g.flow, np.array([3], np.int32), source="s"
+    )
+    return g, g.add("TensorArrayReadV3", handle, np.int32(0), flow, dtype=F32)
+
+
+def _grad_with_shape_written() -> tuple[ArrayGraph, Any]:
+    """What the array holds is there in its gradient, as zeros of its own shape."""
+    g = ArrayGraph().write(0, [1, 2])
     handle, flow = g.add(
         "TensorArrayGradWithShape", g.handle, g.flow, np.array([3], np.int32), source="s"
     )
@@ -139,7 +173,14 @@ _OK = {
     "joined_gradients_of_split": lambda: _joined_gradients("split"),
     "joined_gradients_of_scatter": lambda: _joined_gradients("split", "scatter"),
     "grad_with_shape": _grad_with_shape,
+    "grad_with_shape_written": _grad_with_shape_written,
+    "gradient_unset": lambda: (g := ArrayGraph().write(0, [1, 2]), g.gradient().gather([0])),
+    "shape_from_gather": lambda: _shape_from_gather([1, 2, 3]),
+    "zeros_after_gather": _zeros_after_gather,
     "strings": _strings,
+    "strings_unset": _from(ArrayGraph, dtype=DataType.STRING, element_shape=(0,))(
+        lambda g: g.op("Read", np.int32(1), dtype=DataType.STRING)
+    ),
     "read_unset": _named(lambda g: g.read(1)),
     "gather_none": _named(lambda g: g.gather([], element_shape=(2,))),
     "concat_none": _dynamic(lambda g: g.concat(element_shape_except0=(4,))),
@@ -157,6 +198,17 @@ _WRONG = {
     "write_other_shape": _identical(lambda g: g.write(1, [1, 2]).write(0, [1]).size()),
     "gather_ragged": _fixed(lambda g: g.write(0, [1]).write(1, [1, 2]).gather([0, 1])),
     "gather_none_unknown": _fixed(lambda g: g.gather([])),
+    "gather_none_of_known": _named(lambda g: g.gather([])),
+    "gather_other_shape": _named(lambda g: g.gather([0], element_shape=(3,))),
+    "gather_not_the_shape": _fixed(lambda g: g.write(0, [1, 2]).gather([0], element_shape=(3,))),
+    "shape_from_gather_not_kept": lambda: _shape_from_gather([[1]]),
+    "gradient_of_other_shape": _fixed(
+        lambda g: g.write(0, [1, 2]).gradient().write(0, [1]).read(0)
+    ),
+    "gradient_read_twice": _read_gradient_twice,
+    "concat_not_the_shape": _fixed(
+        lambda g: g.split([[1], [2], [3]], [1, 1, 1]).concat(element_shape_except0=(5,))
+    ),
     "concat_scalars": _fixed(lambda g: g.scatter([0, 1, 2], [1, 2, 3]).concat()),
     "concat_none_unknown": _dynamic(lambda g: g.concat()),
     "concat_ragged": _fixed(
