@@ -5,10 +5,11 @@
 An open loop of normal steps (a tiny MLP at 30 % of what one thread can do) on the normal pool,
 while the low-priority pool is kept full in turn with a chain of 1,000 small ops, with 512² MatMuls
 and, when DIR is given, with that model. The same without priorities: the low work on a second
-normal pool. The rows take turns of a few seconds, so that what else happens on the machine meets
-all of them. Prints p50 and p99 of a row's normal steps and the ratio of p99 to idle; then the p99
-of each half second, the one in the middle and the one at the lower quarter, for machines whose own
-stalls make up the p99 of the whole.
+normal pool. One row is beside a process of nice 19 that only counts: what any work on the machine
+costs, whoever does it. The rows take turns of a few seconds, so that what else happens on the
+machine meets all of them. Prints p50 and p99 of a row's normal steps and the ratio of p99 to idle;
+then the p99 of each tenth of a second, the one in the middle and the one at the lower quarter, for
+machines whose own stalls make up the p99 of the whole.
 
 Before it, how pools keep apart: while a step blocks the only thread of one pool, how long steps
 take on another, and how long a second step of the blocked pool waits.
@@ -21,6 +22,8 @@ import contextlib
 import functools
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -161,6 +164,17 @@ def kept_full(submit: Submit, pool: ThreadPool) -> Iterator[None]:
             thread.join()
 
 
+@contextlib.contextmanager
+def another_process() -> Iterator[None]:
+    """Meanwhile a program that has nothing to do with this one keeps a processor busy."""
+    count = "import os; os.nice(19)\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", count]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="of each row")
@@ -178,7 +192,8 @@ def main() -> None:
     )
     print(flush=True)
     rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
-        "idle": contextlib.nullcontext
+        "idle": contextlib.nullcontext,
+        "another process, nice 19": another_process,
     }
     for name, submit in work.items():
         for pool, how in ((low, "low priority"), (equal, "no priorities")):

@@ -134,7 +134,7 @@ class StepProcess:
             step.cancellation.check()
         try:
             self._send(portable, step.step_id, arguments, variables)
-            with gate.no_low_priority_task():
+            with gate.away():
                 answer = self._channel.receive()
                 values = receive_tensors(self._channel, answer.get("values", ()))
         except OSError as error:  # ConnectionError among them

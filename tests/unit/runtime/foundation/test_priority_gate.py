@@ -1,0 +1,70 @@
+"""The gate between normal and low-priority work, and the interpreter lock beside it."""
+
+import sys
+import threading
+import time
+
+import pytest
+
+from runtime.foundation import priority_gate
+from runtime.foundation.priority_gate import (
+    AWAY_SWITCH_INTERVAL_SECONDS,
+    SWITCH_INTERVAL_SECONDS,
+    PriorityGate,
+)
+
+
+def close_to(seconds: float) -> object:
+    return pytest.approx(seconds, abs=2e-6)  # the interpreter keeps whole microseconds
+
+
+def test_the_lock_changes_hands_sooner_while_low_priority_work_runs_or_waits_elsewhere():
+    usual = sys.getswitchinterval()
+    assert usual > AWAY_SWITCH_INTERVAL_SECONDS > SWITCH_INTERVAL_SECONDS
+    gate = PriorityGate()
+    seen = []
+    with gate.low_priority_task():
+        seen.append(sys.getswitchinterval())
+        with gate.away():
+            seen.append(sys.getswitchinterval())
+            with gate.low_priority_task():  # another thread's
+                seen.append(sys.getswitchinterval())
+            seen.append(sys.getswitchinterval())
+        seen.append(sys.getswitchinterval())
+    here, away = close_to(SWITCH_INTERVAL_SECONDS), close_to(AWAY_SWITCH_INTERVAL_SECONDS)
+    assert seen == [here, away, here, away, here]
+    assert sys.getswitchinterval() == close_to(usual)
+
+
+def test_a_shorter_interval_of_the_program_stays():
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(0.00001)
+    try:
+        gate = PriorityGate()
+        with gate.low_priority_task(), gate.away():
+            assert sys.getswitchinterval() == close_to(0.00001)
+        assert sys.getswitchinterval() == close_to(0.00001)
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def test_low_priority_work_waits_until_normal_work_has_ended(monkeypatch):
+    monkeypatch.setattr(priority_gate, "MAX_WAIT_SECONDS", 60.0)
+    gate = PriorityGate()
+    order = []
+    gate.enter()
+    waiter = threading.Thread(target=lambda: (gate.wait(), order.append("low")))
+    waiter.start()
+    order.append("normal")
+    gate.leave()
+    waiter.join(30)
+    assert order == ["normal", "low"]
+
+
+def test_low_priority_work_ages():
+    gate = PriorityGate()
+    gate.enter()
+    started = time.monotonic()
+    gate.wait()
+    assert time.monotonic() - started >= priority_gate.MAX_WAIT_SECONDS
+    assert gate.pending == 1
