@@ -130,6 +130,12 @@ class _Contents:
         self.row_of = row_of
         self.values = values
 
+    @classmethod
+    def of_rows(cls, row_of: dict[Hashable, int], values: np.ndarray) -> _Contents:
+        """Keys with some of the rows of `values`."""
+        kept = np.fromiter(row_of.values(), np.int64, len(row_of))
+        return cls({key: row for row, key in enumerate(row_of)}, values[kept])
+
 
 class HashTable(LookupTable):
     """A table that is filled once.
@@ -141,6 +147,7 @@ class HashTable(LookupTable):
         super().__init__(key_dtype, value_dtype)
         self._lock = threading.Lock()  # guards the step from empty to filled
         self._contents: _Contents | None = None
+        self._left: _Contents | None = None  # what an initialisation put in before it failed
         self._is_shared = False
 
     @property
@@ -187,10 +194,14 @@ class HashTable(LookupTable):
             raise InvalidArgumentError("keys and values cannot be empty tensors.")
         if self._is_refilled(len(keys_in_order)):
             return
+        if (left := self._left) is not None:  # as in TensorFlow, it stays for the next one
+            keys_in_order = [*left.row_of, *keys_in_order]
+            values = np.concatenate([left.values, values])
         row_of: dict[Hashable, int] = {}
         for row, key in enumerate(keys_in_order):
             first = row_of.setdefault(key, row)
             if first != row and values[first] != values[row]:
+                self._left = _Contents.of_rows(row_of, values)
                 raise FailedPreconditionError(
                     "HashTable has different value for same key. "
                     f"Key {_show(key)} has {_show(values[first])} "
@@ -198,10 +209,7 @@ class HashTable(LookupTable):
                 )
         with self._lock:
             if self._contents is None:
-                kept = np.fromiter(row_of.values(), np.int64, len(row_of))
-                self._contents = _Contents(
-                    {key: row for row, key in enumerate(row_of)}, values[kept]
-                )
+                self._contents, self._left = _Contents.of_rows(row_of, values), None
 
     def _is_refilled(self, count: int) -> bool:
         """Whether the table is filled already, with as many entries as now."""
@@ -225,7 +233,7 @@ class HashTable(LookupTable):
     def fork(self) -> HashTable:
         """A table with the same contents; when there are none yet, each is filled by itself."""
         copy = HashTable(self.key_dtype, self.value_dtype)
-        copy._contents = self._contents
+        copy._contents, copy._left = self._contents, self._left
         copy._is_shared = self._is_shared = self._contents is not None
         return copy
 

@@ -8,7 +8,6 @@ TF: tensorflow/core/kernels/tensor_array.h (TensorArray)
 
 from __future__ import annotations
 
-import math
 import threading
 from typing import Any
 
@@ -210,7 +209,7 @@ class TensorArray(Resource):
                 "property on the forward TensorArray, the proper all-zeros tensor will be "
                 "returned instead of incurring this error."
             )
-        if self.dtype == DataType.STRING and math.prod(shape):
+        if self.dtype == DataType.STRING and 0 not in shape:
             raise InvalidArgumentError("tensor_array::TensorSetZero type not supported: string")
         check_allocation(shape, self.dtype.numpy)
         return np.zeros(shape, self.dtype.numpy)

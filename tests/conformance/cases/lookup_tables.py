@@ -57,6 +57,17 @@ IMMUTABLE = (
         [IMPORT, ("LookupTableImportV2", WORDS[[0, 0]], i64(5, 6)), FIND],
     ),
     table_case("import_again_fewer", [IMPORT, ("LookupTableImportV2", WORDS[:1], i64(1))]),
+    table_case(
+        "import_that_fails_stays",
+        [
+            ("LookupTableImportV2", WORDS[[0, 1, 0]], i64(1, 2, 3)),
+            SIZE,
+            ("LookupTableImportV2", WORDS[:1], i64(5)),
+            ("LookupTableImportV2", np.array(["c"], object), i64(6)),
+            FIND,
+            SIZE,
+        ],
+    ),
     table_case("import_nothing", [("LookupTableImportV2", WORDS[:0], i64())]),
     table_case("export_unfilled", [("LookupTableExportV2", {"Tkeys": STRING, "Tvalues": STRING})]),
     # One entry: TensorFlow exports in the order of its hashes.
