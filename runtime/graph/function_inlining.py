@@ -100,6 +100,7 @@ class _Inliner:
                 moved[control][0] if control in moved else copies[control]
                 for control in copy.control_inputs
             ]
+            copy.device = copy.device or call.device
             if inline_gate is not None and (not copy.inputs or copy.info.is_stateful):
                 copy.control_inputs.append(inline_gate)
         for index, (source, output) in enumerate(body.results):

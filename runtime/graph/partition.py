@@ -15,6 +15,7 @@ import numpy as np
 
 import protos as pb
 from runtime.framework.dtypes import DataType
+from runtime.graph.colocation import colocation_names, resource_source
 from runtime.graph.function_library import op_info
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.pruning import StepGraph
@@ -61,15 +62,11 @@ def assign_devices(graph: StepGraph, client_device: str) -> bool:
 
 def _leader(node: Node, by_name: dict[str, Node]) -> Node | None:
     """The node that this one has to be with."""
-    for location in node.find_attr("_class") or ():
-        other = by_name.get(str(location).removeprefix("loc:@"))
+    for name in colocation_names(node):
+        other = by_name.get(name)
         if other is not None and other is not node:
             return other
-    for slot, (source, index) in enumerate(node.inputs):
-        is_ref = slot < len(node.input_is_ref) and node.input_is_ref[slot]
-        if is_ref or source.output_types[index] is DataType.RESOURCE:
-            return source
-    return None
+    return resource_source(node)
 
 
 def can_partition(graph: StepGraph) -> bool:

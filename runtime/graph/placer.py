@@ -6,21 +6,30 @@ TF: tensorflow/core/common_runtime/placer.cc, colocation_graph.cc (messages)
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from runtime.devices.device import Device, parse_device_spec
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.graph.colocation import colocate
 from runtime.graph.node import Node
 
 _log = logging.getLogger(__name__)
 
 
-def place(nodes: Iterable[Node], devices: Sequence[Device], allow_soft_placement: bool) -> None:
-    """Set the full device name of every node that names a device.
+def place(
+    nodes: Sequence[Node],
+    known: Mapping[str, Node],
+    devices: Sequence[Device],
+    allow_soft_placement: bool,
+) -> None:
+    """Set the full device name of every node that names a device, or has to be with one that does.
 
-    With soft placement a device that is not there becomes the first CPU. Raises
-    InvalidArgumentError with TensorFlow's text for a malformed or absent device.
+    `known` are the nodes of the whole graph by name. With soft placement a device that is not
+    there becomes the first CPU. Raises InvalidArgumentError with TensorFlow's text for a malformed
+    or absent device, and as `colocate`.
     """
+    if len(devices) > 1:
+        colocate(nodes, known, devices, allow_soft_placement)
     for node in nodes:
         if node.device:
             node.device = _assign(node, devices, allow_soft_placement)

@@ -82,7 +82,7 @@ class SessionGraph:
 
     def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
         extended = extend_graph(graph, graph_def, self._options.max_graph_nodes)
-        self.compiler.place([extended.nodes[node.name] for node in graph_def.node])
+        self.compiler.place([extended.nodes[node.name] for node in graph_def.node], extended)
         return extended
 
     def current(self, what: str) -> Graph:

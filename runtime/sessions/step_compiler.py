@@ -35,6 +35,7 @@ class StepCompiler:
     ) -> None:
         self._config = config
         self._devices = list(devices)
+        self._names = {device.name for device in devices}
         self._kernels = kernels
         self._optimizer = Optimizer.from_config(config)
         self._build = executor_factory(config.experimental.executor_type)
@@ -45,10 +46,10 @@ class StepCompiler:
         """What runs the functions of a graph's library."""
         return FunctionExecutors(graph.library, self._kernels, self._optimizer)
 
-    def place(self, nodes: Sequence[Node]) -> None:
+    def place(self, nodes: Sequence[Node], graph: Graph) -> None:
         """Check the devices of new nodes, as `place` raises; later with `place_pruned_graph`."""
         if not self._config.graph_options.place_pruned_graph:
-            place(nodes, self._devices, self._config.allow_soft_placement)
+            place(nodes, graph.nodes, self._devices, self._config.allow_soft_placement)
         if self._config.log_device_placement:
             log_placement(nodes, self._devices)
 
@@ -90,8 +91,13 @@ class StepCompiler:
 
     def _place_step(self, step_graph: StepGraph) -> str | None:
         """Check and assign devices; the client device when the step runs on several."""
-        if self._config.graph_options.place_pruned_graph:
-            place(step_graph.nodes, self._devices, self._config.allow_soft_placement)
+        nodes = step_graph.nodes
+        if not self._config.graph_options.place_pruned_graph:
+            # Those of functions have not been looked at yet.
+            nodes = [each for each in nodes if each.device and each.device not in self._names]
+        if nodes:
+            known = {node.name: node for node in step_graph.nodes}
+            place(nodes, known, self._devices, self._config.allow_soft_placement)
         if len(self._devices) == 1 or not can_partition(step_graph):
             return None
         client_device = self._devices[0].name

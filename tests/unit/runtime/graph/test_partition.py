@@ -11,8 +11,9 @@ import pytest
 
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError
+from runtime.graph.placer import log_device_mapping
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.graphs import direct_session, g1, in_caller
+from tests.unit.runtime.sessions.graphs import direct_session, in_caller
 
 PREFIX = "/job:localhost/replica:0/task:0/device:CPU:"
 
@@ -132,7 +133,21 @@ def test_a_dead_value_crosses_dead() -> None:
 
 
 def test_placement_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    graph = ping_pong([1, 0])
+    graph.node[-1].attr["_class"].list.s.append(b"loc:@n0")
+    graph.node[-1].device = ""
+    config = pb.ConfigProto(log_device_placement=True, device_count={"CPU": 2})
     with caplog.at_level(logging.INFO, logger="runtime.graph.placer"):
-        direct_session(g1(), pb.ConfigProto(log_device_placement=True))
-    assert "Device mapping:" in caplog.text
-    assert f"m: (Mul): {PREFIX}0" in caplog.text
+        direct_session(graph, config)
+    assert caplog.messages == [
+        f"Device mapping:\n{PREFIX}0 -> CPU\n{PREFIX}1 -> CPU",
+        f"x: (Placeholder): {PREFIX}0",
+        f"n0: (Exp): {PREFIX}1",
+        f"n1: (Neg): {PREFIX}1",
+    ]
+
+
+def test_no_device_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="runtime.graph.placer"):
+        log_device_mapping([])
+    assert caplog.messages == ["Device mapping: no known devices."]
