@@ -59,6 +59,11 @@ def test_a_pool_of_another_size() -> None:
             "-1 elements",
         ),
         (
+            lambda node: setattr(node.attr["value"].tensor.tensor_shape, "unknown_rank", True),
+            'Saved model contains node "two" (op "Const") which initializes from a tensor with '
+            "-1 elements",
+        ),
+        (
             lambda node: node.attr.pop("value"),
             'Saved model contains node "two" which is a constant tensor but no value has been '
             "provided",

@@ -248,10 +248,11 @@ def test_a_refused_extend_changes_nothing(extension: pb.GraphDef, code: Code, me
     graph = g1()
     graph.library.function.append(function("f", "Neg"))
     session = direct_session(graph)
+    before = session.graph_def()
     error = error_of(lambda: session.extend(extension))
     assert error.code is code
     assert error.message.startswith(message), error.message
-    assert session.graph_version == 0
+    assert (session.graph_def(), session.graph_version) == (before, 0)
     assert session.run({"x": X}, ["n"]) == [-6]
     session.extend(graph_of(neg("after", "n")))
     assert session.run({"x": X}, ["after"]) == [6]

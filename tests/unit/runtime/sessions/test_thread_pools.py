@@ -125,7 +125,9 @@ def test_per_session_threads_end_with_the_session() -> None:
     (pool,) = session.thread_pools
     assert pool.num_threads == 5
     session.close()
-    assert pool.stats().running == 0
+    ran = threading.Event()
+    pool.schedule(ran.set)  # close keeps the threads
+    assert ran.wait(10)
     session.destroy()
     for thread in pool._threads:
         thread.join(timeout=10)
