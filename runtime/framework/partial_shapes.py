@@ -49,6 +49,10 @@ def is_compatible(one: PartialShape, other: PartialShape) -> bool:
 
 def merge(one: PartialShape, other: PartialShape) -> PartialShape:
     """What both say together; InvalidArgumentError when they contradict each other."""
+    if one is not None and other is not None and len(one) != len(other):
+        raise InvalidArgumentError(
+            f"PartialTensorShape: Incompatible ranks during merge: {len(one)} vs. {len(other)}"
+        )
     if not is_compatible(one, other):
         raise InvalidArgumentError(
             "PartialTensorShape: Incompatible shapes during merge: "

@@ -10,11 +10,19 @@ from typing import Any, NoReturn
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.shapes import shape_text
 
 
 def identity(value: Any) -> Any:
     """Identity and every op that only passes its input on."""
+    return value
+
+
+def guarantee_const(value: Any) -> Any:
+    """GuaranteeConst: the input, which promises never to change; a variable promises nothing."""
+    if isinstance(value, ResourceHandle):
+        raise InvalidArgumentError("Input tensor cannot be a resource variable handle.")
     return value
 
 
@@ -47,7 +55,7 @@ KERNELS = (
     KernelDef("Const", const),
     KernelDef("Copy", identity),
     KernelDef("CopyHost", identity),
-    KernelDef("GuaranteeConst", identity),
+    KernelDef("GuaranteeConst", guarantee_const),
     KernelDef("Identity", identity),
     KernelDef("IdentityN", identity_n),
     KernelDef("NoOp", no_op),

@@ -112,6 +112,8 @@ def _zeros_like(value: Any) -> Any:
 
 
 def _zero_item(tensor_list: TensorList, item: Any) -> Any:
+    if tensor_list.element_dtype == DataType.VARIANT:
+        return None if item is None else _map_variants(_zeros_like, item)
     shape = tensor_list.element_shape if item is None else np.shape(item)
     return zeros(shape, tensor_list.element_dtype) if is_fully_defined(shape) else None
 

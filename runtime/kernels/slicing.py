@@ -178,8 +178,45 @@ def strided_slice_grad(
     return result
 
 
+def put_in_slice(array: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
+    """Put `value`, broadcast to the slice that `index` tells, into `array`."""
+    # With an ellipsis the result is a view, also of a single element.
+    target = array[index if Ellipsis in index else (*index, ...)]
+    if not target.size:
+        return
+    try:
+        target[...] = value
+    except ValueError:
+        raise InvalidArgumentError(
+            f"Cannot broadcast input shape {shape_text(np.shape(value))} into final shape "
+            f"{shape_text(target.shape)}"
+        ) from None
+
+
+def tensor_strided_slice_update(
+    value: Any,
+    begin: np.ndarray,
+    end: np.ndarray,
+    strides: np.ndarray,
+    update: Any,
+    *,
+    begin_mask: int,
+    end_mask: int,
+    ellipsis_mask: int,
+    new_axis_mask: int,
+    shrink_axis_mask: int,
+) -> Any:
+    """TensorStridedSliceUpdate: the input with `update` where the slice is."""
+    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    result = box(value).copy()
+    index = strided_slice_index(result.shape, begin, end, strides, masks)
+    put_in_slice(result, index, update)
+    return unbox(result)
+
+
 KERNELS = (
     KernelDef("Slice", slice_),
     KernelDef("StridedSlice", strided_slice),
     KernelDef("StridedSliceGrad", strided_slice_grad),
+    KernelDef("TensorStridedSliceUpdate", tensor_strided_slice_update),
 )

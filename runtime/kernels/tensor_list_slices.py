@@ -104,6 +104,8 @@ def tensor_list_scatter_v2(
     element_dtype: DataType,
 ) -> TensorList:
     """TensorListScatter with the length of the list; −1 for as many as needed."""
+    if np.ndim(num_elements):
+        raise InvalidArgumentError("num_elements must be a scalar")
     return _scatter(tensor, indices, element_shape, int(num_elements), element_dtype)
 
 
@@ -111,7 +113,11 @@ def tensor_list_scatter_into_existing_list(
     handle: Any, tensor: Any, indices: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """The list with the items at `indices` replaced by the rows of `tensor`."""
-    tensor_list, positions = as_list(handle, element_dtype), np.ravel(indices).tolist()
+    if indices.ndim != 1:
+        raise InvalidArgumentError(
+            f"Expected indices to be a vector, but received shape: {shape_text(indices.shape)}"
+        )
+    tensor_list, positions = as_list(handle, element_dtype), indices.tolist()
     _check_scatter(tensor, positions, tensor_list.element_shape)
     items = tensor_list.items()
     missing = max(positions, default=-1) + 1 - len(items)
@@ -173,30 +179,50 @@ def _piece_ends(lengths: list[int], total: int) -> list[int]:
 def tensor_list_concat(
     handle: Any, *, element_dtype: DataType, element_shape: PartialShape
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The items joined along their first dimension, and their lengths."""
-    inner = None if element_shape is None else element_shape[1:]
-    return _concat(as_list(handle, element_dtype), inner, [])
+    """The items joined along their first dimension, and their lengths.
+
+    What the list says about its items does not count, nor the attribute's first dimension.
+    """
+    if element_shape == ():
+        raise InvalidArgumentError("element_shape must not be empty")
+    shape = element_shape and (-1, *element_shape[1:])
+    return _concat(as_list(handle, element_dtype), shape, None)
 
 
 def tensor_list_concat_v2(
     handle: Any, element_shape: Any, leading_dims: np.ndarray, *, element_dtype: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
     """TensorListConcat; `leading_dims` are the lengths of items that were never set."""
-    shape = shape_from_tensor(element_shape)
+    tensor_list = as_list(handle, element_dtype)
+    shape = merge(shape_from_tensor(element_shape), tensor_list.element_shape)
     if shape == ():
         raise InvalidArgumentError(
             "Concat requires elements to be at least vectors, found scalars instead."
         )
-    inner = None if shape is None else shape[1:]
-    return _concat(as_list(handle, element_dtype), inner, leading_dims.tolist())
+    return _concat(tensor_list, shape, leading_dims.tolist())
 
 
 def _concat(
-    tensor_list: TensorList, inner: PartialShape, leading_dims: list[int]
+    tensor_list: TensorList, shape: PartialShape, leading_dims: list[int] | None
 ) -> tuple[np.ndarray, np.ndarray]:
     items, dtype = tensor_list.items(), tensor_list.element_dtype
-    if tensor_list.element_shape is not None:
-        inner = merge(inner, tensor_list.element_shape[1:])
+    first, inner = _first_and_inner(items, shape)
+    parts = []
+    for index, item in enumerate(items):
+        if item is None:
+            item = zeros((_unset_length(index, first, leading_dims), *inner), dtype)
+        parts.append(item)
+    lengths = np.array([len(part) for part in parts], np.int64)
+    if not parts:
+        return np.empty((0, *inner), dtype.numpy), lengths
+    check_allocation((int(lengths.sum()), *inner), dtype.numpy)
+    return np.concatenate(parts), lengths
+
+
+def _first_and_inner(items: list[Any], shape: PartialShape) -> tuple[int, tuple[int, ...]]:
+    """The first dimension that all items share, −1 for none, and the others."""
+    first, inner = (-1, None) if shape is None else (shape[0], shape[1:])
+    lengths = set()
     for index, item in enumerate(items):
         if item is None:
             continue
@@ -205,7 +231,13 @@ def _concat(
                 f"Concat saw a scalar shape at index {index} but requires at least vectors."
             )
         inner = merge(inner, np.shape(item)[1:])
-    if not is_fully_defined(inner):
+        if first not in (-1, len(item)):
+            raise InvalidArgumentError(
+                "First entry of element_shape input does not match the first dim of list element "
+                f"at index: {index} Expected: {first} Actual: {len(item)}"
+            )
+        lengths.add(len(item))
+    if inner is None or not is_fully_defined(inner):
         problem = (
             "Trying to concat list with only uninitialized tensors but "
             "element_shape_except_first_dim is not fully defined"
@@ -214,21 +246,24 @@ def _concat(
             "empty tensor list. element_shape"
         )
         raise InvalidArgumentError(f"{problem}: {shape_text(inner)}")
-    parts = []
-    for index, item in enumerate(items):
-        if item is None:
-            if index >= len(leading_dims):
-                raise InvalidArgumentError(
-                    f"List contains uninitialized tensor at index {index} "
-                    f"but leading_dims has only {len(leading_dims)} elements."
-                )
-            item = zeros((leading_dims[index], *inner), dtype)
-        parts.append(item)
-    lengths = np.array([len(part) for part in parts], np.int64)
-    if not parts:
-        return np.empty((0, *inner), dtype.numpy), lengths
-    check_allocation((int(lengths.sum()), *inner), dtype.numpy)
-    return np.concatenate(parts), lengths
+    return lengths.pop() if len(lengths) == 1 else first, inner
+
+
+def _unset_length(index: int, first: int, leading_dims: list[int] | None) -> int:
+    """How long the item at `index`, which was never set, is taken to be."""
+    if leading_dims is None:
+        raise InvalidArgumentError(
+            "Concating lists with uninitialized tensors is not supported in this version of "
+            "TensorListConcat. Consider updating your GraphDef to run the newer version."
+        )
+    if not leading_dims and first != -1:
+        return first
+    if index >= len(leading_dims):
+        raise InvalidArgumentError(
+            f"List contains uninitialized tensor at index {index} "
+            f"but leading_dims has only {len(leading_dims)} elements."
+        )
+    return leading_dims[index]
 
 
 def tensor_list_concat_lists(input_a: Any, input_b: Any, *, element_dtype: DataType) -> Any:

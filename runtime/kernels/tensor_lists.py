@@ -75,6 +75,11 @@ def tensor_list_reserve(
     element_shape: Any, num_elements: Any, *, element_dtype: DataType
 ) -> TensorList:
     """A list of `num_elements` items that are not set."""
+    if np.ndim(num_elements):
+        raise InvalidArgumentError(
+            "The num_elements to reserve must be a tensor size 1, "
+            f"but got {shape_text(np.shape(num_elements))}"
+        )
     count = int(num_elements)
     if count < 0:
         raise InvalidArgumentError(
@@ -89,7 +94,10 @@ def empty_tensor_list(
 ) -> TensorList:
     """A list without items."""
     if np.ndim(max_num_elements):
-        raise InvalidArgumentError("max_num_elements expected to be a scalar")
+        raise InvalidArgumentError(
+            "max_num_elements expected to be a scalar "
+            f"but got shape: {shape_text(np.shape(max_num_elements))}"
+        )
     shape = shape_from_tensor(element_shape)
     return TensorList(element_dtype, shape, (), int(max_num_elements))
 
@@ -229,6 +237,8 @@ def tensor_list_length(handle: Any) -> np.int32:
 
 def tensor_list_resize(handle: Any, size: Any) -> TensorList:
     """The first `size` items; what is missing is not set."""
+    if np.ndim(size):
+        raise InvalidArgumentError("size must be a scalar")
     tensor_list, wanted = as_list(handle), int(size)
     if wanted < 0:
         raise InvalidArgumentError(

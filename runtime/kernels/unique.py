@@ -190,7 +190,11 @@ def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
             f"received empty tensor indices: Tensor<type: {from_numpy(indices.dtype).tf_name} "
             f"shape: {shape_text(indices.shape)} values: >"
         )
-    if math.prod(sizes) >= 1 << 63 or (indices >= math.prod(sizes)).any():
+    if math.prod(sizes) > np.iinfo(dims.dtype).max:
+        width = len(str(max(sizes)))
+        text = " ".join(str(size).rjust(width) for size in sizes)
+        raise InvalidArgumentError(f"Input dims product is causing integer overflow: ({text})")
+    if (indices >= math.prod(sizes)).any():
         raise InvalidArgumentError("index is out of bound as with dims")
     result = np.empty((len(sizes), *indices.shape), dims.dtype)
     left = np.fmod(indices.astype(np.int64), math.prod(sizes))

@@ -19,7 +19,7 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.variable import Variable
 from runtime.kernels.gather import gather_nd, gather_v2
 from runtime.kernels.resource_variables import look_up_variable
-from runtime.kernels.slicing import StridedSliceMasks, strided_slice_index
+from runtime.kernels.slicing import StridedSliceMasks, put_in_slice, strided_slice_index
 
 # Puts updates at an index (of arrays) of a target; places may repeat.
 Combine = Callable[[np.ndarray, Any, Any], None]
@@ -172,17 +172,7 @@ def _assign_slice(
 ) -> None:
     def change(array: np.ndarray) -> None:
         index = strided_slice_index(array.shape, begin, end, strides, masks)
-        # With an ellipsis the result is a view, also of a single element.
-        target = array[index if Ellipsis in index else (*index, ...)]
-        if not target.size:
-            return
-        try:
-            target[...] = value
-        except ValueError:
-            raise InvalidArgumentError(
-                f"Cannot broadcast input shape {shape_text(np.shape(value))} into final shape "
-                f"{shape_text(target.shape)}"
-            ) from None
+        put_in_slice(array, index, value)
 
     variable.update(change)
 

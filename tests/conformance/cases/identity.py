@@ -32,6 +32,14 @@ def default_and_fed() -> Case:
     return Case("PlaceholderWithDefault_both", graph.graph_def, steps)
 
 
+def guaranteed_variable() -> Case:
+    graph = Graph()
+    handle = graph.add("VarHandleOp", dtype=DataType.FLOAT, shape=(), name="variable")[0]
+    kept = graph.add("GuaranteeConst", handle)[0]
+    known = graph.add("VarIsInitializedOp", kept, name="result")[0]
+    return Case("GuaranteeConst_variable", graph.graph_def, (Step({}, (known[0],)),), message=True)
+
+
 def no_operation() -> Case:
     graph = Graph()
     graph.add("NoOp", name="nothing")
@@ -54,5 +62,6 @@ CASES = (
     unfed("Placeholder", DataType.INT64, (2,)),
     from_producer(22, unfed("PlaceholderV2", DataType.FLOAT, (2, 2))),
     default_and_fed(),
+    guaranteed_variable(),
     no_operation(),
 )

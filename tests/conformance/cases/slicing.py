@@ -95,4 +95,21 @@ CASES = (
             ([3, 0], ([0], [2], [1]), CUBE[0, :2, :0], {}),
         )
     ),
+    *(
+        case(
+            "TensorStridedSliceUpdate", CUBE[0].astype(dtype), *vectors,
+            np.asarray(update, dtype), message=True, **masks,
+        )
+        for vectors, update, masks in (
+            (([0, 1], [2, 3], [1, 1]), [[1, 2], [3, 4]], {}),
+            (([0, 1], [2, 3], [1, 1]), [[1], [3]], {}),
+            (([3, 4], [0, 0], [-1, -2]), 7, {}),
+            (([1, 2], [2, 3], [1, 1]), 9, {"shrink_axis_mask": 3}),
+            (([1, 0], [2, 0], [1, 1]), [[8]], {"ellipsis_mask": 2, "new_axis_mask": 1}),
+            (([2], [1], [1]), 5, {}),
+            (([0, 1], [2, 3], [1, 1]), [1, 2, 3], {}),
+            (([9], [9], [1]), 5, {"shrink_axis_mask": 1}),
+        )
+        for dtype in (np.float32, np.int32)
+    ),
 )  # fmt: skip

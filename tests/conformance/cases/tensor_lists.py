@@ -54,6 +54,10 @@ class ListGraph(Graph):
         """Three items, of which the middle one is set."""
         return self.op("SetItem", self.reserved(), 1, self.fed([1, 2]))
 
+    def matrix_set(self) -> Any:
+        """Three items, of which the middle one is a matrix [2, 2]."""
+        return self.op("SetItem", self.reserved(), 1, self.fed([[1, 2], [3, 4]]))
+
     def limited(self, count: int) -> Any:
         """A list of at most one item of shape [2], with `count` items in it."""
         made = self.op("EmptyTensorList", self.ints([2]), 1)
@@ -125,6 +129,15 @@ def _batch(g: ListGraph) -> Any:
     pushed = g.op("PushBackBatch", lists, g.fed([[1, 2], [3, 4]]))
     one, two = g.add("Unpack", pushed, num=2)
     return [g.stack(one), g.stack(two)]
+
+
+def _zeros_of_lists(g: ListGraph) -> Any:
+    """Lists in a list, one place of which is not set."""
+    outer = g.op("Reserve", g.ints([]), 2, dtype=DataType.VARIANT)
+    outer = g.op("SetItem", outer, 1, g.pair(), dtype=DataType.VARIANT)
+    zeros = g.add("ZerosLike", outer)[0]
+    inner = g.op("GetItem", zeros, g.ints(1), g.ints([]), dtype=DataType.VARIANT)
+    return g.stack(inner)
 
 
 def _optional(g: ListGraph) -> Any:
@@ -230,6 +243,38 @@ BUILT: dict[str, Built] = {
     "concat_scalars": lambda g: g.concat(g.op("FromTensor", g.fed([1.0, 2]), g.ints(-1))),
     "concat_lists": lambda g: g.stack(g.op("ConcatLists", g.pair(), g.pair())),
     "concat_lists_shapes": lambda g: g.stack(g.op("ConcatLists", g.pair(), g.limited(0))),
+    "concat_unset_one_length": lambda g: g.concat(g.matrix_set()),
+    "concat_unset_two_lengths": lambda g: g.concat(
+        g.op("SetItem", g.matrix_set(), 0, g.fed([[5, 6]]))
+    ),
+    "concat_unset_two_lengths_given": lambda g: g.concat(
+        g.op("SetItem", g.matrix_set(), 0, g.fed([[5, 6]])), -1, [5, 5, 4]
+    ),
+    "concat_unset_lengths_count": lambda g: g.concat(g.matrix_set(), -1, [5, 2, 4]),
+    "concat_unset_list_shape": lambda g: g.concat(g.op("Reserve", g.ints([2, 3]), 3)),
+    "concat_unset_op_shape": lambda g: g.concat(g.reserved(), [2, 3]),
+    "concat_first_dimension": lambda g: g.concat(g.matrix_set(), [3, 2]),
+    "concat_inner_shape": lambda g: g.concat(g.matrix_set(), [-1, 3]),
+    "concat_inner_rank": lambda g: g.concat(g.matrix_set(), [-1, 3, 1]),
+    "concat_other_shape": lambda g: g.concat(g.op("Reserve", g.ints([2, 3]), 3), [1, 3]),
+    "concat_scalar_list": lambda g: g.concat(g.op("EmptyTensorList", g.ints([]), -1)),
+    "concat_v1_scalar": lambda g: g.ops("Concat", g.limited(0), element_shape=()),
+    "concat_v1_unset": lambda g: g.ops("Concat", g.reserved(), element_shape=(2, 3)),
+    "concat_v1_list_shape": lambda g: g.ops("Concat", g.limited(0), element_shape=None),
+    "concat_v1_first": lambda g: g.ops("Concat", g.split([1, 2]), element_shape=(2, 1)),
+    "gather_ranks": lambda g: g.gather(
+        g.op("PushBack", g.pair(), g.fed(3.0)), [0, 2]
+    ),
+    "scatter_size_vector": lambda g: g.scatter([1, 3], [3]),
+    "scatter_existing_matrix": lambda g: g.stack(
+        g.op("ScatterIntoExistingList", g.pair(), g.fed([[7, 8]]), g.ints([[1]]))
+    ),
+    "resize_vector": lambda g: g.stack(g.op("Resize", g.pair(), g.ints([3]))),
+    "reserve_vector": lambda g: g.stack(g.op("Reserve", g.ints(-1), g.ints([3]))),
+    "empty_limit_vector": lambda g: g.stack(
+        g.op("EmptyTensorList", g.ints(-1), g.ints([3]))
+    ),
+    "zeros_like_lists": _zeros_of_lists,
     "zeros_like": lambda g: g.stack(g.add("ZerosLike", g.pair())[0]),
     "add_n": lambda g: g.stack(g.add("AddN", [g.pair(), g.pair(), g.pair()])[0]),
     "add_n_shapes": lambda g: g.stack(
