@@ -12,11 +12,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import protos as pb
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
+from runtime.framework.variable import RefVariable, Variable
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Node
@@ -49,6 +50,22 @@ _NOT_PORTABLE_TYPES = frozenset((DataType.RESOURCE, DataType.VARIANT))
 _numbers = itertools.count(1)  # next() is atomic
 
 
+class VariableKey(NamedTuple):
+    """Where a resource manager has the variable of a node, and what it holds."""
+
+    container: str
+    kind: type[Variable]
+    name: str
+    dtype: DataType
+
+
+def _key(node: Node) -> VariableKey:
+    container, name, dtype = node.attr("container"), node.attr("shared_name"), node.attr("dtype")
+    if node.op == "VarHandleOp":
+        return VariableKey(container, Variable, name, dtype)
+    return VariableKey(container, RefVariable, name or node.name, dtype)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PortableStep:
     """A step by the names of its graph; `variables` are fed after `feeds`, at their output 0.
@@ -63,6 +80,7 @@ class PortableStep:
     fetches: tuple[str, ...]
     targets: tuple[str, ...]
     variables: tuple[Node, ...]
+    keys: tuple[VariableKey, ...]  # of `variables`, in their order
 
     def node_defs(self) -> Iterator[pb.NodeDef]:
         """The nodes that the names lead to, and all that these need."""
@@ -118,6 +136,7 @@ def portable_step(
     ):
         return None
     names = {node.name for node in variables}
+    needed = tuple(node for node in _all_behind(graph) if node.name in names)
     return PortableStep(
         next(_numbers),
         config,
@@ -125,7 +144,8 @@ def portable_step(
         tuple(feeds),
         tuple(fetches),
         tuple(targets),
-        tuple(node for node in _all_behind(graph) if node.name in names),
+        needed,
+        tuple(map(_key, needed)),
     )
 
 
