@@ -167,10 +167,11 @@ LOOKED_AT = frozenset(
     (
         "CTCBeamSearchDecoder", "DatasetCardinality", "DatasetFingerprint", "DatasetFromGraph",
         "DatasetToGraph", "DatasetToGraphV2", "For", "GatherNd", "GetElementAtIndex",
-        "HistogramSummary", "LegacyParallelInterleaveDatasetV2", "ParallelInterleaveDataset",
+        "HistogramSummary", "LegacyParallelInterleaveDatasetV2", "OptimizeDataset",
+        "OptimizeDatasetV2", "ParallelInterleaveDataset",
         "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3",
         "ParallelInterleaveDatasetV4", "PartitionedCall", "Placeholder", "PlaceholderV2",
-        "RandomIndexShuffle", "ShuffleAndRepeatDataset", "ShuffleDataset", "StatelessCase",
+        "RaggedTensorToVariantGradient", "RandomIndexShuffle", "ShuffleAndRepeatDataset", "ShuffleDataset", "StatelessCase",
         "StatelessIf", "StatelessSampleDistortedBoundingBox", "StatelessWhile", "SymbolicGradient",
         "TensorMapLookup", "TensorSummary",
     )
