@@ -171,7 +171,8 @@ LOOKED_AT = frozenset(
         "OptimizeDatasetV2", "ParallelInterleaveDataset",
         "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3",
         "ParallelInterleaveDatasetV4", "PartitionedCall", "Placeholder", "PlaceholderV2",
-        "RaggedTensorToVariantGradient", "RandomIndexShuffle", "ShuffleAndRepeatDataset", "ShuffleDataset", "StatelessCase",
+        "RaggedTensorToVariantGradient", "RandomIndexShuffle", "ShuffleAndRepeatDataset",
+        "ShuffleDataset", "StatelessCase",
         "StatelessIf", "StatelessSampleDistortedBoundingBox", "StatelessWhile", "SymbolicGradient",
         "TensorMapLookup", "TensorSummary",
     )
