@@ -37,6 +37,11 @@ INFINITE = -1
 UNKNOWN = -2
 
 
+def wrapped(number: int) -> int:
+    """What an int64 holds after arithmetic that goes beyond it: TensorFlow's counts wrap."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 class DatasetIterator(abc.ABC):
     """One pass over a dataset; for one thread at a time.
 

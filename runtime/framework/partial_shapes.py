@@ -61,3 +61,10 @@ def merge(one: PartialShape, other: PartialShape) -> PartialShape:
     if one is None or other is None:
         return one if other is None else other
     return tuple(max(a, b) for a, b in zip(one, other, strict=True))
+
+
+def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:
+    """What is known of both: dimensions that differ are unknown, and so are ranks."""
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(a if a == b else -1 for a, b in zip(one, other, strict=True))

@@ -6,6 +6,7 @@ tensorflow/core/kernels/data/experimental/dense_to_sparse_batch_dataset_op.cc
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,11 @@ from runtime.framework.dataset import (
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape, shape_from_tensor
+from runtime.framework.partial_shapes import (
+    PartialShape,
+    is_fully_defined,
+    shape_from_tensor,
+)
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.element_components import stack
@@ -34,13 +39,19 @@ class _BatchedDataset(UnaryDataset):
     """A dataset of batches of `batch_size`."""
 
     def __init__(
-        self, input_dataset: Any, batch_size: Any, drop_remainder: Any, types: Types, shapes: Shapes
+        self, input_dataset: Any, batch_size: Any, drop_remainder: Any, types: Types = ()
     ) -> None:
-        super().__init__(input_dataset, types, shapes)
+        super().__init__(input_dataset, types)
         self.batch_size = scalar_argument(batch_size, "batch_size")
         self.drop_remainder = bool(scalar_argument(drop_remainder, "drop_remainder"))
         if self.batch_size <= 0:
             raise InvalidArgumentError("Batch size must be greater than zero.")
+        self.output_shapes = self.batched(self.input.output_shapes)
+
+    def batched(self, shapes: Shapes) -> Shapes:
+        """The shapes of batches of elements of these shapes."""
+        size = self.batch_size if self.drop_remainder else -1
+        return tuple(None if shape is None else (size, *shape) for shape in shapes)
 
     @property
     def cardinality(self) -> int:
@@ -50,6 +61,9 @@ class _BatchedDataset(UnaryDataset):
             return available
         whole, rest = divmod(available, self.batch_size)
         return whole + bool(rest and not self.drop_remainder)
+
+    def check(self, element: Element) -> None:
+        """Raises when an element has no place; called before the next one is asked for."""
 
     def batch(self, elements: list[Element]) -> Element:
         """One batch of them."""
@@ -71,6 +85,7 @@ class _BatchIterator(UnaryIterator):
             element = self.next_input(context)
             if element is None:
                 break
+            self._dataset.check(element)
             elements.append(element)
         is_partial = len(elements) < self._dataset.batch_size
         if not elements or (is_partial and self._dataset.drop_remainder):
@@ -92,7 +107,7 @@ class BatchDataset(_BatchedDataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(input_dataset, batch_size, drop_remainder, output_types, output_shapes)
+        super().__init__(input_dataset, batch_size, drop_remainder)
 
     @property
     def has_random_access(self) -> bool:
@@ -131,7 +146,7 @@ class ParallelBatchDataset(_BatchedDataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(input_dataset, batch_size, drop_remainder, output_types, output_shapes)
+        super().__init__(input_dataset, batch_size, drop_remainder)
 
 
 class PaddedBatchDataset(_BatchedDataset):
@@ -150,8 +165,9 @@ class PaddedBatchDataset(_BatchedDataset):
         padded_shapes = shapes_values_and_drop[:N]
         self._padding = shapes_values_and_drop[N : 2 * N]
         drop_remainder = shapes_values_and_drop[2 * N :] or (False,)
-        super().__init__(input_dataset, batch_size, drop_remainder[0], (), output_shapes)
-        self._padded_shapes = [shape_from_tensor(shape) or () for shape in padded_shapes]
+        super().__init__(input_dataset, batch_size, drop_remainder[0])
+        self._padded_shapes = tuple(shape_from_tensor(shape) or () for shape in padded_shapes)
+        self.output_shapes = self.batched(self._padded_shapes)
         if len(self.input.output_types) != N:
             raise InvalidArgumentError(
                 "Number of padded shapes must equal the number of components in the input "
@@ -211,12 +227,31 @@ class DenseToSparseBatchDataset(_BatchedDataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(input_dataset, batch_size, False, output_types, output_shapes)
+        super().__init__(input_dataset, batch_size, False, output_types)
+        self.output_shapes = output_shapes
         if len(self.input.output_types) != 1:
             raise InvalidArgumentError(
                 "DenseToSparseBatchDataset only supports inputs with a single component."
             )
         self._row_shape = shape_from_tensor(row_shape) or ()
+        if is_fully_defined(self._row_shape) and math.prod(self._row_shape) >= 1 << 63:
+            raise InvalidArgumentError(
+                f"Shape {shape_text(self._row_shape)} would have more than 2**63 - 1 elements"
+            )
+
+    def check(self, element: Element) -> None:
+        """An element is to have the rank of a row, and to fit in one."""
+        shape = np.shape(element[0])
+        if len(shape) != len(self._row_shape):
+            raise InvalidArgumentError(self._problem(shape, "incompatible with"))
+        if any(0 <= limit < size for size, limit in zip(shape, self._row_shape, strict=True)):
+            raise DataLossError(self._problem(shape, "larger than"))
+
+    def _problem(self, shape: tuple[int, ...], how: str) -> str:
+        return (
+            f"Input element had shape ({shape_text(shape)}) that is {how} the row shape "
+            f"({shape_text(self._row_shape)})."
+        )
 
     def batch(self, elements: list[Element]) -> Element:
         """The batch as one variant vector: indices, values and dense shape."""
@@ -234,22 +269,10 @@ class DenseToSparseBatchDataset(_BatchedDataset):
         return (packed,)
 
     def _sizes(self, rows: list[np.ndarray]) -> list[int]:
-        sizes = [max(size, 0) for size in self._row_shape]
-        for values in rows:
-            if values.ndim != len(sizes):
-                raise InvalidArgumentError(
-                    f"Input element had shape ({shape_text(values.shape)}) that is incompatible "
-                    f"with the row shape ({shape_text(self._row_shape)})."
-                )
-            for axis, size in enumerate(values.shape):
-                if self._row_shape[axis] < 0:
-                    sizes[axis] = max(sizes[axis], size)
-                elif size > sizes[axis]:
-                    raise DataLossError(
-                        f"Input element had shape ({shape_text(values.shape)}) that is larger "
-                        f"than the row shape ({shape_text(self._row_shape)})."
-                    )
-        return sizes
+        return [
+            size if size >= 0 else max(values.shape[axis] for values in rows)
+            for axis, size in enumerate(self._row_shape)
+        ]
 
 
 KERNELS = (

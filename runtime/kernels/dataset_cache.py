@@ -100,7 +100,7 @@ class CacheDataset(UnaryDataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         self.filename = text(scalar_string(filename))
         resource = cache.resource if isinstance(cache, ResourceHandle) else None
         self.cache = resource if isinstance(resource, MemoryCache) else MemoryCache()

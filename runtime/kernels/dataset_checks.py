@@ -34,7 +34,7 @@ class IgnoreErrorsDataset(UnaryDataset):
     kind = "IgnoreErrors"
 
     def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
 
     @property
     def cardinality(self) -> int:

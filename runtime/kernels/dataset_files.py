@@ -40,7 +40,7 @@ class FilesDataset(Dataset, abc.ABC):
     """A dataset of the records of several files."""
 
     def __init__(self, filenames: Any) -> None:
-        super().__init__((DataType.STRING,), ((),))
+        super().__init__((DataType.STRING,), (None,))
         if np.ndim(filenames) > 1:
             raise InvalidArgumentError("`filenames` must be a scalar or a vector.")
         self.filenames = [os.fsdecode(name) for name in items_of(filenames)]

@@ -20,6 +20,7 @@ from runtime.framework.dataset import (
     UnaryDataset,
     UnaryIterator,
     scalar_argument,
+    wrapped,
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -64,7 +65,7 @@ class FlatMapDataset(UnaryDataset):
             if count < 0:
                 return count
             total += count
-        return total
+        return wrapped(total)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """One dataset after another."""
@@ -131,9 +132,13 @@ class InterleaveDataset(UnaryDataset):
         self.function = CapturedFunction(f, tuple(captures), metadata)
         self.cycle_length = scalar_argument(cycle_length, "cycle_length")
         self.block_length = scalar_argument(block_length, "block_length")
+        self.check_lengths()
         if self.cycle_length == -1:
             self.cycle_length = os.cpu_count() or 1
-        if self.cycle_length <= 0:
+
+    def check_lengths(self) -> None:
+        """InvalidArgumentError for a cycle or a block of no elements; each op in its own words."""
+        if self.cycle_length <= 0 and self.cycle_length != -1:
             raise InvalidArgumentError("cycle_length must be greater than zero.")
         if self.block_length <= 0:
             raise InvalidArgumentError("block_length must be greater than zero.")
@@ -148,14 +153,16 @@ class InterleaveDataset(UnaryDataset):
         return _InterleaveIterator(self, context, prefix)
 
 
-# How many inputs follow (cycle_length, block_length) in the parallel ops.
-_TUNING_INPUTS = {
-    "LegacyParallelInterleaveDatasetV2": 2,
-    "ParallelInterleaveDataset": 3,
-    "ParallelInterleaveDatasetV2": 1,
-    "ParallelInterleaveDatasetV3": 1,
-    "ParallelInterleaveDatasetV4": 3,
+# What follows (cycle_length, block_length) in the parallel ops.
+_BUFFERS = ("buffer_output_elements", "prefetch_input_elements")
+_TUNING_INPUTS: dict[str, tuple[str, ...]] = {
+    "LegacyParallelInterleaveDatasetV2": _BUFFERS,
+    "ParallelInterleaveDataset": ("sloppy", *_BUFFERS),
+    "ParallelInterleaveDatasetV2": ("num_parallel_calls",),
+    "ParallelInterleaveDatasetV3": ("num_parallel_calls",),
+    "ParallelInterleaveDatasetV4": (*_BUFFERS, "num_parallel_calls"),
 }
+_LEGACY = ("LegacyParallelInterleaveDatasetV2", "ParallelInterleaveDataset")
 
 
 class ParallelInterleaveDataset(InterleaveDataset):
@@ -173,18 +180,42 @@ class ParallelInterleaveDataset(InterleaveDataset):
         output_shapes: Shapes,
         metadata: str,
     ) -> None:
-        op = context.node.op
-        count = _TUNING_INPUTS[op]
-        if op.startswith("ParallelInterleaveDatasetV"):
-            check_parallelism(captures_and_sizes[-1])
+        self._is_legacy = context.node.op in _LEGACY
+        names = _TUNING_INPUTS[context.node.op]
         super().__init__(
             input_dataset,
-            *captures_and_sizes[:-count],
+            *captures_and_sizes[: -len(names)],
             f=f,
             output_types=output_types,
             output_shapes=output_shapes,
             metadata=metadata,
         )
+        for name, given in zip(names, captures_and_sizes[-len(names) :], strict=True):
+            self._check_tuning(name, scalar_argument(given, name))
+
+    def check_lengths(self) -> None:
+        """The names between backquotes; only the newer ops choose a cycle's length themselves."""
+        if self._is_legacy and self.cycle_length <= 0:
+            raise InvalidArgumentError("`cycle_length` must be > 0")
+        if self.cycle_length <= 0 and self.cycle_length != -1:
+            raise InvalidArgumentError(
+                "`cycle_length` must be `tf.data.AUTOTUNE` or greater than 0 but is "
+                f"{self.cycle_length}"
+            )
+        if self.block_length <= 0:
+            raise InvalidArgumentError("`block_length` must be > 0")
+
+    def _check_tuning(self, name: str, value: int) -> None:
+        if name == "num_parallel_calls":
+            check_parallelism(value)
+        if name not in _BUFFERS or (value == -1 and not self._is_legacy):
+            return
+        least, bound = (1, "> 0") if name == "buffer_output_elements" else (0, ">= 0")
+        if value >= least:
+            return
+        if self._is_legacy:
+            raise InvalidArgumentError(f"`{name}` must be {bound}")
+        raise InvalidArgumentError(f"`{name}` must be `tf.data.AUTOTUNE` or {bound} but is {value}")
 
     @property
     def cardinality(self) -> int:

@@ -23,8 +23,10 @@ from runtime.framework.dataset import (
     scalar_argument,
 )
 from runtime.framework.dtypes import DataType
+from runtime.framework.iterator_resource import check_shapes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
+from runtime.kernels.boxing import box
 from runtime.kernels.element_components import stack
 
 Types = tuple[DataType, ...]
@@ -255,6 +257,7 @@ def reduce_dataset(
     *state_and_captures: Any,
     f: NameAttrList,
     Tstate: Types,  # noqa: N803 # the attribute's name
+    output_shapes: Shapes,
 ) -> tuple[Any, ...]:
     """ReduceDataset: the state after a function of it and each element."""
     state = state_and_captures[: len(Tstate)]
@@ -264,6 +267,7 @@ def reduce_dataset(
         context.cancellation.check()
         element = iterator.get_next(context)
         if element is None:
+            check_shapes(output_shapes, tuple(box(each).shape for each in state))
             return state
         outputs = function(context, *state, *element)
         check_output_count(outputs, len(Tstate))

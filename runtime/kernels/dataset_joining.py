@@ -6,6 +6,8 @@ tensorflow/core/kernels/data/experimental/directed_interleave_dataset_op.cc
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from runtime.foundation.errors import (
@@ -19,13 +21,20 @@ from runtime.framework.dataset import (
     DatasetIterator,
     Element,
     as_dataset,
+    wrapped,
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import PartialShape, common_shape
 
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
+
+
+def _common_shapes(datasets: Sequence[Dataset]) -> Shapes:
+    """What is known of the elements of all of them, component by component."""
+    components = zip(*(each.output_shapes for each in datasets), strict=False)
+    return tuple(functools.reduce(common_shape, shapes) for shapes in components)
 
 
 class ConcatenateDataset(Dataset):
@@ -41,8 +50,8 @@ class ConcatenateDataset(Dataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(output_types, output_shapes)
         self.inputs = (as_dataset(input_dataset), as_dataset(another_dataset))
+        super().__init__(output_types, _common_shapes(self.inputs))
         first, second = (each.output_types for each in self.inputs)
         if first != second:
             raise InvalidArgumentError(
@@ -55,7 +64,7 @@ class ConcatenateDataset(Dataset):
         """Both together."""
         counts = [each.cardinality for each in self.inputs]
         special = next((each for each in (INFINITE, UNKNOWN) if each in counts), None)
-        return sum(counts) if special is None else special
+        return wrapped(sum(counts)) if special is None else special
 
     @property
     def has_random_access(self) -> bool:
@@ -105,8 +114,9 @@ class ZipDataset(Dataset):
     kind = "Zip"
 
     def __init__(self, *inputs: Any, output_types: Types, output_shapes: Shapes) -> None:
-        super().__init__(output_types, output_shapes)
         self.inputs = [as_dataset(each) for each in inputs]
+        shapes = tuple(shape for each in self.inputs for shape in each.output_shapes)
+        super().__init__(output_types, shapes)
 
     @property
     def cardinality(self) -> int:
@@ -176,14 +186,14 @@ class DirectedInterleaveDataset(Dataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(output_types, output_shapes)
+        self.inputs = [as_dataset(each) for each in inputs]
+        super().__init__(output_types, _common_shapes(self.inputs))
         self.selector = as_dataset(selector)
         if self.selector.output_types != (DataType.INT64,):
             raise InvalidArgumentError(
                 "The selector dataset must have a single component of type int64, got "
                 f"{_type_names(self.selector.output_types)}"
             )
-        self.inputs = [as_dataset(each) for each in inputs]
         self.stop_on_empty_dataset = stop_on_empty_dataset
 
     @property

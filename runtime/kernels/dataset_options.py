@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework import op_def_registry
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dataset import (
     Dataset,
@@ -39,7 +40,7 @@ class PassThroughDataset(UnaryDataset):
     def __init__(
         self, input_dataset: Any, *tuning: Any, output_types: Types, output_shapes: Shapes
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
 
     @property
     def has_random_access(self) -> bool:
@@ -58,6 +59,16 @@ class PassThroughDataset(UnaryDataset):
 class _PassThroughIterator(UnaryIterator):
     def get_next(self, context: OpKernelContext) -> Element | None:
         return self.next_input(context)
+
+
+class NonSerializableDataset(PassThroughDataset):
+    """NonSerializableDataset: the input, with the shapes that the op was told."""
+
+    kind = "NonSerializable"
+
+    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        self.output_shapes = output_shapes
 
 
 class AutoShardDataset(PassThroughDataset):
@@ -112,8 +123,13 @@ class ThreadsDataset(PassThroughDataset):
         self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
     ) -> None:
         super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
-        if scalar_argument(count, self.argument) < 0:
+        number = self.as_read(scalar_argument(count, self.argument))
+        if number < 0:
             raise InvalidArgumentError(f"`{self.argument}` must be >= 0")
+
+    def as_read(self, count: int) -> int:
+        """TensorFlow reads 32 bits of it."""
+        return int(np.int64(count).astype(np.int32))
 
 
 class MaxIntraOpParallelismDataset(ThreadsDataset):
@@ -121,6 +137,30 @@ class MaxIntraOpParallelismDataset(ThreadsDataset):
 
     kind = "MaxIntraOpParallelism"
     argument = "max_intra_op_parallelism"
+
+    def as_read(self, count: int) -> int:
+        """All of it."""
+        return count
+
+
+class OptimizeDataset(PassThroughDataset):
+    """OptimizeDataset of both versions: the input, as names of rewrites have nothing to do here."""
+
+    kind = "Optimize"
+
+    def __init__(
+        self,
+        context: OpKernelContext,
+        input_dataset: Any,
+        *names: np.ndarray,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        arguments = op_def_registry.look_up(context.node.op).input_arg[1:]
+        for argument, given in zip(arguments, names, strict=True):
+            if given.ndim != 1:
+                raise InvalidArgumentError(f"{argument.name} must be a vector")
 
 
 class SleepDataset(PassThroughDataset):
@@ -217,13 +257,9 @@ _PASS_THROUGH = {
     "BytesProducedStatsDataset": "BytesProducedStats",
     "ExperimentalBytesProducedStatsDataset": "BytesProducedStats",
     "ExperimentalLatencyStatsDataset": "LatencyStats",
-    "ExperimentalNonSerializableDataset": "NonSerializable",
     "FinalizeDataset": "Finalize",
     "LatencyStatsDataset": "LatencyStats",
     "ModelDataset": "Model",
-    "NonSerializableDataset": "NonSerializable",
-    "OptimizeDataset": "Optimize",
-    "OptimizeDatasetV2": "Optimize",
     "OptionsDataset": "Options",
     "RewriteDataset": "Rewrite",
 }
@@ -237,10 +273,14 @@ KERNELS = (
     KernelDef("ExperimentalAutoShardDataset", AutoShardDataset),
     KernelDef("ExperimentalChooseFastestDataset", ChooseFastestDataset),
     KernelDef("ExperimentalMaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
+    KernelDef("ExperimentalNonSerializableDataset", NonSerializableDataset),
     KernelDef("ExperimentalPrivateThreadPoolDataset", ThreadsDataset),
     KernelDef("ExperimentalSleepDataset", SleepDataset),
     KernelDef("GetOptions", get_options),
     KernelDef("MaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
+    KernelDef("NonSerializableDataset", NonSerializableDataset),
+    KernelDef("OptimizeDataset", OptimizeDataset),
+    KernelDef("OptimizeDatasetV2", OptimizeDataset),
     KernelDef("PrefetchDataset", PrefetchDataset),
     KernelDef("PrivateThreadPoolDataset", ThreadsDataset),
     KernelDef("SleepDataset", SleepDataset),

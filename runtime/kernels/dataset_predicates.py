@@ -38,7 +38,7 @@ class PredicateDataset(UnaryDataset):
         output_shapes: Shapes,
         metadata: str,
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         self.predicate = CapturedFunction(predicate, captures, metadata)
 
 

@@ -18,7 +18,9 @@ from runtime.framework.dataset import (
     State,
     UnaryDataset,
     UnaryIterator,
+    as_dataset,
     scalar_argument,
+    wrapped,
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -36,7 +38,9 @@ class UnbatchDataset(UnaryDataset):
     kind = "Unbatch"
 
     def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        shapes = as_dataset(input_dataset).output_shapes
+        rows = tuple(None if shape is None else shape[1:] for shape in shapes)
+        super().__init__(input_dataset, output_shapes=rows)
 
     @property
     def cardinality(self) -> int:
@@ -45,7 +49,7 @@ class UnbatchDataset(UnaryDataset):
         if available in (INFINITE, UNKNOWN):
             return available
         sizes = {shape[0] for shape in self.input.output_shapes if shape} or {-1}
-        return UNKNOWN if max(sizes) < 0 else available * max(sizes)
+        return UNKNOWN if max(sizes) <= 0 else wrapped(available * max(sizes))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """One slice after another."""

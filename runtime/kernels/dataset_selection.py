@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.foundation.errors import (
-    InvalidArgumentError,
-    OpError,
-)
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dataset import (
     INFINITE,
     UNKNOWN,
@@ -20,6 +17,7 @@ from runtime.framework.dataset import (
     UnaryDataset,
     UnaryIterator,
     scalar_argument,
+    wrapped,
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -38,7 +36,7 @@ class TakeDataset(UnaryDataset):
     def __init__(
         self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         self.count = scalar_argument(count, "count")
 
     @property
@@ -88,7 +86,7 @@ class SkipDataset(UnaryDataset):
     def __init__(
         self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         self.count = scalar_argument(count, "count")
 
     @property
@@ -139,7 +137,7 @@ class RepeatDataset(UnaryDataset):
     def __init__(
         self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         self.count = scalar_argument(count, "count")
 
     @property
@@ -150,7 +148,7 @@ class RepeatDataset(UnaryDataset):
             return 0 if available == 0 else INFINITE
         if self.count == 0:
             return 0
-        return available if available < 0 else available * self.count
+        return available if available < 0 else wrapped(available * self.count)
 
     @property
     def has_random_access(self) -> bool:
@@ -210,7 +208,7 @@ class ShardDataset(UnaryDataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         self.num_shards = scalar_argument(num_shards, "num_shards")
         self.index = scalar_argument(index, "index")
         self.require_non_empty = require_non_empty
@@ -263,27 +261,24 @@ class _ShardIterator(UnaryIterator):
                 if self._dataset.require_non_empty and self.seen <= num_shards:
                     self._check_others_have_one(context)
                 return element
-        if self._dataset.require_non_empty and self.seen < num_shards:
-            raise self._too_few()
         return None
 
     def _check_others_have_one(self, context: OpKernelContext) -> None:
-        """Whether the shards behind this one get an element each."""
+        """Whether the shards behind this one get an element each; TensorFlow's words."""
+        own = self.seen
         while self.seen < self._dataset.num_shards:
             if self.next_input(context) is None:
-                raise self._too_few()
+                raise InvalidArgumentError(
+                    "Could not apply FILE based sharding: the dataset only has "
+                    f"{own} file(s), which is not enough for the required "
+                    f"{self._dataset.num_shards} shards/workers. If you are using datasets with "
+                    "distribution strategy, consider setting the auto sharding policy to either "
+                    "DATA or OFF using the `experimental_distribute.auto_shard_policy` option of "
+                    "`tf.data.Options()`. Or, split your input files into a larger number of "
+                    "small files such that number of files is greater than number of "
+                    "shards/workers."
+                )
             self.seen += 1
-
-    def _too_few(self) -> OpError:
-        return InvalidArgumentError(
-            "Could not apply FINITE ShardDataset: there aren't enough elements in this dataset "
-            f"for each shard to have at least one element (# elems = {self.seen}, # shards = "
-            f"{self._dataset.num_shards}). If you are using datasets with distribution strategy, "
-            "consider setting the auto sharding policy to either DATA or OFF using the "
-            "`experimental_distribute.auto_shard_policy` option of `tf.data.Options()`. Or, "
-            "split your input files into a larger number of small files such that number of "
-            "files is greater than number of shards/workers."
-        )
 
 
 class UniqueDataset(UnaryDataset):
@@ -292,7 +287,7 @@ class UniqueDataset(UnaryDataset):
     kind = "Unique"
 
     def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         if len(self.input.output_types) != 1:
             raise InvalidArgumentError(
                 "UniqueDataset only supports inputs with a single component."

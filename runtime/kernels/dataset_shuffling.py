@@ -24,6 +24,7 @@ from runtime.framework.dataset import (
     UnaryDataset,
     UnaryIterator,
     scalar_argument,
+    wrapped,
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -46,7 +47,8 @@ def _generator(seed: Any, seed2: Any, reshuffles: bool, handle: Any = None) -> S
 
 def anonymous_seed_generator(seed: Any, seed2: Any, reshuffle: Any) -> tuple[ResourceHandle, None]:
     """AnonymousSeedGenerator: (a generator that only its handle knows, its deleter)."""
-    return _anonymous(_generator(seed, seed2, bool(np.asarray(reshuffle)))), None
+    seeds = (scalar_argument(seed, "seed"), scalar_argument(seed2, "seed2"))
+    return _anonymous(SeedGenerator(*seeds, scalar_argument(reshuffle, "reshuffle"))), None
 
 
 def anonymous_random_seed_generator(seed: Any, seed2: Any) -> tuple[ResourceHandle, None]:
@@ -85,7 +87,7 @@ class ShuffleDataset(UnaryDataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         self.buffer_size = scalar_argument(buffer_size, "buffer_size")
         self.count = 1
         if context.node.op.startswith("ShuffleAndRepeat"):
@@ -111,7 +113,7 @@ class ShuffleDataset(UnaryDataset):
         available = self.input.cardinality
         if self.count < 0:
             return 0 if available == 0 else INFINITE
-        return available if available < 0 else available * self.count
+        return available if available < 0 else wrapped(available * self.count)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """A pass in an order of its own."""
@@ -194,7 +196,7 @@ class GlobalShuffleDataset(UnaryDataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         if not self.input.has_random_access:
             raise FailedPreconditionError(
                 "`global_shuffle` requires all upstream transformations be compatible with random "
@@ -310,7 +312,7 @@ class SamplingDataset(UnaryDataset):
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
-        super().__init__(input_dataset, output_types, output_shapes)
+        super().__init__(input_dataset)
         self.rate = scalar_argument(rate, "rate")
         self.seeds = _generator(seed, seed2, False).seeds
 

@@ -20,13 +20,16 @@ from runtime.framework.dataset import (
     Element,
     IndexIterator,
     scalar_argument,
+    wrapped,
 )
 from runtime.framework.dtypes import DataType
+from runtime.framework.iterator_resource import check_shapes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.element_components import row
-from runtime.kernels.sparse_structure import check_sparse
+from runtime.kernels.sparse_tensor_checks import built_shape
 
 
 class IndexedDataset(Dataset):
@@ -53,7 +56,8 @@ class TensorDataset(IndexedDataset):
         Toutput_types: tuple[DataType, ...],  # noqa: N803 # the attribute's name
         output_shapes: tuple[PartialShape, ...],
     ) -> None:
-        super().__init__(Toutput_types, output_shapes)
+        super().__init__(Toutput_types, tuple(box(each).shape for each in components))
+        check_shapes(self.output_shapes, output_shapes)
         self._components = components
 
     @property
@@ -77,14 +81,15 @@ class TensorSliceDataset(IndexedDataset):
         Toutput_types: tuple[DataType, ...],  # noqa: N803 # the attribute's name
         output_shapes: tuple[PartialShape, ...],
     ) -> None:
-        super().__init__(Toutput_types, output_shapes)
         self._components = [box(component) for component in components]
+        super().__init__(Toutput_types, tuple(each.shape[1:] for each in self._components))
         if any(not component.ndim for component in self._components):
             raise InvalidArgumentError("All components must be at least 1-dimensional")
         if len({len(component) for component in self._components}) > 1:
             raise InvalidArgumentError(
                 "All components must have the same size in the 0th dimension"
             )
+        check_shapes(self.output_shapes, output_shapes)
 
     @property
     def cardinality(self) -> int:
@@ -138,17 +143,17 @@ class SparseTensorSliceDataset(IndexedDataset):
         *,
         Tvalues: DataType,  # noqa: N803 # the attribute's name
     ) -> None:
-        check_sparse(indices, values, dense_shape)
+        _check_parts(indices, values, dense_shape)
         rank = int(dense_shape.size)
         super().__init__(
             (DataType.INT64, Tvalues, DataType.INT64), ((-1, rank - 1), (-1,), (rank - 1,))
         )
-        groups = indices[:, 0]
-        if (np.diff(groups) < 0).any():
+        if (np.diff(indices[:, 0], prepend=-1) < 0).any():
             raise UnimplementedError(
                 "The SparseTensor must be ordered in the batch dimension; handling arbitrarily "
                 "ordered input is not currently supported."
             )
+        built_shape(dense_shape)
         self._indices, self._values, self._dense_shape = indices, values, dense_shape
         self._count = int(dense_shape[0])
 
@@ -161,6 +166,29 @@ class SparseTensorSliceDataset(IndexedDataset):
         """The part of one index of the first dimension."""
         start, limit = np.searchsorted(self._indices[:, 0], (index, index + 1)).tolist()
         return self._indices[start:limit, 1:], self._values[start:limit], self._dense_shape[1:]
+
+
+def _check_parts(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
+    for name, given, rank, kind in (
+        ("indices", indices, 2, "matrix"),
+        ("values", values, 1, "vector"),
+        ("shape", shape, 1, "vector"),
+    ):
+        if given.ndim != rank:
+            raise InvalidArgumentError(
+                f"Input {name} must be a {kind}. Got: {shape_text(given.shape)}"
+            )
+    for part, nth, axis, size in (
+        ("values", "first", 0, values.size),
+        ("dimensions", "second", 1, shape.size),
+    ):
+        if size != indices.shape[axis]:
+            raise InvalidArgumentError(
+                f"Number of {part} must match {nth} dimension of indices. Got {size} {part}, "
+                f"indices shape: {shape_text(indices.shape)}"
+            )
+    if not shape.size:
+        raise InvalidArgumentError("The shape argument requires at least one element.")
 
 
 class RangeDataset(IndexedDataset):
@@ -177,24 +205,50 @@ class RangeDataset(IndexedDataset):
         output_types: tuple[DataType, ...],
         output_shapes: tuple[PartialShape, ...],
     ) -> None:
-        super().__init__(output_types, output_shapes)
-        by = scalar_argument(step, "step")
-        if not by:
+        super().__init__(output_types, ((),))
+        self.start = scalar_argument(start, "start")
+        self.stop = scalar_argument(stop, "stop")
+        self.step = scalar_argument(step, "step")
+        if not self.step:
             raise InvalidArgumentError("step must be a non-zero integer.")
-        self._range = range(scalar_argument(start, "start"), scalar_argument(stop, "stop"), by)
 
     @property
     def cardinality(self) -> int:
-        """How many numbers there are."""
-        first, stop, step = self._range.start, self._range.stop, self._range.step
-        if stop == np.iinfo(np.int64).max:
+        """How many numbers there are; 0 when a signed int64 doesn't hold what they span."""
+        if self.stop == np.iinfo(np.int64).max:
             return INFINITE
-        return max(0, -((first - stop) // step))
+        if wrapped(self.stop - self.start) != self.stop - self.start:
+            return 0
+        return max(0, -((self.start - self.stop) // self.step))
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
         """The number at an index."""
-        number = np.int64(self._range.start + index * self._range.step)
-        return (np.asarray(number).astype(self.output_types[0].numpy),)
+        return self.element(wrapped(self.start + index * self.step))
+
+    def element(self, number: int) -> Element:
+        """A number as an element."""
+        return (np.asarray(np.int64(number)).astype(self.output_types[0].numpy),)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """The numbers in order."""
+        return _RangeIterator(self)
+
+
+class _RangeIterator(DatasetIterator):
+    """Counts on to `stop`: a step beyond the last int64 goes on from the first, as there."""
+
+    state = ("next",)
+
+    def __init__(self, dataset: RangeDataset) -> None:
+        self._dataset = dataset
+        self.next = dataset.start
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        number, stop, step = self.next, self._dataset.stop, self._dataset.step
+        if number >= stop if step > 0 else number <= stop:
+            return None
+        self.next = wrapped(number + step)
+        return self._dataset.element(number)
 
 
 class GeneratorDataset(Dataset):

@@ -107,6 +107,14 @@ class SlidingWindowDataset(WindowDataset):
             output_shapes=output_shapes,
         )
 
+    @property
+    def cardinality(self) -> int:
+        """As TensorFlow counts, which forgets that the last window has to be whole."""
+        available = self.input.cardinality
+        if available >= 0 and self.drop_remainder:
+            return available // self.shift
+        return super().cardinality
+
     def window(self, elements: list[Element]) -> Element:
         """The stacked values."""
         return tuple(stack(values) for values in zip(*elements, strict=True))

@@ -29,6 +29,7 @@ from runtime.framework.optional import Optional
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
 from runtime.framework.string_tensor import scalar_string, string_tensor
+from runtime.kernels.boxing import box
 from runtime.kernels.dataset_graphs import FAIL_ON_STATE, dataset_of
 
 Types = tuple[DataType, ...]
@@ -139,21 +140,26 @@ def iterator_get_next(
     element = _resource(context, handle).get_next(context)
     if element is None:
         raise OutOfRangeError("End of sequence")
-    _check_count(element, output_types)
-    return element
+    return _checked(element, output_types, output_shapes)
 
 
-def _check_count(element: Element, output_types: Types) -> None:
+def _checked(element: Element, output_types: Types, output_shapes: Shapes) -> Element:
+    """The element; InvalidArgumentError unless it is what the op was told to expect."""
     if len(element) != len(output_types):
         raise InvalidArgumentError(
             f"Number of components does not match: expected {len(output_types)} types but got "
             f"{len(element)}."
         )
+    check_shapes(output_shapes, tuple(box(component).shape for component in element))
+    return element
 
 
-def iterator_get_next_as_optional(context: OpKernelContext, handle: Any) -> Optional:
+def iterator_get_next_as_optional(
+    context: OpKernelContext, handle: Any, *, output_types: Types, output_shapes: Shapes
+) -> Optional:
     """The next element in an optional, which is empty at the end."""
-    return Optional(_resource(context, handle).get_next(context))
+    element = _resource(context, handle).get_next(context)
+    return Optional(element and _checked(element, output_types, output_shapes))
 
 
 def iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarray:
@@ -240,20 +246,31 @@ def experimental_dataset_cardinality(dataset: Any) -> np.int64:
     return np.int64(as_dataset(dataset).cardinality)
 
 
-def dataset_to_single_element(context: OpKernelContext, dataset: Any) -> Element:
+def dataset_to_single_element(
+    context: OpKernelContext, dataset: Any, *, output_types: Types, output_shapes: Shapes
+) -> Element:
     """The only element; InvalidArgumentError when there is none, or another."""
     source = as_dataset(dataset).iterate(context, "SingleElementIterator")
     element = source.get_next(context)
     if element is None:
         raise InvalidArgumentError("Dataset was empty.")
+    _checked(element, output_types, output_shapes)
     if source.get_next(context) is not None:
         raise InvalidArgumentError("Dataset had more than one element.")
     return element
 
 
-def get_element_at_index(context: OpKernelContext, dataset: Any, index: Any) -> Element:
+def get_element_at_index(
+    context: OpKernelContext,
+    dataset: Any,
+    index: Any,
+    *,
+    output_types: Types,
+    output_shapes: Shapes,
+) -> Element:
     """The element at an index of a dataset with random access."""
-    return as_dataset(dataset).checked_element_at(context, scalar_argument(index, "index"))
+    element = as_dataset(dataset).checked_element_at(context, scalar_argument(index, "index"))
+    return _checked(element, output_types, output_shapes)
 
 
 KERNELS = (
