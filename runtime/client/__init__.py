@@ -23,7 +23,7 @@ _HOME: dict[str, tuple[str, ...]] = {
     "construction": (
         "Assert", "add_to_collection", "add_to_collections", "colocate_with", "constant",
         "control_dependencies", "convert_to_tensor", "device", "get_collection",
-        "get_collection_ref", "gradients", "group", "identity", "name_scope", "no_op",
+        "get_collection_ref", "group", "identity", "name_scope", "no_op",
         "placeholder", "placeholder_with_default", "tables_initializer", "tuple_",
     ),
     "control_flow": ("cond", "merge", "switch", "while_loop"),
@@ -34,9 +34,16 @@ _HOME: dict[str, tuple[str, ...]] = {
     "element_types": ("as_dtype",),
     "fetches": ("InaccessibleTensorError",),
     "functional_ops": ("case", "foldl", "foldr", "map_fn", "scan"),
+    "gradient_registry": (
+        "NoGradient", "NotDifferentiable", "RegisterGradient", "custom_gradient", "no_gradient",
+    ),
+    "differentiation": (
+        "AggregationMethod", "UnconnectedGradients", "gradients", "hessians",
+    ),
     "graph": ("Graph", "get_default_graph", "reset_default_graph"),
     "graph_elements": ("GraphKeys",),
     "graph_import": ("import_graph_def",),
+    "indexed_slices": ("IndexedSlices", "IndexedSlicesValue"),
     "initializers": (
         "constant_initializer", "glorot_uniform_initializer", "ones_initializer",
         "random_normal_initializer", "random_uniform_initializer", "set_random_seed",

@@ -22,7 +22,6 @@ from runtime.client.op_call import graph_of
 from runtime.client.operation import Operation, Tensor
 from runtime.client.ops import op_function
 from runtime.client.tensor_shape import TensorShape
-from runtime.foundation.errors import UnimplementedError
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
@@ -175,15 +174,6 @@ def Assert(  # noqa: N802 # TensorFlow's name
 def tables_initializer(name: str = "init_all_tables") -> Operation:
     """An operation that runs what the collection `table_initializer` holds."""
     return group(*get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
-
-
-def gradients(*arguments: Any, **keywords: Any) -> Any:
-    """Refused: see UnimplementedError's text."""
-    raise UnimplementedError(
-        "gradients: this front end does not differentiate graphs. Import a graph that TensorFlow "
-        "has differentiated (import_graph_def, import_meta_graph), or differentiate a function "
-        "with ops.SymbolicGradient"
-    )
 
 
 def add_to_collection(name: Any, value: Any) -> None:

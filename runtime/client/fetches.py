@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runtime.client.graph import Graph
+from runtime.client.indexed_slices import IndexedSlices, IndexedSlicesValue
 from runtime.client.operation import Operation, Tensor
 from runtime.client.sparse_values import SparseTensor, SparseTensorValue
 
@@ -63,6 +64,10 @@ class FetchHandler:
         if isinstance(fetch, SparseTensor):
             parts = [self._plan(each) for each in fetch.parts]
             return lambda values: SparseTensorValue(*(part(values) for part in parts))
+        if isinstance(fetch, IndexedSlices):
+            found = [self._plan(each) for each in fetch.parts]
+            missing = [None] * (len(IndexedSlicesValue._fields) - len(found))
+            return lambda values: IndexedSlicesValue(*(each(values) for each in found), *missing)
         return self._plan_element(fetch)
 
     def _plan_element(self, fetch: Any) -> Build:

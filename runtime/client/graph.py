@@ -20,6 +20,7 @@ from runtime.client.colocation_scopes import ColocationScopes
 from runtime.client.control_scopes import ControlScopes
 from runtime.client.default_stacks import default_graphs, default_sessions
 from runtime.client.device_scopes import DeviceFunction, DeviceScopes
+from runtime.client.gradient_overrides import GradientOverrides
 from runtime.client.graph_elements import GraphElements
 from runtime.client.name_scopes import NameScopes, check_node_name
 from runtime.client.op_call import graph_of
@@ -48,6 +49,7 @@ class Graph(GraphElements):
         self._devices = DeviceScopes()
         self._control = ControlScopes()
         self._colocations = ColocationScopes()
+        self._gradient_overrides = GradientOverrides()
         self._is_finalized = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
@@ -132,6 +134,12 @@ class Graph(GraphElements):
         with self._control.entered(operations):
             yield
 
+    @contextlib.contextmanager
+    def gradient_override_map(self, op_type_map: Mapping[str, str]) -> Iterator[None]:
+        """Operations made inside are differentiated by other functions: op → registered name."""
+        with self._gradient_overrides.entered(op_type_map):
+            yield
+
     # Operations
 
     @property
@@ -163,6 +171,7 @@ class Graph(GraphElements):
             else:
                 node_def.name = self._names.unique(name or op)
             self._colocations.mark(node_def)
+            self._gradient_overrides.mark(node_def)
             operation = self.new_operation(node_def)
             controls = [each for each in self._control_inputs(operation, inputs) if each]
             operation.connect(inputs, controls)

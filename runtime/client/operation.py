@@ -38,6 +38,11 @@ class Operation:
         ]
 
     @property
+    def node(self) -> Node:
+        """Its node, connected to those of its inputs: what gradient functions read."""
+        return self._node
+
+    @property
     def name(self) -> str:
         """The full name."""
         return self._node.name
@@ -89,6 +94,7 @@ class Operation:
     def connect(self, inputs: Sequence[Tensor], control_inputs: Sequence[Operation]) -> None:
         """Set the edges, in the NodeDef too; for the graph, before anybody sees the operation."""
         self._inputs, self._control_inputs = list(inputs), list(control_inputs)
+        self._node.inputs = [(tensor.op.node, tensor.value_index) for tensor in inputs]
         node_def = self._node.node_def
         del node_def.input[:]
         node_def.input.extend(

@@ -158,7 +158,7 @@ class TensorArray(TensorConvertible, Composite):
             return no_op(name)
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> TensorArray:
-        """Refused: graphs are not differentiated here."""
+        """Refused: the gradient of an array is one that `gradients` makes."""
         raise NotImplementedError("TensorArray.grad is not supported")
 
     def _learn(self, shape: TensorShape) -> None:

@@ -37,6 +37,11 @@ def _binary(function: Binary) -> GradientFunction:
     return gradient
 
 
+def elementwise(slope: Unary) -> GradientFunction:
+    """The gradient function of y = f(x), from what dy is multiplied by."""
+    return _unary(lambda ops, x, y, dy: ops.Mul(dy, slope(ops, x, y, dy)))
+
+
 def _one_minus_square(ops: GradientNodes, x: Endpoint) -> Endpoint:
     output: Endpoint = ops.Sub(ops.like(1, x), ops.Square(x))
     return output
@@ -70,11 +75,11 @@ _UNARY: dict[str, Unary] = {
     "Atan": lambda ops, x, y, dy: ops.RealDiv(dy, _one_plus_square(ops, x)),
     "Sinh": lambda ops, x, y, dy: ops.Mul(dy, ops.Cosh(x)),
     "Cosh": lambda ops, x, y, dy: ops.Mul(dy, ops.Sinh(x)),
-    "Tanh": lambda ops, x, y, dy: ops.TanhGrad(y, dy),
+    "Tanh": lambda ops, x, y, dy: ops.TanhGrad(ops.conjugate(y), dy),
     "Asinh": lambda ops, x, y, dy: ops.RealDiv(dy, ops.Cosh(y)),
     "Acosh": lambda ops, x, y, dy: ops.RealDiv(dy, ops.Sinh(y)),
     "Atanh": lambda ops, x, y, dy: ops.RealDiv(dy, _one_minus_square(ops, x)),
-    "Sigmoid": lambda ops, x, y, dy: ops.SigmoidGrad(y, dy),
+    "Sigmoid": lambda ops, x, y, dy: ops.SigmoidGrad(ops.conjugate(y), dy),
     "Erf": lambda ops, x, y, dy: ops.Mul(
         dy, ops.Mul(ops.like(_TWO_OVER_ROOT_PI, x), ops.Exp(ops.Neg(ops.Square(x))))
     ),
@@ -100,14 +105,15 @@ _UNARY: dict[str, Unary] = {
     "Cast": lambda ops, x, y, dy: ops.Cast(dy, DstT=type_of(x)),
     "Squeeze": lambda ops, x, y, dy: ops.Reshape(dy, ops.Shape(x)),
     "L2Loss": lambda ops, x, y, dy: ops.Mul(dy, x),
-    "ZerosLike": lambda ops, x, y, dy: ops.ZerosLike(x),
+    "Sign": lambda ops, x, y, dy: ops.ZerosLike(x),
     "Real": lambda ops, x, y, dy: ops.Complex(dy, ops.ZerosLike(dy), Tout=type_of(x)),
     "Imag": lambda ops, x, y, dy: ops.Complex(ops.ZerosLike(dy), dy, Tout=type_of(x)),
 }
 # Holomorphic functions whose derivative is conjugated before it meets dy.
 _CONJUGATED = frozenset((
     "Inv", "Reciprocal", "Square", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin",
-    "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh",
+    "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Mul", "Div",
+    "RealDiv", "DivNoNan", "MulNoNan", "Pow",
 ))  # fmt: skip
 
 
@@ -184,10 +190,17 @@ def _conjugated(function: Unary) -> Unary:
     """conj(f'(x)) · dy is the conjugate of f'(x) · conj(dy)."""
 
     def gradient(ops: GradientNodes, x: Endpoint, y: Endpoint, dy: Endpoint) -> Endpoint:
-        if not is_complex(x):
-            return function(ops, x, y, dy)
-        output: Endpoint = ops.Conj(function(ops, x, y, ops.Conj(dy)))
-        return output
+        return ops.conjugate(function(ops, x, y, ops.conjugate(dy)))
+
+    return gradient
+
+
+def _both_conjugated(function: Binary) -> Binary:
+    def gradient(
+        ops: GradientNodes, a: Endpoint, b: Endpoint, dy: Endpoint
+    ) -> tuple[Endpoint, Endpoint]:
+        da, db = function(ops, a, b, ops.conjugate(dy))
+        return ops.conjugate(da), ops.conjugate(db)
 
     return gradient
 
@@ -197,5 +210,8 @@ ELEMENTWISE_GRADIENTS: dict[str, GradientFunction] = {
         op: _unary(_conjugated(function) if op in _CONJUGATED else function)
         for op, function in _UNARY.items()
     },
-    **{op: _binary(function) for op, function in _BINARY.items()},
+    **{
+        op: _binary(_both_conjugated(function) if op in _CONJUGATED else function)
+        for op, function in _BINARY.items()
+    },
 }

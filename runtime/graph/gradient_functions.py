@@ -1,10 +1,11 @@
-"""The gradient functions of ops, for SymbolicGradient: the useful part of TensorFlow's list.
+"""The gradient functions of ops: of SymbolicGradient, and of the front end's `gradients`.
 
 A gradient function takes the nodes to add to, the node of the forward pass, and the gradients of
 its outputs; it gives the gradients of its inputs, None where there is none. `NO_GRADIENT` ops stop
 the way back.
 
-TF: tensorflow/core/ops/math_grad.cc, array_grad.cc, nn_grad.cc (REGISTER_OP_GRADIENT)
+TF: tensorflow/core/ops/math_grad.cc, array_grad.cc, nn_grad.cc (REGISTER_OP_GRADIENT), and for
+what these lack tensorflow/python/ops/*_grad.py (RegisterGradient)
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.framework.dtypes import DataType
+from runtime.graph.array_gradients import ARRAY_GRADIENTS
 from runtime.graph.elementwise_gradients import (
     ELEMENTWISE_GRADIENTS,
     GradientFunction,
     Gradients,
 )
 from runtime.graph.gradient_nodes import GradientNodes, type_of
+from runtime.graph.linear_algebra_gradients import LINEAR_ALGEBRA_GRADIENTS
+from runtime.graph.list_gradients import LIST_GRADIENTS
+from runtime.graph.nn_gradients import NN_GRADIENTS
 from runtime.graph.node import Endpoint, Node
+from runtime.graph.segment_gradients import SEGMENT_GRADIENTS
+from runtime.graph.special_function_gradients import SPECIAL_FUNCTION_GRADIENTS
 
 # --- sums, products, choices ----------------------------------------------------------------------
 
@@ -87,7 +94,7 @@ def _mat_mul(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
 def _product(
     ops: GradientNodes, node: Node, dy: Endpoint, op: str, flags: tuple[str, str]
 ) -> list[Endpoint]:
-    a, b = node.inputs
+    a, b = (ops.conjugate(each) if op == "MatMul" else each for each in node.inputs)
     ta, tb = node.attr(flags[0]), node.attr(flags[1])
 
     def product(x: Endpoint, y: Endpoint, x_turned: bool, y_turned: bool) -> Endpoint:
@@ -206,7 +213,7 @@ def _identity_n(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gr
 
 
 def _cross_entropy(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of the loss; the second output, the backpropagation itself, is taken as a constant."""
+    """Of the loss; for the second output, its slope, see `cross_entropy_slope`."""
     loss = ops.ExpandDims(grads[0], ops.indices(-1))
     logits = node.inputs[0]
     labels = ops.Neg(ops.Mul(loss, ops.LogSoftmax(logits)))
@@ -216,16 +223,6 @@ def _cross_entropy(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) ->
 
 def _bias_add(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     return [grads[0], ops.BiasAddGrad(grads[0], data_format=node.attr("data_format"))]
-
-
-def _conv2d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    x, weights = node.inputs
-    names = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
-    attrs = {name: node.attr(name) for name in names}
-    return [
-        ops.Conv2DBackpropInput(ops.Shape(x), weights, grads[0], **attrs),
-        ops.Conv2DBackpropFilter(x, ops.Shape(weights), grads[0], **attrs),
-    ]
 
 
 def _max_pool(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -242,6 +239,12 @@ def _avg_pool(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Grad
 
 GRADIENT_FUNCTIONS: dict[str, GradientFunction] = {
     **ELEMENTWISE_GRADIENTS,
+    **SPECIAL_FUNCTION_GRADIENTS,
+    **ARRAY_GRADIENTS,
+    **SEGMENT_GRADIENTS,
+    **LINEAR_ALGEBRA_GRADIENTS,
+    **NN_GRADIENTS,
+    **LIST_GRADIENTS,
     "Sum": _sum,
     "Mean": _mean,
     "Max": _extreme,
@@ -274,7 +277,6 @@ GRADIENT_FUNCTIONS: dict[str, GradientFunction] = {
     "SoftmaxCrossEntropyWithLogits": _cross_entropy,
     "SparseSoftmaxCrossEntropyWithLogits": _cross_entropy,
     "BiasAdd": _bias_add,
-    "Conv2D": _conv2d,
     "MaxPool": _max_pool,
     "AvgPool": _avg_pool,
 }
@@ -282,9 +284,10 @@ GRADIENT_FUNCTIONS: dict[str, GradientFunction] = {
 # The way back ends here: the values do not change with the inputs, or must not be asked.
 NO_GRADIENT = frozenset((
     "Const", "Placeholder", "Shape", "ShapeN", "Rank", "Size", "StopGradient", "OnesLike",
-    "Fill", "Range", "LinSpace", "OneHot", "ArgMax", "ArgMin", "Less", "LessEqual", "Greater",
+    "ZerosLike",
+    "Range", "LinSpace", "OneHot", "ArgMax", "ArgMin", "Less", "LessEqual", "Greater",
     "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual", "LogicalAnd", "LogicalOr",
-    "LogicalNot", "All", "Any", "Sign", "Floor", "Ceil", "Round", "Rint", "FloorDiv",
+    "LogicalNot", "All", "Any", "Floor", "Ceil", "Round", "Rint", "FloorDiv",
     "TruncateDiv", "IsNan", "IsInf", "IsFinite", "RandomUniform", "RandomStandardNormal",
     "TruncatedNormal", "NoOp", "Assert", "ConcatOffset", "BroadcastGradientArgs",
     "InvertPermutation", "VarHandleOp",

@@ -1,11 +1,13 @@
-"""Nodes of a gradient function while it is built: `ops.Mul(a, b)` adds one and gives its output.
+"""What gradient functions add nodes with: `ops.Mul(a, b)` adds one and gives its output.
 
 Type attributes are told by the inputs; all others are keyword arguments. An op with several outputs
-gives them as a tuple.
+gives them as a tuple. `BodyNodes` adds to the body of a function; the front end has a kind of its
+own, which adds to a graph under construction.
 """
 
 from __future__ import annotations
 
+import abc
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,12 +31,8 @@ def is_complex(endpoint: Endpoint) -> bool:
     return type_of(endpoint).numpy.kind == "c"
 
 
-class GradientNodes:
-    """What gradient functions add to a body."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self._numbers = itertools.count()
+class GradientNodes(abc.ABC):
+    """Where gradient functions add nodes."""
 
     def __getattr__(self, op: str) -> Callable[..., Any]:
         def add(*inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
@@ -42,8 +40,45 @@ class GradientNodes:
 
         return add
 
+    @abc.abstractmethod
     def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
         """Add a node; its output, or a tuple of several. An input that is a list is a list."""
+
+    def constant(self, value: Any, data_type: DataType) -> Endpoint:
+        """A Const of that type."""
+        output: Endpoint = self.Const(value=np.asarray(value, data_type.numpy), dtype=data_type)
+        return output
+
+    def like(self, value: float, other: Endpoint) -> Endpoint:
+        """A scalar constant of the type of `other`."""
+        return self.constant(value, type_of(other))
+
+    def indices(self, values: Any) -> Endpoint:
+        """An int32 constant."""
+        return self.constant(values, from_numpy(np.dtype(np.int32)))
+
+    def conjugate(self, x: Endpoint) -> Endpoint:
+        """The conjugate of complex numbers; real ones as they are."""
+        output: Endpoint = self.Conj(x) if is_complex(x) else x
+        return output
+
+    def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
+        """The gradient of a broadcast operand: summed over what broadcasting repeated."""
+        shape, other_shape = self.Shape(operand), self.Shape(other)
+        axes, _ = self.BroadcastGradientArgs(shape, other_shape)
+        output: Endpoint = self.Reshape(self.Sum(gradient, axes), shape)
+        return output
+
+
+class BodyNodes(GradientNodes):
+    """The nodes that gradient functions add to the body of a function."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._numbers = itertools.count()
+
+    def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+        """Add a node; its output, or a tuple of several."""
         info = op_info(op)
         assert info is not None, op
         given: list[Endpoint] = []
@@ -65,23 +100,3 @@ class GradientNodes:
         self.nodes.append(node)
         outputs = tuple((node, index) for index in range(len(node.output_types)))
         return outputs[0] if info.has_single_output else outputs
-
-    def constant(self, value: Any, data_type: DataType) -> Endpoint:
-        """A Const of that type."""
-        output: Endpoint = self.Const(value=np.asarray(value, data_type.numpy), dtype=data_type)
-        return output
-
-    def like(self, value: float, other: Endpoint) -> Endpoint:
-        """A scalar constant of the type of `other`."""
-        return self.constant(value, type_of(other))
-
-    def indices(self, values: Any) -> Endpoint:
-        """An int32 constant."""
-        return self.constant(values, from_numpy(np.dtype(np.int32)))
-
-    def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
-        """The gradient of a broadcast operand: summed over what broadcasting repeated."""
-        shape, other_shape = self.Shape(operand), self.Shape(other)
-        axes, _ = self.BroadcastGradientArgs(shape, other_shape)
-        output: Endpoint = self.Reshape(self.Sum(gradient, axes), shape)
-        return output

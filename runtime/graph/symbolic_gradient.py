@@ -17,7 +17,7 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.attr_value import NameAttrList
 from runtime.graph.function_library import FunctionBody, FunctionLibrary, op_info
 from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
-from runtime.graph.gradient_nodes import GradientNodes, type_of
+from runtime.graph.gradient_nodes import BodyNodes, type_of
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.topology import topological_order
 
@@ -65,7 +65,7 @@ class _Differentiation:
         self._arguments = [copies[argument] for argument in forward.arguments]
         self._results = [(copies[node], index) for node, index in forward.results]
         self._is_stateful = forward.is_stateful
-        self._ops = GradientNodes()
+        self._ops = BodyNodes()
         self._gradients: dict[Endpoint, list[Endpoint]] = {}
 
     def body(self) -> FunctionBody:

@@ -204,12 +204,6 @@ def test_switch_and_merge(session):
         tf.merge([value, None])
 
 
-def test_gradients_say_what_to_do_instead():
-    with pytest.raises(Exception, match="does not differentiate graphs") as error:
-        tf.gradients(None, [])
-    assert type(error.value).__name__ == "UnimplementedError"
-
-
 def test_a_seed_of_the_graph_gives_the_same_values_in_every_session():
     def drawn(seed):
         with tf.Graph().as_default(), tf.Session() as session:

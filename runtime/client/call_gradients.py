@@ -1,0 +1,226 @@
+"""Gradient functions of calls, branches and loops: of their functions, computed once more.
+
+The way back needs what the functions computed on the way there. A graph is never changed, so it is
+computed again beside the gradient: once for a call and a branch; for a loop a second loop keeps the
+variables of each iteration in tensor lists, and the loop back computes each iteration again. What
+must not run twice, as random numbers and assignments, is refused.
+
+TF: tensorflow/python/ops/cond_v2.py (_IfGrad), while_v2.py (_WhileGrad)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.client.backpropagation import (
+    Gradient,
+    GradientOptions,
+    backpropagate,
+    is_trainable,
+    zeros_of,
+)
+from runtime.client.construction import constant, convert_to_tensor
+from runtime.client.control_flow import cond, while_loop
+from runtime.client.function_replay import Replay
+from runtime.client.gradient_registry import Derivation
+from runtime.client.operation import Operation, Tensor
+from runtime.client.ops import op_function
+from runtime.client.tensor_shape import TensorShape
+
+
+def _of_function(
+    replay: Replay, inputs: Sequence[Tensor], grads: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """The gradients of a function's inputs; of a tensor that is given twice, once."""
+    arguments = [convert_to_tensor(each) for each in inputs]
+    gradients = [None if each is None else convert_to_tensor(each) for each in grads]
+    options = GradientOptions(stops=frozenset(arguments))
+    found = backpropagate(replay.results(arguments), arguments, gradients, options)
+    return [
+        None if each is None or arguments.index(argument) < place else convert_to_tensor(each)
+        for place, (argument, each) in enumerate(zip(arguments, found, strict=True))
+    ]
+
+
+def _dense(grads: Sequence[Gradient | None]) -> list[Tensor | None]:
+    return [None if each is None else convert_to_tensor(each) for each in grads]
+
+
+def _call(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
+    return _of_function(Replay.of(operation, "f"), operation.inputs, _dense(grads))
+
+
+def _if(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
+    """A branch of the gradients of the branches; zeros where one does not read an input."""
+    pred, *inputs = operation.inputs
+    places = [place for place, each in enumerate(inputs) if is_trainable(each)]
+    given = _dense(grads)
+
+    def branch(attr: str) -> Callable[[], list[Tensor]]:
+        replay = Replay.of(operation, attr)
+
+        def build() -> list[Tensor]:
+            found = _of_function(replay, inputs, given)
+            return [
+                zeros_of(convert_to_tensor(inputs[place])) if dx is None else dx
+                for place, dx in enumerate(found)
+                if place in places
+            ]
+
+        return build
+
+    if not places:
+        return [None] * len(operation.inputs)
+    chosen = cond(pred, branch("then_branch"), branch("else_branch"))
+    by_place = dict(zip(places, chosen if isinstance(chosen, list) else [chosen], strict=True))
+    return [None, *(by_place.get(place) for place in range(len(inputs)))]
+
+
+# --- loops ----------------------------------------------------------------------------------------
+
+
+def _while(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
+    loop = _Loop(operation)
+    count, saved = loop.repeat()
+    return loop.go_back(count, saved, _dense(grads))
+
+
+class _Loop:
+    """A While that is differentiated. Places are those of its variables."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
+        self._inputs = list(operation.inputs)
+        self._holds, self._body = (Replay.of(operation, attr) for attr in ("cond", "body"))
+        places = range(len(self._inputs))
+        self._changing = [place for place in places if not self._body.passes(place)]
+        trainable = {place for place in places if is_trainable(self._inputs[place])}
+        self._carried = [place for place in self._changing if place in trainable]
+        self._read = [place for place in places if place in trainable - {*self._changing}]
+        self._parallel: int = operation.get_attr("parallel_iterations")
+
+    def _shape(self, place: int) -> TensorShape:
+        return self._operation.outputs[place].shape
+
+    def _variables(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """All variables, given those that change."""
+        by_place = dict(zip(self._changing, values, strict=True))
+        return [by_place.get(place, outside) for place, outside in enumerate(self._inputs)]
+
+    def repeat(self) -> tuple[Tensor, list[Tensor]]:
+        """(number of iterations, what each changing variable was before each of them).
+
+        A loop like the operation's, which keeps the values in lists.
+        """
+
+        def holds(_: Tensor, values: list[Tensor], __: list[Tensor]) -> Tensor:
+            return self._holds.results(self._variables(values))[0]
+
+        def step(count: Tensor, values: list[Tensor], saved: list[Tensor]) -> Any:
+            after = self._body.results(self._variables(values))
+            push = op_function("TensorListPushBack")
+            pairs = zip(saved, values, strict=True)
+            return (
+                count + 1,
+                [after[place] for place in self._changing],
+                [push(kept, value) for kept, value in pairs],
+            )
+
+        begun = [self._inputs[place] for place in self._changing]
+        lists = [self._empty_list(place) for place in self._changing]
+        shapes = [self._shape(place) for place in self._changing]
+        count, _, saved = while_loop(
+            holds,
+            step,
+            (constant(0), begun, lists),
+            [TensorShape(()), *shapes, *(TensorShape(()) for _ in lists)],
+            self._parallel,
+            name="repeated",
+        )
+        return count, saved
+
+    def _empty_list(self, place: int) -> Tensor:
+        empty: Tensor = op_function("EmptyTensorList")(
+            self._sizes(place), -1, element_dtype=self._inputs[place].dtype
+        )
+        return empty
+
+    def _sizes(self, place: int) -> np.ndarray:
+        """What is known of a variable's shape, as the ops of lists take it."""
+        sizes = self._shape(place).sizes
+        return np.array(-1 if sizes is None else sizes, np.int32)
+
+    def go_back(
+        self, count: Tensor, saved: list[Tensor], grads: Sequence[Tensor | None]
+    ) -> list[Tensor | None]:
+        """The gradients of the inputs: a loop over the iterations, the last one first.
+
+        It carries the gradients of the variables that change, and sums those of the others.
+        """
+        carried = [
+            _or_zeros(grads[place], self._operation.outputs[place]) for place in self._carried
+        ]
+        sums = [zeros_of(self._inputs[place]) for place in self._read]
+
+        def step(
+            left: Tensor, saved: list[Tensor], carried: list[Tensor], sums: list[Tensor]
+        ) -> Any:
+            rest, values = self._popped(saved)
+            arguments = [convert_to_tensor(each) for each in self._variables(values)]
+            outgoing: list[Tensor | None] = [None] * len(arguments)
+            for place, gradient in zip(self._carried, carried, strict=True):
+                outgoing[place] = gradient
+            found = _of_function(self._body, arguments, outgoing)
+            before = [_or_zeros(found[place], arguments[place]) for place in self._carried]
+            more = [
+                total if found[place] is None else op_function("AddN")([total, found[place]])
+                for place, total in zip(self._read, sums, strict=True)
+            ]
+            return left - 1, rest, before, more
+
+        flags = [TensorShape(()) for _ in saved]
+        shapes = [each.shape for each in (*carried, *sums)]
+        _, _, carried, sums = while_loop(
+            lambda left, *_: left > 0,
+            step,
+            (count, saved, carried, sums),
+            [TensorShape(()), *flags, *shapes],
+            self._parallel,
+            name="back",
+        )
+        found: list[Tensor | None] = [None] * len(self._inputs)
+        for place, gradient in zip(self._carried, carried, strict=True):
+            found[place] = gradient
+        for place, total in zip(self._read, sums, strict=True):
+            direct = grads[place]  # of an output that is the input itself
+            found[place] = total if direct is None else op_function("AddN")([total, direct])
+        return found
+
+    def _popped(self, saved: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """(the lists without their last values, these)."""
+        rest, values = [], []
+        for place, kept in zip(self._changing, saved, strict=True):
+            dtype = self._inputs[place].dtype
+            shorter, value = op_function("TensorListPopBack")(kept, self._sizes(place), dtype)
+            value.set_shape(self._shape(place))
+            rest.append(shorter)
+            values.append(value)
+        return rest, values
+
+
+def _or_zeros(gradient: Tensor | None, tensor: Tensor) -> Tensor:
+    return zeros_of(tensor) if gradient is None else gradient
+
+
+CALL_GRADIENTS: dict[str, Derivation] = {
+    op: Derivation(function, fills_zeros=False)
+    for function, names in (
+        (_call, ("PartitionedCall", "StatefulPartitionedCall")),
+        (_if, ("If", "StatelessIf")),
+        (_while, ("While", "StatelessWhile")),
+    )
+    for op in names
+}

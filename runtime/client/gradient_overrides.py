@@ -1,0 +1,42 @@
+"""Which gradient function new operations name: nested `with graph.gradient_override_map(…)`.
+
+TF: tensorflow/python/framework/ops.py (Graph.gradient_override_map)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+
+import protos as pb
+
+_ATTR = "_gradient_op_type"
+
+
+class GradientOverrides:
+    """What each thread has entered: op → name of a gradient function."""
+
+    def __init__(self) -> None:
+        self._current = threading.local()
+
+    @contextlib.contextmanager
+    def entered(self, names: Mapping[str, str]) -> Iterator[None]:
+        """Operations made inside name these gradient functions; TypeError unless all are text."""
+        if not isinstance(names, Mapping):
+            raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        for op, name in names.items():
+            if not isinstance(op, str) or not isinstance(name, str):
+                raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        outer: Mapping[str, str] = getattr(self._current, "names", {})
+        self._current.names = {**outer, **names}
+        try:
+            yield
+        finally:
+            self._current.names = outer
+
+    def mark(self, node_def: pb.NodeDef) -> None:
+        """Write the gradient function of a new operation into its attributes."""
+        name = getattr(self._current, "names", {}).get(node_def.op)
+        if name is not None and _ATTR not in node_def.attr:
+            node_def.attr[_ATTR].s = name.encode()

@@ -1,0 +1,84 @@
+"""IndexedSlices: rows of a tensor that is zero elsewhere, as gradients of lookups are.
+
+TF: tensorflow/python/framework/indexed_slices.py
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from runtime.client.construction import convert_to_tensor
+from runtime.client.conversion import TensorConvertible
+from runtime.client.operation import Tensor
+from runtime.client.ops import op_function
+from runtime.framework.dtypes import DataType
+
+
+class IndexedSlicesValue(NamedTuple):
+    """The arrays of an IndexedSlices: `[n, …]`, `[n]`, and `[rank]` or None."""
+
+    values: Any
+    indices: Any
+    dense_shape: Any
+
+
+class IndexedSlices(TensorConvertible):
+    """`values[i]` `[n, …]` at row `indices[i]` `[n]` of a tensor of zeros of `dense_shape`.
+
+    Values of one row are added. It stands for the whole tensor wherever a tensor may.
+    """
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        """From tensors or values; without `dense_shape` it can't become a tensor."""
+        self.values = convert_to_tensor(values, name="values")
+        self.indices = convert_to_tensor(indices, name="indices")
+        self.dense_shape = None
+        if dense_shape is not None:
+            self.dense_shape = convert_to_tensor(dense_shape, name="dense_shape")
+        self.dtype = self.values.dtype
+        self.graph: Any = self.values.graph
+
+    @property
+    def op(self) -> Any:
+        """The operation that gives the values."""
+        return self.values.op
+
+    @property
+    def name(self) -> str:
+        """The name of the values."""
+        return self.values.name
+
+    @property
+    def device(self) -> str:
+        """The device of the values."""
+        return self.values.device
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The tensors that there are, in the order of IndexedSlicesValue."""
+        found = (self.values, self.indices, self.dense_shape)
+        return tuple(each for each in found if each is not None)
+
+    def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
+        """The whole tensor; ValueError when its shape is not known."""
+        if self.dense_shape is None:
+            raise ValueError(
+                "Tensor conversion requested for IndexedSlices without dense_shape: " + str(self)
+            )
+        with self.graph.as_default():
+            rows = op_function("StridedSlice")(self.dense_shape, [0], [1], [1], shrink_axis_mask=1)
+            whole: Tensor = op_function("UnsortedSegmentSum")(self.values, self.indices, rows)
+        return whole
+
+    def __repr__(self) -> str:
+        return (
+            f"IndexedSlices(indices={self.indices}, values={self.values}, "
+            f"dense_shape={self.dense_shape})"
+        )
+
+
+def with_values(slices: Any, values: Any) -> Any:
+    """The gradient whose values are others: the tensor, or slices of the same rows."""
+    if not isinstance(slices, IndexedSlices):
+        return values
+    return IndexedSlices(values, slices.indices, slices.dense_shape)
