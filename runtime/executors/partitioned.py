@@ -32,7 +32,9 @@ class PartitionedExecutor(Executor):
     def __init__(self, partitions: Sequence[Partition], kernels: KernelRegistry) -> None:
         nodes = [node for part in partitions for node in part.graph.nodes]
         client = partitions[0].graph
-        super().__init__(StepGraph(nodes, client.arguments, client.fetches, client.targets))
+        super().__init__(
+            StepGraph(nodes, client.arguments, client.fetches, client.targets, client.retvals)
+        )
         self.partitions = tuple(partitions)
         self._executors = [DataflowExecutor(part.graph, kernels) for part in partitions]
 

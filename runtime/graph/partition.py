@@ -111,6 +111,7 @@ class _Partitioner:
                         self._graph.arguments if is_client else [],
                         fetches if is_client else [],
                         [node for node in nodes if node in targets or node.op == "_Send"],
+                        self._graph.retvals if is_client else [],
                     ),
                 )
             )

@@ -24,13 +24,15 @@ _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 class StepGraph:
     """The nodes of one step, cloned so that passes may change them.
 
-    `arguments[i]` is the node that stands for feed i, or None when nothing reads it.
+    `arguments[i]` is the node that stands for feed i, or None when nothing reads it. `retvals` are
+    the names under which reports show the fetches, whatever passes make of their nodes.
     """
 
     nodes: list[Node]
     arguments: list[Node | None]
     fetches: list[Endpoint]
     targets: list[Node]
+    retvals: list[str] = dataclasses.field(default_factory=list)
 
 
 def find_endpoint(graph: Graph, name: str) -> Endpoint:
@@ -116,6 +118,7 @@ class _Pruner:
             self._arguments,
             [(self._clones[node], index) for node, index in fetches],
             [self._clones[node] for node in targets],
+            [f"_retval_{node.name}_{index}_{i}" for i, (node, index) in enumerate(fetches)],
         )
 
     def _reach(self, pending: list[Node]) -> set[Node]:

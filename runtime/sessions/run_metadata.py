@@ -94,8 +94,8 @@ class MetadataRequest:
         for node in graph.nodes:
             if node.name not in seen:
                 collector.add(node.device, node.name, node.op, begun, begun, ())
-        for position, (node, index) in enumerate(graph.fetches):
-            collector.add("", f"_retval_{node.name}_{index}_{position}", "_Retval", now, now, ())
+        for name in graph.retvals:
+            collector.add("", name, "_Retval", now, now, ())
 
 
 def partition_graph(graph: StepGraph, device: str) -> pb.GraphDef:
@@ -109,7 +109,7 @@ def partition_graph(graph: StepGraph, device: str) -> pb.GraphDef:
         graph_def.node.append(node_def)
     for position, (node, index) in enumerate(graph.fetches):
         retval = graph_def.node.add(
-            name=f"_retval_{node.name}_{index}_{position}",
+            name=graph.retvals[position],
             op="_Retval",
             device=device,
             input=[node.name if index == 0 else f"{node.name}:{index}"],

@@ -57,8 +57,18 @@ def test_partition_graphs_hold_pairs_of_send_and_recv() -> None:
     options = pb.RunOptions(output_partition_graphs=True, trace_level=pb.RunOptions.FULL_TRACE)
     two_cpus(ping_pong([1, 0])).run({"x": np.float32(1)}, ["n1"], (), options, metadata)
     client, other = metadata.partition_graphs
-    assert sorted(node.op for node in client.node) == ["Neg", "_Arg", "_Recv", "_Retval", "_Send"]
-    assert sorted(node.op for node in other.node) == ["Exp", "_Recv", "_Send"]
+    assert {node.name: node.op for node in client.node} == {
+        "_arg_x_0_0": "_Arg",
+        "_arg_x_0_0/_0": "_Send",
+        "n0/_3": "_Recv",
+        "n1": "Neg",
+        "_retval_n1_0_0": "_Retval",
+    }
+    assert {node.name: node.op for node in other.node} == {
+        "_arg_x_0_0/_1": "_Recv",
+        "n0": "Exp",
+        "n0/_2": "_Send",
+    }
 
     def edges(graph: pb.GraphDef, op: str) -> set[bytes]:
         return {node.attr["tensor_name"].s for node in graph.node if node.op == op}

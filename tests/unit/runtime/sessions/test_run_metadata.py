@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError
+from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU"
@@ -59,6 +61,25 @@ def test_when_costs_are_reported(every: int, after: int, costs: list[bool]) -> N
     config.graph_options.build_cost_model_after = after
     session = direct_session(g1(), config)
     assert [reported(session).HasField("cost_graph") for _ in costs] == costs
+
+
+def test_a_fetch_keeps_its_name_whatever_becomes_of_its_node() -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    for name in ("first", "second"):  # one is computed for both
+        graph.add("Neg", x, name=name)
+    graph.add("Neg", np.float32(1), name="folded")
+    graph.add("Neg", x, name="elsewhere")
+    graph.graph_def.node[-1].device = "/device:CPU:1"
+    session = direct_session(graph.graph_def, pb.ConfigProto(device_count={"CPU": 2}))
+    metadata = pb.RunMetadata()
+    options = pb.RunOptions(output_partition_graphs=True, trace_level=pb.RunOptions.FULL_TRACE)
+    session.run({"x": X}, ["elsewhere", "folded", "second"], (), options, metadata)
+    expected = {"_retval_elsewhere_0_0", "_retval_folded_0_1", "_retval_second_0_2"}
+    graphs = [node.name for part in metadata.partition_graphs for node in part.node]
+    traced = [node.node_name for each in metadata.step_stats.dev_stats for node in each.node_stats]
+    for names in (graphs, traced):
+        assert {name for name in names if name.startswith("_retval")} == expected
 
 
 def test_feeds_and_fetches_are_on_the_client_device() -> None:
