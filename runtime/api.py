@@ -40,6 +40,7 @@ from runtime.framework.allocation import set_tensor_limit
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
@@ -94,6 +95,7 @@ __all__ = [
     "load_meta_graph_into_session",
     "load_saved_model",
     "new_session",
+    "register_op",
     "reset",
     "schedulable_cores",
     "session_counts",

@@ -1,7 +1,7 @@
-"""The signatures of every op that TensorFlow registers, read from `op_defs.pb.gz`.
+"""The signatures of every op that TensorFlow registers, and of those that a program adds.
 
-`tools/record_op_defs.py` regenerates the file. Guarantees: the table is read once, at first use,
-and never changes afterwards; look-ups are safe from any thread.
+The former are in `op_defs.pb.gz`, which `tools/record_op_defs.py` regenerates. Guarantees: the
+table is read once, at first use; a signature never changes; look-ups are safe from any thread.
 
 TF: tensorflow/core/framework/op_def.proto, op.h (OpRegistry)
 """
@@ -15,7 +15,9 @@ import socket
 from collections.abc import Mapping
 
 import protos as pb
-from runtime.foundation.errors import NotFoundError
+from runtime.foundation.errors import AlreadyExistsError, NotFoundError
+
+_added: dict[str, pb.OpDef] = {}  # single operations on a dict are atomic
 
 
 @functools.cache
@@ -25,9 +27,19 @@ def all_op_defs() -> Mapping[str, pb.OpDef]:
     return {op.name: op for op in pb.OpList.FromString(gzip.decompress(packed)).op}
 
 
+def register_op(op_def: pb.OpDef) -> None:
+    """Add the signature of an op of one's own, for every session of this process.
+
+    `SessionOptions.kernels` bring what it does. Raises AlreadyExistsError when there is one.
+    TF: tensorflow/core/framework/op.h (REGISTER_OP)
+    """
+    if op_def.name in all_op_defs() or _added.setdefault(op_def.name, op_def) is not op_def:
+        raise AlreadyExistsError(f"Op with name {op_def.name}")
+
+
 def find(op: str) -> pb.OpDef | None:
     """The signature of `op`, or None."""
-    return all_op_defs().get(op)
+    return all_op_defs().get(op) or _added.get(op)
 
 
 def look_up(op: str) -> pb.OpDef:
