@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import protos as pb
 from runtime.executors.compiler import FunctionExecutors
 from runtime.executors.dataflow import DataflowExecutor
+from runtime.executors.step import Executor
 from runtime.foundation.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
@@ -143,10 +144,11 @@ class SessionGraph:
         return self.compiler.compile_in_parts(graph, feeds, fetches, targets)
 
     def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
-        self._check_not_finalized()
-        return cache.find_or_compile(
-            graph, key, lambda *wanted: self.compiler.compile(graph, *wanted)
-        )
+        def compile_step(*wanted: Sequence[str]) -> Executor:
+            self._check_not_finalized()  # the same set in another order is no new step
+            return self.compiler.compile(graph, *wanted)
+
+        return cache.find_or_compile(graph, key, compile_step)
 
     def _check_not_static(self) -> None:
         experimental = self._options.config.experimental

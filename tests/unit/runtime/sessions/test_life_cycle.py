@@ -146,6 +146,7 @@ def test_a_finalized_session_runs_what_it_has_compiled() -> None:
     handle = session.make_callable(pb.CallableOptions(feed=["x"], fetch=["n"]))
     session.finalize()
     assert session.run({"x": X}, ["m"]) == [6]
+    assert session.run({"x:0": X}, ["m:0"]) == [6]
     assert session.run_callable(handle, [X]) == [-6]
     for call in (
         lambda: session.run({}, ["a"]),
