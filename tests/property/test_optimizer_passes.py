@@ -26,6 +26,8 @@ DTYPES = (tf.int32, tf.float32)
 # Small values, zeros and ones above all, of which −0.0 is one: simplifications have to notice them.
 VALUES = (-2, -1, -0.0, 0, 1, 1, 2, 3)
 SHAPE = (2, 3)
+# Operations whose twin another one may be: same inputs, same attributes, same shapes.
+ALIKE = (("AddV2", "Sub", "Mul", "Maximum"), ("Neg", "Square", "Identity"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Program:
     feeds: dict[str, np.ndarray]
     nodes: list[str]
     shapes: list[tuple[int, ...]]  # of the nodes, as they were inferred
+    twins: list[tuple[str, str]]  # nodes that are equal, or nearly so
 
 
 def _constant(draw: st.DrawFn, dtype: Any) -> Any:
@@ -89,9 +92,32 @@ def programs(draw: st.DrawFn) -> Program:
                     known.append(made)
         made = [each for each in dict.fromkeys(known) if each.op.name != "x"]
         made = made or [tf.identity(known[0])]
-    shapes = [tuple(tensor.shape.sizes) for tensor in made]
-    nodes = [tensor.op.name for tensor in made]
-    return Program(graph.as_graph_def(), {"x": value}, nodes, shapes)
+    shapes = {tensor.op.name: tuple(tensor.shape.sizes) for tensor in made}
+    graph_def = graph.as_graph_def()
+    twins = _add_twins(draw, graph_def, shapes)
+    return Program(graph_def, {"x": value}, list(shapes), list(shapes.values()), twins)
+
+
+def _add_twins(
+    draw: st.DrawFn, graph: pb.GraphDef, shapes: dict[str, tuple[int, ...]]
+) -> list[tuple[str, str]]:
+    """Nodes that differ from others in one thing, or in nothing; the pairs of names."""
+    others = {op: ops for ops in ALIKE for op in ops}
+    originals = [node for node in graph.node if node.op in others and node.name in shapes]
+    twins = []
+    for number in range(draw(st.integers(0, 3)) if originals else 0):
+        original = draw(st.sampled_from(originals))
+        twin = graph.node.add()
+        twin.CopyFrom(original)
+        twin.name = f"twin{number}"
+        match draw(st.integers(0, 3)):
+            case 0 | 1:
+                twin.op = draw(st.sampled_from(others[original.op]))
+            case 2 if len(original.input) > 1 and not original.input[1].startswith("^"):
+                twin.input[0], twin.input[1] = original.input[1], original.input[0]
+        shapes[twin.name] = shapes[original.name]
+        twins.append((original.name, twin.name))
+    return twins
 
 
 @contextlib.contextmanager
@@ -121,6 +147,7 @@ def run(program: Program, feeds: dict[str, Any], fetches: list[str]) -> list[Any
 @given(program=programs(), data=st.data())
 def test_a_pass_changes_nothing(name: str, program: Program, data: st.DataObject) -> None:
     fetches = data.draw(st.lists(st.sampled_from(program.nodes), min_size=1, max_size=4))
+    fetches += data.draw(st.sampled_from(program.twins)) if program.twins else ()
     feeds: dict[str, Any] = dict(program.feeds)
     others = sorted(set(program.nodes) - set(fetches))
     if others and data.draw(st.booleans()):  # any inner node may be fed

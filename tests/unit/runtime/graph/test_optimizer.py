@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.framework.dtypes import DataType
+from runtime.api import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.graph.graph import Graph as RuntimeGraph
 from runtime.graph.graph_constructor import extend_graph
@@ -97,6 +98,76 @@ def test_nodes_with_state_are_not_shared() -> None:
     assert ops.count("RandomUniform") == 2
 
 
+X = np.float32([[1, 2], [4, 8]])
+TRUE = np.bool_(True)
+
+
+def nearly_equal(graph: Graph, what: str) -> None:
+    """Nodes `a` and `b` that differ in one thing, and in their values for X."""
+    x = graph.placeholder("float32", "x")
+    match what:
+        case "operation":
+            for name, op in (("a", "AddV2"), ("b", "Mul")):
+                graph.add(op, x, x, name=name)
+        case "order of inputs":
+            y = graph.add("Neg", x, name="y")[0]
+            graph.add("Sub", x, y, name="a")
+            graph.add("Sub", y, x, name="b")
+        case "output":
+            parts = graph.add("Unpack", x, num=2, axis=0, name="parts")
+            for name, part in zip("ab", parts, strict=True):
+                graph.add("Neg", part, name=name)
+        case "attribute":
+            for name in "ab":
+                graph.add("MatMul", x, x, transpose_b=name == "b", name=name)
+        case "control edge":  # b waits for what is dead: it is dead too
+            side = graph.add("Switch", x, TRUE, name="switch")[0]
+            graph.add("Identity", side, name="dead")
+            graph.add("Neg", x, name="a")
+            graph.add("Neg", x, name="b", control=["dead"])
+        case _:
+            kinds = CONSTANTS[what]
+            for name, value in zip("ab", kinds, strict=True):
+                proto, dtype = tensor_to_proto(value), from_numpy(value.dtype)
+                graph.add("Const", dtype=dtype, value=proto, name=name)
+
+
+CONSTANTS = {
+    "shape of a constant": (np.zeros(2, np.int32), np.zeros((2, 1), np.int32)),
+    "type of a constant": (np.zeros(2, np.int32), np.zeros(2, np.float32)),
+    "sign of a constant's zero": (np.float32([0.0]), np.float32([-0.0])),
+    "value of a constant": (np.int32([1, 2]), np.int32([2, 1])),
+    "strings of a constant": (np.array([b"a"], object), np.array([b"b"], object)),
+}
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["operation", "order of inputs", "output", "attribute", "control edge", *CONSTANTS],
+)
+def test_nearly_equal_nodes_are_not_shared(what: str) -> None:
+    graph = Graph()
+    nearly_equal(graph, what)
+    plain = pb.ConfigProto()
+    plain.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
+
+    def seen(config: pb.ConfigProto) -> list[object]:
+        """The value of each, or that it has none; both are computed in one step."""
+        session, values = direct_session(graph.graph_def, config), []
+        for fetched in (["a"], ["b"]):
+            try:
+                array = np.asarray(session.run({"x": X}, fetched, ["a", "b"])[0])
+            except InvalidArgumentError as error:
+                values.append(error.message)
+            else:
+                values.append((array.dtype, array.shape, array.tolist(), str(array)))
+        return values
+
+    first, second = seen(pb.ConfigProto())
+    assert first != second
+    assert [first, second] == seen(plain)
+
+
 def placeholder(graph: Graph, dtype: str = "int32") -> tuple[str, DataType]:
     return graph.placeholder(dtype, "x")
 
@@ -180,13 +251,27 @@ def test_a_constant_condition_leaves_one_branch(condition: bool, op: str) -> Non
     assert not ops & ({"If", "Neg", "Square"} - {op})
 
 
-def test_level_zero_turns_everything_off() -> None:
-    config = pb.ConfigProto()
-    config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
+@pytest.mark.parametrize(
+    ("switches", "constant_sums", "exponentials"),
+    [
+        ({}, 1, 2),
+        ({"do_constant_folding": True}, 0, 2),
+        ({"do_common_subexpression_elimination": True}, 1, 1),
+    ],
+)
+def test_level_zero_turns_off_what_is_not_asked_for(
+    switches: dict[str, bool], constant_sums: int, exponentials: int
+) -> None:
+    level = pb.OptimizerOptions(opt_level=pb.OptimizerOptions.L0, **switches)
+    config = pb.ConfigProto(graph_options=pb.GraphOptions(optimizer_options=level))
     graph = Graph()
-    graph.add("AddV2", np.float32(1), np.float32(1), name="a")
+    x = graph.placeholder("float32", "x")
+    constant = graph.add("AddV2", np.float32(1), np.float32(1), name="constant")[0]
+    equal = [graph.add("Exp", x, name=name)[0] for name in ("one", "two")]
+    graph.add("AddN", [constant, *equal], name="sum")
     metadata = pb.RunMetadata()
     options = pb.RunOptions(output_partition_graphs=True)
     session = direct_session(graph.graph_def, config)
-    assert session.run({}, ["a"], (), options, metadata) == [2]
-    assert "AddV2" in {node.op for node in metadata.partition_graphs[0].node}
+    assert session.run({x[0]: np.float32(0)}, ["sum"], (), options, metadata) == [4]
+    ops = [node.op for node in metadata.partition_graphs[0].node]
+    assert (ops.count("AddV2"), ops.count("Exp")) == (constant_sums, exponentials)
