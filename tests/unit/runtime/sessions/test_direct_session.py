@@ -468,6 +468,17 @@ def test_a_connection_puts_one_output_in_place_of_another() -> None:
             Code.INVALID_ARGUMENT,
             "fed more than once",
         ),
+        (
+            pb.CallableOptions(
+                tensor_connection=[
+                    pb.TensorConnection(from_tensor=source, to_tensor="x:0")
+                    for source in ("a:0", "a:0")
+                ],
+                fetch=["n"],
+            ),
+            Code.INVALID_ARGUMENT,
+            "fed more than once",
+        ),
     ],
 )
 def test_refused_connections(options: pb.CallableOptions, code: Code, text: str) -> None:
