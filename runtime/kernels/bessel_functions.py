@@ -106,7 +106,11 @@ def _kernel(function: Callable[[int, np.ndarray], np.ndarray], order: int) -> Ca
     @in_blocks(40)
     def kernel(x: Any) -> Any:
         with np.errstate(all="ignore"):
-            return function(order, np.asarray(x, np.float64)).astype(x.dtype)
+            result = function(order, np.asarray(x, np.float64)).astype(x.dtype)
+            if function is bessel_y and order and x.dtype == np.float32:
+                # 1 / x and the logarithm meet at 0 as infinities in TensorFlow's single precision.
+                result = np.where(x == 0, x.dtype.type(np.nan), result)
+            return result
 
     return kernel
 

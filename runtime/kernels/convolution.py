@@ -75,8 +75,6 @@ def _check_conv2d(x: np.ndarray, filter: np.ndarray, data_format: str) -> None:
             f"input depth must be evenly divisible by filter depth: {depth} vs {filter_depth}"
         )
     groups = depth // filter_depth
-    if groups <= 0:
-        raise InvalidArgumentError(f"number of groups must be stricly positive, got {groups}")
     if x.size and out_depth % groups:
         raise InvalidArgumentError(
             f"output depth must be evenly divisible by number of groups: {out_depth} vs {groups}"

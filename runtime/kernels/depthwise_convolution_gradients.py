@@ -33,6 +33,18 @@ from runtime.kernels.window import (
 )
 
 
+def _attrs(
+    strides: Sequence[int],
+    padding: str,
+    data_format: str,
+    dilations: Sequence[int],
+    explicit_paddings: Sequence[int],
+) -> WindowAttrs:
+    """The attributes; of dilations only four count, since TensorFlow's kernels read none."""
+    rates = dilations if len(dilations) == len(data_format) else ()
+    return WindowAttrs(strides, padding, data_format, rates, explicit_paddings)
+
+
 def depthwise_backprop_input(
     input_sizes: np.ndarray,
     filter: np.ndarray,
@@ -45,7 +57,7 @@ def depthwise_backprop_input(
     dilations: Sequence[int],
 ) -> np.ndarray:
     """Gradient for the input of shape `input_sizes`; `filter` is `[kh, kw, c, multiplier]`."""
-    attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
+    attrs = _attrs(strides, padding, data_format, dilations, explicit_paddings)
     if input_sizes.ndim != 1:
         raise InvalidArgumentError(
             f"Conv2DBackpropInput: input_sizes input must be 1-dim, not {input_sizes.ndim}"
@@ -99,7 +111,7 @@ def depthwise_backprop_filter(
     dilations: Sequence[int],
 ) -> np.ndarray:
     """Gradient for the filter of shape `filter_sizes` `[kh, kw, c, multiplier]`."""
-    attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
+    attrs = _attrs(strides, padding, data_format, dilations, explicit_paddings)
     if filter_sizes.ndim != 1:
         raise InvalidArgumentError(
             f"Conv2DBackpropFilter: filter_sizes input must be 1-dim, not {filter_sizes.ndim}"

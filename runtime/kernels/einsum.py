@@ -136,8 +136,11 @@ def _with_broadcasting(labels: tuple[str, ...], count: int) -> tuple[Label, ...]
     return tuple(expanded)
 
 
-def _check_dimensions(plan: Plan, inputs: tuple[Any, ...]) -> None:
-    """Raise InvalidArgumentError unless equal letters have equal dimensions."""
+def _dimensions(plan: Plan, inputs: tuple[Any, ...]) -> dict[Label, int]:
+    """The size of each label; InvalidArgumentError unless equal letters have equal dimensions.
+
+    A dimension of 0 fits any that comes after it, as in TensorFlow.
+    """
     sizes: dict[Label, int] = {}
     for labels, value in zip(plan.inputs, inputs, strict=True):
         for axis, (label, size) in enumerate(zip(labels, value.shape, strict=True)):
@@ -146,12 +149,15 @@ def _check_dimensions(plan: Plan, inputs: tuple[Any, ...]) -> None:
                 if known != size and 1 not in (known, size):
                     shapes = " vs. ".join(shape_text(each.shape) for each in inputs)
                     raise InvalidArgumentError(f"Invalid broadcasting dimensions: {shapes}")
-                sizes[label] = max(known, size) if size else size
+                sizes[label] = size if known == 1 else known
+            elif not known:
+                sizes[label] = size
             elif known != size:
                 raise InvalidArgumentError(
                     f"Expected dimension {known} at axis {axis} of the input shaped "
                     f"{shape_text(value.shape)} but got dimension {size}"
                 )
+    return sizes
 
 
 def _reduce_input(value: Any, labels: tuple[Label, ...], kept: tuple[Label, ...]) -> Any:
@@ -210,7 +216,11 @@ def einsum(*inputs: Any, equation: str) -> Any:
     Raises InvalidArgumentError when the equation or the shapes do not fit.
     """
     plan = make_plan(equation, tuple(each.ndim for each in inputs))
-    _check_dimensions(plan, inputs)
+    sizes = _dimensions(plan, inputs)
+    if not all(each.size for each in inputs):
+        shape = [sizes[label] for label in plan.output]
+        check_allocation(shape, inputs[0].dtype)
+        return np.zeros(shape, inputs[0].dtype)
     reduced = [_reduce_input(*each) for each in zip(inputs, plan.inputs, plan.kept, strict=True)]
     if len(reduced) == 2:
         value, labels = _product(plan, *reduced)

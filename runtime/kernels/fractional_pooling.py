@@ -53,12 +53,7 @@ def _cuts(size: int, regions: int, stream: Philox, pseudo_random: bool) -> tuple
     return _random_cuts(size, regions, stream), -(-regions // 4)
 
 
-def _check_pool(value: np.ndarray, ratio: Sequence[float]) -> list[int]:
-    """The output's sizes."""
-    if value.ndim != 4:
-        raise InvalidArgumentError(
-            f"value must be 4-dimensional, but got shape {shape_text(value.shape)}"
-        )
+def _check_ratio(ratio: Sequence[float], what: str) -> None:
     if len(ratio) != 4:
         raise InvalidArgumentError("pooling_ratio field must specify 4 dimensions")
     if any(each < 1 for each in ratio):
@@ -66,7 +61,14 @@ def _check_pool(value: np.ndarray, ratio: Sequence[float]) -> list[int]:
         raise InvalidArgumentError(f"pooling_ratio cannot be smaller than 1, got: {low:g}")
     if ratio[0] != 1 or ratio[3] != 1:
         raise UnimplementedError(
-            "Fractional pooling is not yet supported on the batch nor channel dimension."
+            f"Fractional {what} pooling is not yet supported on the batch nor channel dimension."
+        )
+
+
+def _pooled_sizes(value: np.ndarray, ratio: Sequence[float]) -> list[int]:
+    if value.ndim != 4:
+        raise InvalidArgumentError(
+            f"value must be 4-dimensional, but got shape {shape_text(value.shape)}"
         )
     sizes = []
     for axis, (size, each) in enumerate(zip(value.shape, ratio, strict=True)):
@@ -86,7 +88,7 @@ def _regions(cuts: np.ndarray, overlapping: bool, size: int) -> Regions:
 
 
 def _fractional_pool(
-    reduce: Callable[[np.ndarray, Regions, Regions], np.ndarray],
+    what: str, reduce: Callable[[np.ndarray, Regions, Regions], np.ndarray]
 ) -> Callable[..., Pooled]:
     def kernel(
         value: np.ndarray,
@@ -98,9 +100,10 @@ def _fractional_pool(
         seed: int,
         seed2: int,
     ) -> Pooled:
+        _check_ratio(pooling_ratio, what)
         if not deterministic and (seed or seed2):
             raise InvalidArgumentError("Both seed and seed2 should be 0 if deterministic is false.")
-        sizes = _check_pool(value, pooling_ratio)
+        sizes = _pooled_sizes(value, pooling_ratio)
         stream = Philox.from_seeds(seed, seed2)
         row_cuts, used = _cuts(value.shape[1], sizes[1], stream, pseudo_random)
         column_cuts, _ = _cuts(value.shape[2], sizes[2], stream.skipped(used), pseudo_random)
@@ -219,8 +222,8 @@ def fractional_avg_pool_grad(
 
 
 KERNELS = (
-    KernelDef("FractionalAvgPool", _fractional_pool(_pool_average)),
+    KernelDef("FractionalAvgPool", _fractional_pool("average", _pool_average)),
     KernelDef("FractionalAvgPoolGrad", fractional_avg_pool_grad),
-    KernelDef("FractionalMaxPool", _fractional_pool(_pool_max)),
+    KernelDef("FractionalMaxPool", _fractional_pool("max", _pool_max)),
     KernelDef("FractionalMaxPoolGrad", fractional_max_pool_grad),
 )

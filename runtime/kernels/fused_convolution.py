@@ -27,6 +27,10 @@ def fused_pad_conv2d(
     padding: str,
 ) -> np.ndarray:
     """FusedPadConv2D: MirrorPad, then Conv2D."""
+    if len(strides) == 4 and (strides[0], strides[3]) != (1, 1):  # Conv2D: UNIMPLEMENTED
+        raise InvalidArgumentError(
+            "Current implementation does not yet support strides in the batch and depth dimensions."
+        )
     if x.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional, got {x.ndim} dimensions")
     return conv2d(

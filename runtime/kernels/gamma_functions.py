@@ -85,7 +85,9 @@ def hurwitz_zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
             total = total + b * factor / power
             factor = factor * (x + 2 * n - 1) * (x + 2 * n) / np.square(z)
             power *= (2 * n + 1) * (2 * n + 2)
-        total = np.where((q <= 0) & (q == np.floor(q)), np.inf, total)
+        pole = (q <= 0) & (q == np.floor(q))
+        # Even powers tend to infinity from both sides.
+        total = np.where(pole, np.where(x % 2 == 0, np.inf, np.nan), total)
         total = np.where((q <= 0) & (q != np.floor(q)) & (x != np.floor(x)), np.nan, total)
     total = np.where(x == 1, np.inf, total)
     return np.where(x < 1, np.nan, total)

@@ -55,15 +55,15 @@ def image_projective_transform_v3(
         )
     shape = (images.shape[0], height, width, images.shape[3])
     check_allocation(shape, np.float64)
+    fill = np.asarray(fill_value, np.float32).astype(images.dtype)
     if 0 in images.shape:
-        return np.full(shape, fill_value, images.dtype)
+        return np.full(shape, fill, images.dtype)
     x, y, is_defined = _source_positions(transforms, height, width)
     fold = _FOLDS[mode]
     x, y = fold(x, images.shape[2]), fold(y, images.shape[1])
     sample = _sample_nearest if method == "NEAREST" else _sample_bilinear
-    result = sample(images, x, y, np.float32(fill_value))
-    filled = np.where(is_defined[..., None], result, np.float32(fill_value))
-    return filled.astype(images.dtype)
+    result = sample(images, x, y, fill).astype(images.dtype, copy=False)
+    return np.where(is_defined[..., None], result, fill)
 
 
 def image_projective_transform_v2(
@@ -130,18 +130,17 @@ _FOLDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 }
 
 
-def _pixels(images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.float32) -> np.ndarray:
-    """The pixels at whole positions, `fill` outside of the image: float32 `[n, h, w, c]`."""
+def _pixels(images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.ndarray) -> np.ndarray:
+    """The pixels at whole positions, `fill` outside of the image: `[n, h, w, c]`."""
     is_inside = (x >= 0) & (x < images.shape[2]) & (y >= 0) & (y < images.shape[1])
     columns = np.where(is_inside, x, 0).astype(np.int64)
     rows = np.where(is_inside, y, 0).astype(np.int64)
     batch = np.arange(images.shape[0])[:, None, None]
-    seen = images[batch, rows, columns].astype(np.float32, copy=False)
-    return np.where(is_inside[..., None], seen, fill)
+    return np.where(is_inside[..., None], images[batch, rows, columns], fill)
 
 
 def _sample_nearest(
-    images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.float32
+    images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.ndarray
 ) -> np.ndarray:
     # C's round: halves away from zero
     x, y = (np.copysign(np.floor(np.abs(each) + np.float32(0.5)), each) for each in (x, y))
@@ -149,15 +148,17 @@ def _sample_nearest(
 
 
 def _sample_bilinear(
-    images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.float32
+    images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.ndarray
 ) -> np.ndarray:
     left, top = np.floor(x), np.floor(y)
-    across, down = (x - left)[..., None], (y - top)[..., None]
-    upper = (1 - across) * _pixels(images, left, top, fill)
-    upper += across * _pixels(images, left + 1, top, fill)
-    lower = (1 - across) * _pixels(images, left, top + 1, fill)
-    lower += across * _pixels(images, left + 1, top + 1, fill)
-    return (1 - down) * upper + down * lower
+    right, bottom = left + 1, top + 1
+
+    def along(row: np.ndarray) -> np.ndarray:
+        first = _pixels(images, left, row, fill).astype(np.float32, copy=False)
+        second = _pixels(images, right, row, fill).astype(np.float32, copy=False)
+        return (right - x)[..., None] * first + (x - left)[..., None] * second
+
+    return (bottom - y)[..., None] * along(top) + (y - top)[..., None] * along(bottom)
 
 
 def scale_and_translate(
@@ -213,14 +214,18 @@ def scale_and_translate_grad(
         raise InvalidArgumentError(
             f"original_image must be 4-dimensional{shape_text(original_image.shape)}"
         )
+    if not (np.asarray(scale) > 0).all():
+        raise InvalidArgumentError("Scale must be greater than zero.")
     lengths = original_image.shape[1:3]
+    check_allocation((grads.shape[0], *lengths, grads.shape[3]), np.float32)
+    if 0 in lengths:
+        return np.zeros((grads.shape[0], *lengths, grads.shape[3]), np.float32)
     rows, columns = (
         _spans(outputs, inputs, factor, offset, kernel_type, antialias)
         for outputs, inputs, factor, offset in zip(
             grads.shape[1:3], lengths, scale, translation, strict=True
         )
     )
-    check_allocation((grads.shape[0], *lengths, grads.shape[3]), np.float32)
     wide = rows.apply_transposed(grads.astype(np.float32, copy=False), 1, lengths[0])
     return columns.apply_transposed(wide, 2, lengths[1])
 

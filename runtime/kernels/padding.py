@@ -37,7 +37,8 @@ def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: Any) -> np.ndarray
     check_allocation(sizes, value.dtype)
     result = np.empty(sizes, value.dtype)
     result[...] = constant
-    result[_inside(value.shape, margins)] = value
+    # A string without dimensions would be put in as an array.
+    result[_inside(value.shape, margins)] = value if value.ndim else value[()]
     return result
 
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.pooling import check_strides, pooled_dimensions
+from runtime.kernels.pooling import check_batch, check_strides, pooled_dimensions
 from runtime.kernels.register_types import REAL_NUMBER_TYPES
 from runtime.kernels.window import WindowedDimension
 
@@ -29,16 +29,14 @@ def max_pool_with_argmax(
     include_batch_in_index: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(largest of each window, its index `(y * w + x) * c + channel`), both `[n, oh, ow, c]`."""
+    check_strides(strides, "NHWC")
+    check_batch(ksize, strides)
     if x.ndim != 4:
         raise InvalidArgumentError("tensor_in must be 4-dimensional (2)")
     if not x.size:
         raise InvalidArgumentError("tensor_in must not be empty (2)")
-    check_strides(strides, "NHWC")
     dimensions = pooled_dimensions(x.shape, ksize, strides, padding, (), "NHWC")
-    if ksize[3] != 1:
-        raise UnimplementedError(
-            "Non-spatial pooling is not yet supported. Volunteers? :)",
-        )
+    # A window over channels is checked, but TensorFlow looks at one channel at a time all the same.
     best, position = largest_in_windows(x, dimensions)
     index = position * x.shape[3] + np.arange(x.shape[3])
     if include_batch_in_index:

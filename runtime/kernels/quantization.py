@@ -50,6 +50,10 @@ def quantize_v2(
     ensure_minimum_range: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """QuantizeV2: integers of type `T`, and the range of floats that they stand for."""
+    if round_mode == "HALF_TO_EVEN" and mode != "SCALED":
+        raise InvalidArgumentError(
+            f"Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED', but mode is '{mode}'."
+        )
     low = _per_slice(value, min_range, axis, "min_range")
     high = _per_slice(value, max_range, axis, "max_range")
     if (high < low).any():
@@ -70,7 +74,8 @@ def quantize_v2(
         else:
             floats = _min_combined(value, lowest, highest, limits)
         result = floats.astype(T.numpy)
-    return result, lowest.reshape(min_range.shape), highest.reshape(min_range.shape)
+    shape = () if axis == -1 else min_range.shape
+    return result, lowest.reshape(shape), highest.reshape(shape)
 
 
 def _per_slice(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:

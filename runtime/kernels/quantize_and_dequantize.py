@@ -95,12 +95,33 @@ def quantize_and_dequantize_v4_grad(
     """QuantizeAndDequantizeV4Grad: passes where the input lies within the range."""
     if gradients.shape != input.shape:
         raise InvalidArgumentError("gradient and input must be the same size")
+    if axis < -1 or axis >= input.ndim:
+        raise InvalidArgumentError(
+            f"Axis should be -1 or 0 or a positive value less than {input.ndim}"
+            f"but given axis value was {axis}"
+        )
     low, high = np.asarray(input_min), np.asarray(input_max)
+    for name, given in (("min", low), ("max", high)):
+        if given.ndim > 1:
+            raise InvalidArgumentError(
+                f"Input {name} tensor must have dimension 0 or 1. Received {given.ndim}."
+            )
     if axis >= 0:
+        for name, given in (("min", low), ("max", high)):
+            if given.ndim != 1:
+                raise InvalidArgumentError(
+                    f"Shape must be rank 1 for input_{name}_tensor when the axis is specified"
+                )
+            if given.size != input.shape[axis]:
+                raise InvalidArgumentError(
+                    f"{name} has incorrect size, expected {input.shape[axis]} was {given.size}"
+                )
         around = (-1, *(1,) * (input.ndim - 1 - axis))
         low, high = low.reshape(around), high.reshape(around)
     inside = (input >= low) & (input <= high)
-    return np.where(inside, gradients, gradients.dtype.type(0)), input_min * 0, input_max * 0
+    with np.errstate(invalid="ignore"):
+        passed = gradients * inside  # outside, what is not finite becomes NaN
+    return passed, np.zeros_like(input_min), np.zeros_like(input_max)
 
 
 def _range(

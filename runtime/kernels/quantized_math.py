@@ -118,9 +118,11 @@ def quantized_conv2d(
         )
     input_range = one_float(min_input, "min_input"), one_float(max_input, "max_input"), Tinput
     filter_range = one_float(min_filter, "min_filter"), one_float(max_filter, "max_filter"), Tfilter
+    zero = _as_integer(0.0, *input_range)
+    margin = zero & 0xFF  # a byte, which only stands for 0.0 if that lies within the range
     windows = patches(
-        _centred(value, *input_range), kernel.shape[:2], strides[1:3], dilations[1:3], padding
-    )
+        value.astype(np.int32) - margin, kernel.shape[:2], strides[1:3], dilations[1:3], padding
+    ) + np.int32(margin - zero)
     weights = _centred(kernel, *filter_range).reshape(-1, kernel.shape[3])
     return (windows @ weights, *_product_range(input_range, filter_range, out_type))
 
@@ -183,6 +185,9 @@ def quantized_add(
     """QuantizedAdd: whole steps of the sum's range for each step of the operands'."""
     first = one_float(min_x, "min_x"), one_float(max_x, "max_x"), T1
     second = one_float(min_y, "min_y"), one_float(max_y, "max_y"), T2
+    for name, (bottom, top, _) in (("x", first), ("y", second)):
+        if not top > bottom:
+            raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
     low, high = _sum_range(first, second, _ADD_HEADROOM)
     try:
         shape = np.broadcast_shapes(x.shape, y.shape)
@@ -283,6 +288,11 @@ def quantized_concat(
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
     """QuantizedConcat: the inputs in one common range, joined."""
+    if concat_dim.ndim:
+        raise InvalidArgumentError(
+            "Concat dim tensor should be a scalar integer, "
+            f"but got shape {shape_text(concat_dim.shape)}"
+        )
     count = len(values_mins_maxes) // 3
     values = values_mins_maxes[:count]
     lows = [one_float(each, "input_mins") for each in values_mins_maxes[count : 2 * count]]

@@ -56,6 +56,11 @@ def _windows(
     """[b, rows, columns, kh·kw, c]."""
     if value.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional, got {shape_text(value.shape)}")
+    if len(ksize) == 4 and ksize[3] != 1 and (ksize[1], ksize[2]) != (1, 1):
+        raise UnimplementedError(
+            "MaxPooling supports exactly one of pooling across depth or pooling across "
+            "width/height."
+        )
     if len(ksize) != 4 or len(strides) != 4 or min(*ksize, *strides) < 1:
         raise InvalidArgumentError(
             f"ksize and strides must be 4 positive numbers, got {ksize} and {strides}"

@@ -83,6 +83,9 @@ def lstm_block_cell(
 ) -> Outputs:
     """One LSTM step of `x` `[batch, inputs]`: (i, cs, f, o, ci, co, h), each `[batch, cells]`."""
     check_lstm(x, 2, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
+    if not cs_prev.size:
+        rows, cells = cs_prev.shape
+        raise InvalidArgumentError(f"cs_prev_tensor is empty, has shape: ({rows},{cells}).")
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, forget_bias, cell_clip, "icfo")
     one_step = (each.astype(cell.w.dtype, copy=False) for each in (x[None], cs_prev, h_prev))
     outputs = cell.sequence(1, *one_step)
@@ -143,6 +146,27 @@ def check_lstm(
                 )
 
 
+def _check_block_lstm(
+    x: np.ndarray,
+    cs_prev: np.ndarray,
+    h_prev: np.ndarray,
+    w: np.ndarray,
+    peepholes: tuple[np.ndarray, ...],
+    b: np.ndarray,
+) -> None:
+    """`check_lstm`; the peepholes must fit, used or not."""
+    for name, weights in zip(PEEPHOLES, peepholes, strict=True):
+        if weights.ndim != 1:
+            raise InvalidArgumentError(f"{name} must be 1D")
+    check_lstm(x, 3, cs_prev, h_prev, w, peepholes, b, use_peephole=False)
+    _check_sizes(
+        *(
+            (f"{name}.dim_size(0) != cell_size", len(weights), cs_prev.shape[1])
+            for name, weights in zip(PEEPHOLES, peepholes, strict=True)
+        )
+    )
+
+
 def _check_ranks(*checks: tuple[str, np.ndarray, int]) -> None:
     for name, tensor, wanted in checks:
         if tensor.ndim != wanted:
@@ -174,7 +198,7 @@ def block_lstm(
     use_peephole: bool,
 ) -> Outputs:
     """LSTM over `x` `[time, batch, inputs]`: (i, cs, f, o, ci, co, h), `[time, batch, cells]`."""
-    check_lstm(x, 3, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
+    _check_block_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, forget_bias, cell_clip, "icfo")
     return _run_sequence(cell, seq_len_max, x, cs_prev, h_prev)
 
@@ -194,7 +218,7 @@ def block_lstm_v2(
     use_peephole: bool,
 ) -> Outputs:
     """`block_lstm` without a forget bias, its gates in the order i, f, c, o."""
-    check_lstm(x, 3, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
+    _check_block_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, 0.0, cell_clip, "ifco")
     return _run_sequence(cell, seq_len_max, x, cs_prev, h_prev)
 

@@ -92,11 +92,10 @@ def requantization_range(
 ) -> tuple[np.ndarray, np.ndarray]:
     """RequantizationRange: the range of floats that occurs, its minimum at most 0."""
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
-    if not value.size:
-        raise InvalidArgumentError("input must not be empty")
-    ends = min_first_to_float(
-        np.array([value.min(), value.max()]), low, high, quantized_range(Tinput)
-    )
+    limits = quantized_range(Tinput)
+    # Of no elements, the least is the highest integer and the largest the lowest.
+    least, largest = value.min(initial=limits.highest), value.max(initial=limits.lowest)
+    ends = min_first_to_float(np.array([least, largest]), low, high, limits)
     return np.minimum(np.float32(0), ends[0]), np.asarray(ends[1])
 
 

@@ -121,7 +121,7 @@ def tensor_list_get_item(
     handle: Any, index: Any, element_shape: Any, *, element_dtype: DataType
 ) -> Any:
     """One item, or zeros where it was never set."""
-    tensor_list, position = as_list(handle, element_dtype), int(index)
+    tensor_list, position = as_list(handle, element_dtype), int(np.asarray(index).item())
     if not 0 <= position < len(tensor_list):
         raise InvalidArgumentError(
             f"Trying to access element {position} in a list with {len(tensor_list)} elements."

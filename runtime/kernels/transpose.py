@@ -63,10 +63,10 @@ def invert_permutation(permutation: np.ndarray) -> np.ndarray:
 def reverse_v2(value: Any, axis: np.ndarray) -> Any:
     """ReverseV2: the order of elements turned round along each given dimension."""
     array = box(value)
-    if axis.ndim != 1:
-        raise InvalidArgumentError(f"'dims' must be 1-dimension, not {axis.ndim}")
     if not array.ndim or not array.size:
         return value
+    if axis.ndim != 1:
+        raise InvalidArgumentError(f"'dims' must be 1-dimension, not {axis.ndim}")
     ranks = array.ndim
     seen: set[int] = set()
     for position, given in enumerate(axis.tolist()):

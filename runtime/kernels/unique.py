@@ -81,9 +81,10 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     """Of rows [n, m]: where each distinct one is first, each row's number, how many there are."""
     if rows.dtype.hasobject:
         return _first_occurrences_of_objects(rows)
-    if rows.dtype.kind in "fV" and rows.dtype.itemsize == 2:
+    is_half = rows.dtype.kind in "fV" and rows.dtype.itemsize == 2
+    if is_half and rows.shape[1] == 1:
         rows = _half_keys(rows)
-    elif rows.dtype.kind == "V":  # smaller floats: numpy's unique knows float32 better
+    elif is_half or rows.dtype.kind == "V":  # numpy's unique knows float32 better
         rows = rows.astype(np.float32)
     if not rows.size:
         # Rows without elements are all equal.
@@ -107,7 +108,10 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _half_keys(rows: np.ndarray) -> np.ndarray:
-    """Integers that differ where TensorFlow tells halves apart: by their bits, each NaN alone."""
+    """Integers that differ where TensorFlow tells halves apart: by their bits, each NaN alone.
+
+    Slices of several halves it compares as numbers.
+    """
     keys = rows.view(np.uint16).astype(np.int64)
     is_nan = np.isnan(rows)
     keys[is_nan] = (1 << 16) + np.arange(np.count_nonzero(is_nan))
@@ -157,6 +161,9 @@ def list_diff(
     if first.dtype.hasobject:
         known = set(second.tolist())
         kept = np.array([item not in known for item in first.tolist()], bool)
+    elif first.dtype.kind in "fV" and first.dtype.itemsize == 2:
+        known = second[~np.isnan(second)].view(np.uint16)
+        kept = np.isnan(first) | ~np.isin(first.view(np.uint16), known)
     elif first.dtype.kind == "V":
         kept = ~np.isin(first.astype(np.float32), second.astype(np.float32))
     else:

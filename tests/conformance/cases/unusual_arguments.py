@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes  # noqa: F401 # numpy knows bfloat16 by name
 import numpy as np
 
 from runtime.framework.dtypes import DataType
@@ -209,6 +210,117 @@ def ftrl_of_nan() -> Case:
     return Case("ResourceApplyFtrl_nan", graph.graph_def, steps)
 
 
+def of_dense_numbers() -> list[Case]:
+    """Zeros with a sign, poles, extents of nothing."""
+    zeros = np.array([0, -0.0, np.nan, np.nan, 0, -0.0, 1])
+    halves = [zeros.astype(t) for t in ("float16", "bfloat16", "float32")]
+    columns = [np.stack([each, np.ones_like(each)], axis=1) for each in halves]
+    poles = np.array([0, -1, -2, 1], np.float32)
+    image, weights = np.ones((1, 4, 5, 2), np.float32), np.ones((3, 3, 2, 1), np.float32)
+    window = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    return [
+        *(case("UniqueV2", each, [0], name=f"UniqueV2_rows_{each.dtype}") for each in columns),
+        *(
+            case("ListDiff", each, each[at], name=f"ListDiff_{each.dtype}_{at}")
+            for each in halves
+            for at in ([0], [5, 6], [2])
+        ),
+        *(
+            case("Zeta", np.full(4, order, np.float32), poles, name=f"Zeta_poles_{order}")
+            for order in (1, 1.5, 2, 3, 4)
+        ),
+        *(
+            case("Polygamma", np.full(4, order, np.float32), poles, name=f"Polygamma_poles_{order}")
+            for order in (1, 2, 3)
+        ),
+        *(
+            case("BesselY1", np.array([0, -0.0, -1], t), name=f"BesselY1_zero_{t}")
+            for t in ("float16", "float32", "float64")
+        ),
+        case("PadV2", np.array(b"a", object), np.zeros((0, 2), np.int32), b"p", name="PadV2_text"),
+        case("ReverseV2", np.zeros((0, 2), np.int16), np.int32(0), name="ReverseV2_no_vector"),
+        case("Einsum", [np.zeros((2, 0)), np.ones((3, 4))], equation="ij,jk->ik", name="ij_0"),
+        case("Einsum", [np.ones((2, 3)), np.ones((0, 4))], equation="ij,jk->ik", name="jk_0"),
+        case("Conv2D", np.zeros((1, 4, 5, 0)), np.ones((3, 3, 2, 3)), name="Conv2D_no_channels",
+             **window),
+        case("MaxPoolWithArgmax", np.ones((1, 1, 4, 4, 1)), ksize=[1, 2, 2, 1],
+             strides=[2, 2, 2, 1], padding="SAME", name="Argmax_batch_first", message=True),
+        case("DepthwiseConv2dNativeBackpropInput", [1, 4, 5, 2], weights, image, **window,
+             dilations=[1, 1, 1], name="DepthwiseInput_dilations"),
+        case("DepthwiseConv2dNativeBackpropFilter", image, [3, 3, 2, 1], image, **window,
+             dilations=[1, 1, 1], name="DepthwiseFilter_dilations"),
+        case("ScaleAndTranslateGrad", image, image[:, :0], [1.0, 1.0], [0.0, 0.0],
+             name="ScaleAndTranslateGrad_empty"),
+        case("ScaleAndTranslateGrad", image, image, [1.0, 0.0], [0.0, 0.0],
+             name="ScaleAndTranslateGrad_scale", message=True),
+        *(
+            case(op, np.ones(5, np.float32), pooling_ratio=[1.0, 1.5, 1.5, 2.0], seed=1,
+                 name=f"{op}_ratio_first", message=True)
+            for op in ("FractionalMaxPool", "FractionalAvgPool")
+        ),
+    ]  # fmt: skip
+
+
+def strides_of_padded() -> Case:
+    graph = Graph()
+    x = graph.placeholder(np.float32, "x")
+    inputs = (x, np.zeros((4, 2), np.int32), np.ones((3, 3, 2, 1), np.float32))
+    strides = {"strides": [1, 1, 1, 2], "padding": "SAME"}
+    graph.add("FusedPadConv2D", *inputs, name="result", mode="REFLECT", **strides)
+    steps = (Step({"x:0": np.ones((1, 4, 5, 2), np.float32)}, ("result:0",)),)
+    return Case("FusedPadConv2D_strides", graph.graph_def, steps, message=True)
+
+
+def of_peepholes() -> list[Case]:
+    """Peepholes that do not fit although none are used."""
+    cells = np.ones((2, 4), np.float32)
+    state = (np.ones((3, 2, 3), np.float32), cells, cells, np.ones((7, 16), np.float32))
+    weights, bias = np.ones(4, np.float32), np.ones(16, np.float32)
+    return [
+        case(op, np.int64(3), *state, *peepholes, bias, name=f"{op}_{at}", message=True)
+        for op in ("BlockLSTM", "BlockLSTMV2")
+        for at, peepholes in enumerate(
+            ((weights[:1], weights, weights), (weights, weights, weights[None]))
+        )
+    ]
+
+
+def of_quantised_numbers() -> list[Case]:
+    quint8, qint32 = DataType.QUINT8, DataType.QINT32
+    both = [quint8, quint8]
+    a = (np.arange(12) * 21).astype(np.uint8).reshape(3, 4)
+    image, filters = a.reshape(1, 3, 4, 1), a[:, :2].reshape(2, 1, 1, 3)
+    none, ends = np.zeros((0, 4), np.int32), (np.float32([-1, 0]), np.float32([1, 2]))
+    gradient = "QuantizeAndDequantizeV4Grad"
+    grads = np.float32([[np.nan, 2, np.inf], [1, 2, 3]])
+    seen = np.float32([[7, 0.5, 7], [0.5, 9, 0.5]])
+    return [
+        case("QuantizedConv2D", image, filters, -1.0, -0.7, -1.0, 2.0, dtypes=both,
+             strides=[1, 1, 1, 1], padding="SAME", name="QuantizedConv2D_zero_outside"),
+        case("QuantizedAdd", a, a, -1.0, 1.0, 2.0, -1.0, dtypes=both, Toutput=qint32,
+             name="QuantizedAdd_range", message=True),
+        case("QuantizedConcat", [0], [a, a], [-1.0, -1.0], [1.0, 1.0],
+             dtypes=[DataType.INT32, *both], name="QuantizedConcat_axis", message=True),
+        *(
+            case("RequantizationRange", none, low, high, dtypes=[qint32], name=f"None_{low:g}")
+            for low, high in ((-1.0, 0.0), (-3.0, 5.0), (0.0, 6.0))
+        ),
+        case("QuantizeDownAndShrinkRange", none, -1.0, 2.0, dtypes=[qint32], out_type=quint8,
+             name="QuantizeDown_none"),
+        case("QuantizeV2", seen, -1.0, 2.0, T=quint8, mode="MIN_FIRST", round_mode="HALF_TO_EVEN",
+             name="QuantizeV2_rounding", message=True),
+        case("QuantizeV2", seen, [-1.0], 2.0, T=quint8, name="QuantizeV2_range_of_one"),
+        case("QuantizedMaxPool", image, -1.0, 2.0, dtypes=[quint8], ksize=[1, 2, 2, 2],
+             strides=[1, 1, 1, 1], padding="VALID", name="QuantizedMaxPool_depth"),
+        case(gradient, grads, seen, 0.0, 1.0, name="V4Grad_not_finite"),
+        case(gradient, grads, seen, 0.0, 1.0, axis=3, name="V4Grad_axis", message=True),
+        case(gradient, grads, seen, *ends, axis=0, name="V4Grad_rows"),
+        case(gradient, grads, seen, *ends, axis=1, name="V4Grad_size", message=True),
+        case(gradient, grads, seen, 0.0, ends[1], axis=0, name="V4Grad_vector", message=True),
+        case(gradient, grads, seen, ends[0][None], ends[1], name="V4Grad_rank", message=True),
+    ]  # fmt: skip
+
+
 CASES: tuple[Case, ...] = (
     *of_sparse_tensors(), *of_ranges(), *of_values(), unordered_take(), ftrl_of_nan(),
     with_variable("ScatterNd_vector", "ResourceScatterNdAdd", np.array([3, 1], np.int32),
@@ -218,4 +330,5 @@ CASES: tuple[Case, ...] = (
     filled_with_nothing(), *of_scalars(), of_declared_shape(), slice_of_variable(),
     closed_queue("QueueDequeueManyV2_timeout", np.int32(1), timeout_ms=3),
     closed_queue("QueueDequeueManyV2_vector", np.array([2], np.int32)),
+    *of_dense_numbers(), strides_of_padded(), *of_peepholes(), *of_quantised_numbers(),
 )  # fmt: skip
