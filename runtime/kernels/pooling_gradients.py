@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -309,6 +310,8 @@ def avg_pool_grad(
             "Expected first dimension of tensor_in_shape and out_backprop to match, got "
             f"{shape[0]} and {grad.shape[0]}"
         )
+    if grad.shape[0] > shape[0]:
+        _refuse_images(grad.shape[0], shape, dimensions)
     if grad.shape != _output_shape(shape, dimensions, data_format):
         raise InvalidArgumentError(
             f"grad of shape {shape_text(grad.shape)} does not fit an input of shape "
@@ -319,6 +322,19 @@ def avg_pool_grad(
         counts = np.maximum(each.counts(), 1).astype(result.dtype)
         result = _spread(result / counts.reshape(-1, *(1,) * (rank - 1 - axis)), axis, each)
     return from_channels_last(result.astype(grad.dtype, copy=False), data_format)
+
+
+def _refuse_images(
+    images: int, shape: Sequence[int], dimensions: Sequence[WindowedDimension]
+) -> NoReturn:
+    """More images than the input has: TensorFlow names the end of the last one's first window."""
+    index = images - 1
+    for each in dimensions:
+        index = index * each.input + min(each.window - each.pad_before, each.input) - 1
+    raise InvalidArgumentError(
+        f"Output only has {math.prod(shape)} elements but computation requested would use "
+        f"element with index={index}"
+    )
 
 
 def _spread(gradient: np.ndarray, axis: int, dimension: WindowedDimension) -> np.ndarray:

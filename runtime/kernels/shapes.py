@@ -55,10 +55,17 @@ def rank(value: Any) -> np.ndarray:
     return np.array(len(_shape_of(value)), np.int32)
 
 
+TENSORFLOW_RANKS = 254  # its shapes have fewer dimensions
+
+
 def reshape(tensor: Any, shape: np.ndarray) -> Any:
     """Reshape: a view with other dimensions; one size may be −1, what is left."""
     if shape.ndim > 1:
         raise InvalidArgumentError(f"sizes input must be 1-D, not {shape_text(shape.shape)}")
+    if shape.size >= TENSORFLOW_RANKS:
+        raise InvalidArgumentError(
+            f"too many dimensions: must be < {TENSORFLOW_RANKS}, but received {shape.size}"
+        )
     array = box(tensor)
     return unbox(array.reshape(_reshape_sizes(array, np.atleast_1d(shape).tolist())))
 

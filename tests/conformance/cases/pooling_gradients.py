@@ -104,6 +104,18 @@ CASES = (
     ),
     case("MaxPoolWithArgmax", values(X2)[0], **attrs_of(WINDOWS_2D[0]), message=True),
     *(
+        case("MaxPoolWithArgmax", values((2, 4, 4, 4)), **attrs_of(window), message=True)
+        for window in (
+            ([1, 1, 1, 2], [1, 1, 1, 2], "SAME"), ([1, 1, 1, 2], [1, 2, 2, 2], "VALID"),
+            ([1, 1, 1, 2], [1, 1, 1, 4], "VALID"), ([1, 1, 1, 3], [1, 1, 1, 3], "VALID"),
+            ([1, 2, 1, 2], [1, 1, 1, 2], "VALID"),
+        )
+    ),
+    case(
+        "AvgPoolGrad", np.int32([1, 1, 3, 1]), values((3, 1, 3, 1)), ksize=[1, 1, 1, 1],
+        strides=[1, 1, 1, 1], padding="VALID", message=True,
+    ),
+    *(
         from_output(op, shape, window)
         for op, shape in (
             ("MaxPoolGrad", X2), ("MaxPoolGradGrad", X2), ("MaxPool3DGrad", X3),

@@ -50,6 +50,10 @@ CASES = (
     *(case("LSTMBlockCell", X, *STATE, **attrs) for attrs in ATTRS),
     case("LSTMBlockCell", *(each.astype(np.float16) for each in (X, *STATE)), tolerance=0.02),
     *(case("LSTMBlockCell", *inputs, message=True) for inputs in REFUSED),
+    case("LSTMBlockCell", X[:0], CS[:0], H[:0], *STATE[2:], message=True),
+    case(
+        "LSTMBlockCell", X, CS[:, :0], H[:, :0], W[:INPUTS, :0], *PEEPHOLES, B[:0], message=True,
+    ),
     *(case("BlockLSTM", np.int64(TIME), SEQUENCE, *STATE, **attrs) for attrs in ATTRS),
     *(case("BlockLSTMV2", np.int64(TIME), SEQUENCE, *STATE, **attrs) for attrs in ATTRS[:4]),
     *(

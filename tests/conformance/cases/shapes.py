@@ -35,6 +35,7 @@ CASES = (
         case("Reshape", np.zeros((0, 3), np.float32), np.int32(sizes), message=True)
         for sizes in ([0], [3, 0], [0, -1], [-1, 2], [2, 2])
     ),
+    case("Reshape", MATRIX[:1, :1], np.ones(254, np.int64), message=True),
     case("Reshape", np.array([b"x", b"yy"], object), np.int32([2, 1])),
     case("Reshape", np.array([b"x"], object), np.zeros(0, np.int32)),
     *(
