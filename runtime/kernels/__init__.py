@@ -59,6 +59,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "dataset_predicates",
     "dataset_rebatching",
     "dataset_selection",
+    "dataset_sharding",
     "dataset_shuffling",
     "dataset_snapshots",
     "saved_datasets",

@@ -71,28 +71,6 @@ class NonSerializableDataset(PassThroughDataset):
         self.output_shapes = output_shapes
 
 
-class AutoShardDataset(PassThroughDataset):
-    """AutoShardDataset: the input, for files of one worker are not to be found here."""
-
-    kind = "AutoShard"
-
-    def __init__(
-        self,
-        input_dataset: Any,
-        num_workers: Any,
-        index: Any,
-        *,
-        output_types: Types,
-        output_shapes: Shapes,
-    ) -> None:
-        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
-        workers = scalar_argument(num_workers, "num_workers")
-        if workers < 1:
-            raise InvalidArgumentError("num_workers must be greater than zero.")
-        if not 0 <= scalar_argument(index, "index") < workers:
-            raise InvalidArgumentError(f"index must be between 0 and {workers - 1}")
-
-
 def _named(name: str) -> type[PassThroughDataset]:
     """A pass-through dataset that messages call `name`."""
     return type(f"{name}Dataset", (PassThroughDataset,), {"kind": name})
@@ -267,10 +245,8 @@ KERNELS = (
     *(KernelDef(op, _named(name)) for op, name in _PASS_THROUGH.items()),
     KernelDef("AssertNextDataset", AssertNextDataset),
     KernelDef("AssertPrevDataset", AssertNextDataset),
-    KernelDef("AutoShardDataset", AutoShardDataset),
     KernelDef("ChooseFastestDataset", ChooseFastestDataset),
     KernelDef("ExperimentalAssertNextDataset", AssertNextDataset),
-    KernelDef("ExperimentalAutoShardDataset", AutoShardDataset),
     KernelDef("ExperimentalChooseFastestDataset", ChooseFastestDataset),
     KernelDef("ExperimentalMaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
     KernelDef("ExperimentalNonSerializableDataset", NonSerializableDataset),

@@ -1,6 +1,6 @@
 """Datasets that choose among the elements of another, or repeat them.
 
-TF: tensorflow/core/kernels/data/{take,skip,repeat,shard}_dataset_op.cc,
+TF: tensorflow/core/kernels/data/{take,skip,repeat}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/unique_dataset_op.cc
 """
 
@@ -193,94 +193,6 @@ class _RepeatIterator(DatasetIterator):
         return None
 
 
-class ShardDataset(UnaryDataset):
-    """ShardDataset: one element of every `num_shards`."""
-
-    kind = "Shard"
-
-    def __init__(
-        self,
-        input_dataset: Any,
-        num_shards: Any,
-        index: Any,
-        *,
-        require_non_empty: bool,
-        output_types: Types,
-        output_shapes: Shapes,
-    ) -> None:
-        super().__init__(input_dataset)
-        self.num_shards = scalar_argument(num_shards, "num_shards")
-        self.index = scalar_argument(index, "index")
-        self.require_non_empty = require_non_empty
-        if self.num_shards <= 0:
-            raise InvalidArgumentError(
-                "Number of shards must be greater than zero "
-                f"(currently num_shards = {self.num_shards})."
-            )
-        if not 0 <= self.index < self.num_shards:
-            raise InvalidArgumentError(
-                f"Index must be between 0 and {self.num_shards - 1} "
-                f"(currently index = {self.index})."
-            )
-
-    @property
-    def cardinality(self) -> int:
-        """This shard's part."""
-        available = self.input.cardinality
-        if available < 0:
-            return available
-        return available // self.num_shards + (self.index < available % self.num_shards)
-
-    @property
-    def has_random_access(self) -> bool:
-        """As the input."""
-        return self.input.has_random_access
-
-    def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
-        return self.input.element_at(context, self.index + self.num_shards * index)
-
-    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The elements of the shard."""
-        return _ShardIterator(self, context, prefix)
-
-
-class _ShardIterator(UnaryIterator):
-    state = ("input", "seen")
-
-    def __init__(self, dataset: ShardDataset, context: OpKernelContext, prefix: str) -> None:
-        super().__init__(dataset, context, prefix)
-        self._dataset = dataset
-        self.seen = 0
-
-    def get_next(self, context: OpKernelContext) -> Element | None:
-        num_shards, index = self._dataset.num_shards, self._dataset.index
-        while (element := self.next_input(context)) is not None:
-            self.seen += 1
-            if (self.seen - 1) % num_shards == index:
-                if self._dataset.require_non_empty and self.seen <= num_shards:
-                    self._check_others_have_one(context)
-                return element
-        return None
-
-    def _check_others_have_one(self, context: OpKernelContext) -> None:
-        """Whether the shards behind this one get an element each; TensorFlow's words."""
-        own = self.seen
-        while self.seen < self._dataset.num_shards:
-            if self.next_input(context) is None:
-                raise InvalidArgumentError(
-                    "Could not apply FILE based sharding: the dataset only has "
-                    f"{own} file(s), which is not enough for the required "
-                    f"{self._dataset.num_shards} shards/workers. If you are using datasets with "
-                    "distribution strategy, consider setting the auto sharding policy to either "
-                    "DATA or OFF using the `experimental_distribute.auto_shard_policy` option of "
-                    "`tf.data.Options()`. Or, split your input files into a larger number of "
-                    "small files such that number of files is greater than number of "
-                    "shards/workers."
-                )
-            self.seen += 1
-
-
 class UniqueDataset(UnaryDataset):
     """UniqueDataset: each different element once, where it comes first."""
 
@@ -328,7 +240,6 @@ class _UniqueIterator(UnaryIterator):
 KERNELS = (
     KernelDef("ExperimentalUniqueDataset", UniqueDataset),
     KernelDef("RepeatDataset", RepeatDataset),
-    KernelDef("ShardDataset", ShardDataset),
     KernelDef("SkipDataset", SkipDataset),
     KernelDef("TakeDataset", TakeDataset),
     KernelDef("UniqueDataset", UniqueDataset),

@@ -148,7 +148,8 @@ class SparseTensorSliceDataset(IndexedDataset):
         super().__init__(
             (DataType.INT64, Tvalues, DataType.INT64), ((-1, rank - 1), (-1,), (rank - 1,))
         )
-        if (np.diff(indices[:, 0], prepend=-1) < 0).any():
+        groups = np.concatenate(([-1], indices[:, 0]))
+        if (groups[1:] < groups[:-1]).any():
             raise UnimplementedError(
                 "The SparseTensor must be ordered in the batch dimension; handling arbitrarily "
                 "ordered input is not currently supported."
@@ -214,12 +215,10 @@ class RangeDataset(IndexedDataset):
 
     @property
     def cardinality(self) -> int:
-        """How many numbers there are; 0 when a signed int64 doesn't hold what they span."""
+        """How many numbers there are, if an int64 holds what they span."""
         if self.stop == np.iinfo(np.int64).max:
             return INFINITE
-        if wrapped(self.stop - self.start) != self.stop - self.start:
-            return 0
-        return max(0, -((self.start - self.stop) // self.step))
+        return max(0, -(-wrapped(self.stop - self.start) // self.step))
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
         """The number at an index."""

@@ -112,10 +112,6 @@ def refused_there(*words: str) -> Rule:
     return rule
 
 
-def anything(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    return True
-
-
 def close(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     """Apart by no more than rounding in single precision allows for sums of large parts."""
     return same_shapes(case, ours, theirs) and all(

@@ -25,7 +25,8 @@ def _ranges() -> list[Case]:
     """(start, stop, step) that count past the last int64, or span more than one holds."""
     spans = (
         (0, LAST, 1), (0, LAST, -1), (LAST - 2, LAST, 2), (LAST - 3, LAST - 1, 5), (FIRST, 5, 1),
-        (FIRST + 3, FIRST, -2), (LAST, FIRST, -1), (0, 5, LAST), (5, 0, FIRST), (FIRST, 0, LAST),
+        (FIRST + 3, FIRST, -2), (LAST, FIRST, -1), (1, FIRST, 1), (0, 5, LAST), (5, 0, FIRST),
+        (FIRST, 0, LAST),
     )  # fmt: skip
 
     def build(start: int, stop: int, step: int) -> Build:
@@ -83,6 +84,7 @@ SPARSE: dict[str, tuple[Any, Any, Any]] = {
     "negative_width": ([[0, 1]], [1], [3, -3]),
     "too_large": ([[0, 1]], [1], [2**40, 2**40]),
     "before_the_first": ([[-5, 1], [-3, 0]], [1, 2], [3, 3]),
+    "far_before": ([[1, 0], [-(2**63), 0]], [1, 2], [3, 3]),
     "minus_one": ([[-1, 1], [2, 0]], [1, 2], [3, 3]),
     "beyond_the_last": ([[3, 1], [4, 0]], [1, 2], [3, 3]),
     "no_dimensions": (np.zeros((1, 0)), [1], []),
@@ -116,6 +118,15 @@ ITERATED: dict[str, tuple[Build, int]] = {
     **{f"shard_{size}_{index}":
        (_on_range("ShardDataset", 3, index, size=size, require_non_empty=True), 2)
        for size in (0, 1, 2, 3) for index in (0, 1)},
+    # policies: −1 off, 0 automatic, 2 data, 3 hint
+    **{f"auto_shard_{workers}_{index}_{policy}":
+       (_on_range("AutoShardDataset", workers, index, auto_shard_policy=policy), 4)
+       for workers, index in ((1, 0), (2, 1), (3, 2), (7, 0), (7, 6))
+       for policy in (-2, -1, 0, 2, 3)},
+    "auto_shard_batches": (
+        lambda g: g.data("AutoShardDataset", dataset_pipelines._batched(g, 7, 2), g.long(2),
+                         g.long(1)), 3),
+    "experimental_auto_shard": (_on_range("ExperimentalAutoShardDataset", 2, 1), 3),
 }  # fmt: skip
 
 

@@ -1,0 +1,74 @@
+"""Differences of iterators that docs/kernel_differences.md documents, as rules.
+
+TensorFlow's answers to the steps after a certain one depend on chance, or on a dataset that is no
+longer there; what comes before has to agree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import protos as pb
+from runtime.foundation.errors import Code
+from tests.conformance.case import Answer, Case
+from tools.oracle_comparison.agreement import compare
+from tools.oracle_comparison.rules_of_difference import Answers
+
+_GETTERS = ("IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync")
+Nodes = dict[str, pb.NodeDef]
+
+
+def after_a_step_that_ended_one(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Only steps after one that asked several iterators, of which one had ended, differ.
+
+    Whether the others were asked before the step failed is chance.
+    """
+    nodes = _nodes(case)
+    return any(
+        theirs[step].code == Code.OUT_OF_RANGE
+        and sum(each.op in _GETTERS for each in _above(nodes, *case.steps[step].fetches)) > 1
+        for step in range(_agreed_steps(case, ours, theirs))
+    )
+
+
+def restored_into_another_dataset(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Only what follows a restore differs, and the iterators' datasets differ in a number."""
+    nodes = _nodes(case)
+    restores = {node.name for node in case.graph.node if node.op == "DeserializeIterator"}
+    first = next(n for n, step in enumerate(case.steps) if restores & set(step.targets))
+    numbers = [
+        [
+            each.attr["value"].tensor.SerializeToString(deterministic=True)
+            for each in _above(nodes, node.input[0])
+            if each.op == "Const"
+        ]
+        for node in case.graph.node
+        if node.op == "MakeIterator"
+    ]
+    is_another = any(each != numbers[0] for each in numbers)
+    return is_another and _agreed_steps(case, ours, theirs) > first
+
+
+def _agreed_steps(case: Case, ours: Answers, theirs: list[Answer]) -> int:
+    """How many steps, from the first on, have the same answer."""
+    for count in range(1, len(case.steps) + 1):
+        begun = dataclasses.replace(case, steps=case.steps[:count])
+        if compare(begun, ours[:count], theirs[:count]).difference:
+            return count - 1
+    return len(case.steps)
+
+
+def _nodes(case: Case) -> Nodes:
+    return {node.name: node for node in case.graph.node}
+
+
+def _above(nodes: Nodes, *outputs: str) -> list[pb.NodeDef]:
+    """The nodes that outputs are made of, each once, in the order of their inputs."""
+    found: dict[str, pb.NodeDef] = {}
+    waiting = list(reversed(outputs))
+    while waiting:
+        name = waiting.pop().lstrip("^").split(":")[0]
+        if name not in found:
+            found[name] = nodes[name]
+            waiting += reversed(nodes[name].input)
+    return list(found.values())
