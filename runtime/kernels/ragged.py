@@ -23,6 +23,10 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.gather import check_indices
 from runtime.kernels.sparse_structure import fill_empty_rows, sparse_fill_empty_rows_grad
 
+PAST_VALUES = (
+    "Final value of ragged splits must match the length the corresponding ragged values."
+)
+
 
 def splits_of_lengths(lengths: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Row splits of rows with these lengths."""
@@ -103,11 +107,13 @@ def check_splits(splits: np.ndarray, values: int) -> None:
         raise InvalidArgumentError("Ragged splits must not point past values")
 
 
-def check_splits_cover(splits: np.ndarray, values: int) -> None:
-    """Raise InvalidArgumentError unless `splits` is sorted, from 0 to `values` exactly."""
+def check_splits_cover(splits: np.ndarray, values: int | None = None) -> None:
+    """Raise InvalidArgumentError unless `splits` is sorted, from 0 to `values` if that is known."""
     problem = None
-    falls = np.flatnonzero(splits[1:] < splits[:-1])
-    if not splits.size:
+    falls = np.flatnonzero(splits[1:] < splits[:-1]) if splits.ndim == 1 else np.zeros(0)
+    if splits.ndim != 1:
+        problem = f"ragged splits must be rank 1 but is rank {splits.ndim}"
+    elif not splits.size:
         problem = "ragged splits must have at least one splits, but is empty"
     elif splits[0]:
         problem = f"first element of ragged splits  must be 0 but is {splits[0]}"
@@ -117,7 +123,7 @@ def check_splits_cover(splits: np.ndarray, values: int) -> None:
             f"ragged splits must be monotonically increasing, but ragged_splits[{at + 1}]="
             f"{splits[at + 1]} is smaller than row_splits[{at}]={splits[at]}"
         )
-    elif splits[-1] != values:
+    elif values is not None and splits[-1] != values:
         problem = (
             f"last element of ragged splits must be the number of ragged values({values}) "
             f"but is {splits[-1]}"
@@ -160,13 +166,18 @@ def ragged_tensor_to_sparse(
     *nested_splits_and_values: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """RaggedTensorToSparse: indices [n, rank], values [n] and the dense shape."""
-    *nested, values = nested_splits_and_values
-    check_ranks(nested, values)
-    for level, splits in enumerate(nested):
-        following = nested[level + 1] if level + 1 < len(nested) else None
-        _check_whole_splits(splits, len(values) if following is None else len(following) - 1)
-    sizes = [len(nested[0]) - 1]
-    columns: list[np.ndarray] = [np.arange(sizes[0])]
+    *given, values = nested_splits_and_values
+    if any(not each.ndim for each in (*given, values)):
+        raise InvalidArgumentError("Ragged splits and values must have rank 1 or more")
+    nested = [splits.ravel() for splits in given]
+    rows = None
+    for splits in nested:
+        _check_whole_splits(splits, rows)
+        rows = int(splits[-1])
+    if len(values) != rows:
+        raise InvalidArgumentError(PAST_VALUES)
+    sizes = [len(given[0]) - 1]
+    columns: list[np.ndarray] = [np.arange(len(nested[0]) - 1)]
     for splits in nested:
         lengths = np.diff(splits)
         columns = [np.repeat(column, lengths) for column in columns]
@@ -181,8 +192,8 @@ def ragged_tensor_to_sparse(
     return indices, values.reshape(-1), np.array([*sizes, *inner], np.int64)
 
 
-def _check_whole_splits(splits: np.ndarray, values: int) -> None:
-    if splits.ndim != 1 or not splits.size:
+def _check_whole_splits(splits: np.ndarray, rows: int | None) -> None:
+    if not splits.size:
         raise InvalidArgumentError("ragged splits may not be empty.")
     if splits[0] != 0:
         raise InvalidArgumentError("First value of ragged splits must be 0.")
@@ -193,10 +204,8 @@ def _check_whole_splits(splits: np.ndarray, values: int) -> None:
             f"Ragged splits should be non decreasing, but we got {splits[first]} followed by "
             f"{splits[first + 1]}"
         )
-    if splits[-1] != values:
-        raise InvalidArgumentError(
-            "Final value of ragged splits must match the length the corresponding ragged values."
-        )
+    if rows is not None and len(splits) != rows + 1:
+        raise InvalidArgumentError(PAST_VALUES)
 
 
 def ragged_fill_empty_rows(

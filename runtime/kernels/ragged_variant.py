@@ -11,23 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
-from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import KernelDef
+from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.kernels.boxing import box
-from runtime.kernels.ragged import check_ranks, check_splits_cover, splits_of_lengths
+from runtime.kernels.ragged import check_splits_cover, splits_of_lengths
 
 
 def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool) -> Any:
     """RaggedTensorToVariant: one variant, or with `batched_input` a vector of one for each row."""
     *nested, values = nested_splits_and_values
     values = np.asarray(values)
-    check_ranks(nested, values)
-    for level, splits in enumerate(nested):
-        following = nested[level + 1] if level + 1 < len(nested) else None
-        check_splits_cover(splits, len(values) if following is None else len(following) - 1)
+    if nested and not values.ndim:
+        raise InvalidArgumentError(
+            "Requires flat_values to have rank>=1 when nested_row_splits is not empty, but is 0."
+        )
+    below = len(values) if nested else 0
+    for splits in reversed(nested):
+        check_splits_cover(splits, below)
+        below = len(splits) - 1
     if not batched_input:
         return RaggedTensorVariant(tuple(nested), values)
     if not nested:
@@ -42,7 +46,7 @@ def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool
 
 def _rows_of(values: np.ndarray) -> list[np.ndarray]:
     if not values.ndim:
-        raise InvalidArgumentError("Requires flat_values to have rank 1 when batched_input is set")
+        raise InvalidArgumentError("Can't unbatch rank-0 tensor.")
     return [values[index, ...] for index in range(len(values))]
 
 
@@ -92,6 +96,7 @@ def ragged_tensor_from_variant(
 
 
 def ragged_tensor_to_variant_gradient(
+    context: OpKernelContext,
     encoded: Any,
     row_splits: Any,
     dense_values_shape: Any,
@@ -100,14 +105,41 @@ def ragged_tensor_to_variant_gradient(
 ) -> np.ndarray:
     """RaggedTensorToVariantGradient: the values of all variants, in the shape of the encoded ones.
 
-    Zeros stand for a variant that nothing was added to, so many rows as `row_splits` say.
+    Zeros stand for a variant that nothing was added to, so many rows as `row_splits` say, and for
+    what the variants do not fill.
     """
     dtype, shape = Tvalues.numpy, tuple(np.ravel(dense_values_shape).tolist())
-    splits = np.ravel(row_splits)
+    check_allocation(shape, dtype)
+    if np.ndim(row_splits):
+        check_splits_cover(row_splits)
+    pieces = _pieces(box(encoded), np.ravel(row_splits), shape, dtype)
+    if len(pieces) == 1:
+        if pieces[0].dtype != dtype:
+            raise InternalError(
+                f"Output 0 of type {from_numpy(pieces[0].dtype).tf_name} does not match declared "
+                f"output type {Tvalues.tf_name} for node {{{{node {context.node.name}}}}}"
+            )
+        return pieces[0]
+    result = np.zeros(math.prod(shape), dtype)
+    if not result.size:
+        return result.reshape(shape)
+    flat = np.concatenate([np.ravel(piece) for piece in pieces]) if pieces else result[:0]
+    if flat.dtype != dtype or flat.size > result.size:
+        raise InvalidArgumentError(
+            f"The variants hold {flat.size} values of {from_numpy(flat.dtype).tf_name}, "
+            f"dense_values_shape is {list(shape)} of {Tvalues.tf_name}"
+        )
+    result[: flat.size] = flat
+    return result.reshape(shape)
+
+
+def _pieces(
+    encoded: np.ndarray, splits: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
+) -> list[np.ndarray]:
+    """The values of each variant, zeros for one that holds nothing."""
     pieces = []
-    for index, component in enumerate(box(encoded).ravel().tolist()):
+    for index, component in enumerate(encoded.ravel().tolist()):
         if isinstance(component, RaggedTensorVariant):
-            _check_component(component, len(component.nested_splits), Tvalues, None)
             pieces.append(component.values)
             continue
         if index + 1 >= len(splits) or not shape:
@@ -117,14 +149,7 @@ def ragged_tensor_to_variant_gradient(
         rows = int(splits[index + 1] - splits[index])
         check_allocation((rows, *shape[1:]), dtype)
         pieces.append(np.zeros((rows, *shape[1:]), dtype))
-    if len(pieces) == 1:
-        return pieces[0]
-    flat = np.concatenate([np.ravel(piece) for piece in pieces]) if pieces else np.zeros(0, dtype)
-    if flat.size != math.prod(shape):
-        raise InvalidArgumentError(
-            f"The variants hold {flat.size} values, dense_values_shape is {list(shape)}"
-        )
-    return flat.reshape(shape)
+    return pieces
 
 
 def _check_component(

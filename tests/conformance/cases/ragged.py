@@ -57,6 +57,8 @@ CASES = (
         case("RaggedTensorToSparse", nested, values, message=True)
         for nested, values in (
             ([ROWS], FLAT), ([OUTER, ROWS], FLAT), ([ROWS.astype(np.int32)], WORDS),
+            ([ROWS.reshape(5, 1)], FLAT), ([OUTER.reshape(1, 3), ROWS.reshape(1, 5)], FLAT),
+            ([OUTER - 1, ROWS], FLAT), ([np.int64([0, 1, 5]), ROWS - 1], FLAT),
             ([np.int64([0, 2, 3])], FLAT.reshape(3, 2)), ([np.int64([0])], FLAT[:0]),
             ([np.int64([0, 0, 0])], FLAT[:0]),
             ([np.int64([0, 2, 4])], FLAT), ([np.int64([1, 2, 6])], FLAT),

@@ -46,6 +46,27 @@ def gradient(name: str, batched: bool, shape: list[int], *ops: str) -> Case:
     return Case(f"gradient_{name}", graph.graph_def, (Step({}, ("result:0",)),))
 
 
+def gradient_along(name: str, batched: bool, splits: object, shape: list[int]) -> Case:
+    """With splits that are not those of the rows, or another shape or type of values."""
+    graph = Graph()
+    rows = graph.add("RaggedTensorToVariant", [ROWS], FLAT, batched_input=batched)[0]
+    values_type = DataType.INT8 if name == "of_another_type" else DataType.FLOAT
+    graph.add(
+        "RaggedTensorToVariantGradient", rows, np.int64(splits), np.int32(shape),
+        Tvalues=values_type, name="result",
+    )  # fmt: skip
+    message = values_type == DataType.FLOAT  # else the node is named where no message names it
+    return Case(f"gradient_{name}", graph.graph_def, (Step({}, ("result:0",)),), message=message)
+
+
+def encoded_scalar(name: str, nested: list, values: object, batched: bool) -> Case:
+    """What cannot be encoded."""
+    graph = Graph()
+    graph.add("RaggedTensorToVariant", nested, values, batched_input=batched, name="result",
+              Tsplits=DataType.INT64)  # fmt: skip
+    return Case(f"encoded_{name}", graph.graph_def, (Step({}, (), ("result",)),), message=True)
+
+
 def gradient_of_slice() -> Case:
     """Rows that were not taken get zeros."""
     graph = Graph()
@@ -82,4 +103,14 @@ CASES = (
     gradient("of_zeros", False, [6], "ZerosLike"),
     gradient("of_a_sum", False, [6], "AddN"),
     gradient_of_slice(),
+    gradient_along("along_falling_splits", False, [0, 6, 0], [6]),
+    gradient_along("along_splits_from_one", True, [1, 2, 2, 5, 6], [6]),
+    gradient_along("along_splits_beyond", True, [0, 2, 2, 5, 60], [6]),
+    gradient_along("along_no_splits", True, [], [6]),
+    gradient_along("along_a_scalar", False, 6, [6]),
+    gradient_along("in_a_negative_shape", False, [0, 6], [-1]),
+    gradient_along("in_an_empty_shape", True, ROWS, [0, 4]),
+    gradient_along("of_another_type", False, [0, 6], [6]),
+    encoded_scalar("falling", [np.int64([0, 4, 2, 6])], FLAT, False),
+    encoded_scalar("nested_falling", [np.int64([0, 4, 2, 6]), np.int64([0, 7])], FLAT, False),
 )
