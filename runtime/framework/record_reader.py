@@ -22,14 +22,15 @@ from runtime.framework.op_kernel import Deferred, FileGate
 from runtime.framework.queues import Element, Queue
 from runtime.framework.record_files import Records
 from runtime.framework.resource_manager import Resource
+from runtime.framework.tensor_text import escape_bytes
 from runtime.framework.varint import decode_varint, encode_varint
 
 Record = tuple[bytes, bytes]  # key and value
 # Makes the records of one piece of work; readers without files never look at the gate.
 OpenWork = Callable[[str], Records]
 
-# Field numbers of ReaderBaseState.
-_WORK_STARTED, _WORK_FINISHED, _RECORDS_PRODUCED, _CURRENT_WORK = 1, 2, 3, 4
+_CURRENT_WORK = 4  # of a ReaderBaseState; the three counts stand before it
+_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5  # kinds of fields on the wire
 
 
 class _Read:
@@ -49,7 +50,7 @@ class _Read:
 
 
 class Reader(Resource):
-    """A reader; `open_work` tells its kind.
+    """A reader; `open_work` tells its kind, `title` names it in messages.
 
     `reads_files` makes every piece of work pass the step's gate. `is_restorable` readers have a
     state that can be stored: those whose work is one record.
@@ -59,13 +60,13 @@ class Reader(Resource):
 
     def __init__(
         self,
-        name: str,
+        title: str,
         open_work: OpenWork,
         *,
         reads_files: bool = True,
         is_restorable: bool = False,
     ) -> None:
-        self.name = name
+        self.title = title
         self.is_restorable = is_restorable
         self._open_work = open_work
         self._reads_files = reads_files
@@ -174,6 +175,8 @@ class Reader(Resource):
             raise
         read.records.append((self._work + b":" + key.encode() if key else self._work, value))
         self._records_produced += 1
+        if self.is_restorable:
+            self._end_work()  # its one record
 
     def _end_work(self) -> None:
         self._records = None
@@ -186,30 +189,44 @@ class Reader(Resource):
         self._work_started = self._work_finished = self._records_produced = 0
 
     def serialize_state(self) -> bytes:
-        """The counts, and the work that is under way, as a ReaderBaseState."""
-        numbers = (
-            (_WORK_STARTED, self._work_started),
-            (_WORK_FINISHED, self._work_finished),
-            (_RECORDS_PRODUCED, self._records_produced),
-        )
+        """The counts, and the last work, as a ReaderBaseState."""
+        numbers = (self._work_started, self._work_finished, self._records_produced)
         state = b"".join(
-            encode_varint(field << 3) + encode_varint(value) for field, value in numbers if value
+            encode_varint(field << 3) + encode_varint(value)
+            for field, value in enumerate(numbers, 1)
+            if value
         )
-        if self._records is not None:
+        if self._work:
             state += encode_varint(_CURRENT_WORK << 3 | 2)
             state += encode_varint(len(self._work)) + self._work
         return state
 
     def restore_state(self, state: bytes) -> None:
-        """Go on where `serialize_state` was called; InvalidArgumentError for other bytes."""
-        numbers, work = _parse_state(state)
-        started, finished = numbers.get(_WORK_STARTED, 0), numbers.get(_WORK_FINISHED, 0)
-        if not 0 <= finished <= started <= finished + 1 or (work is None) != (started == finished):
-            raise InvalidArgumentError("Inconsistent work started vs. finished when restoring")
-        self._work_started, self._work_finished = started, finished
-        self._records_produced = numbers.get(_RECORDS_PRODUCED, 0)
-        self._work = work or b""
-        self._records = None if work is None else self._open_work(os.fsdecode(work))
+        """Go on with the counts of `serialize_state`.
+
+        Raises:
+            InvalidArgumentError: Other bytes, a negative count, or a work that is under way; the
+                reader begins anew.
+        """
+        self.reset()
+        found = _parse_state(state)
+        if found is None:
+            raise InvalidArgumentError(
+                f"Could not parse state for {self.title}: {escape_bytes(state)}"
+            )
+        numbers, work = found
+        if min(numbers) < 0:
+            raise InvalidArgumentError(
+                f"Unexpected negative value when restoring in {self.title}: "
+                f"{_state_text(numbers, work)}"
+            )
+        if numbers[0] > numbers[1]:
+            raise InvalidArgumentError(
+                f"Inconsistent work started vs. finished when restoring in {self.title}: "
+                f"{_state_text(numbers, work)}"
+            )
+        self._work_started, self._work_finished, self._records_produced = numbers
+        self._work = work
 
 
 def _raise(error: OpError) -> tuple[str, bytes]:
@@ -221,19 +238,32 @@ def _name_of(elements: list[Element]) -> bytes:
     return name
 
 
-def _parse_state(state: bytes) -> tuple[dict[int, int], bytes | None]:
-    numbers: dict[int, int] = {}
-    work: bytes | None = None
-    position = 0
+def _parse_state(state: bytes) -> tuple[list[int], bytes] | None:
+    """The three counts and the work of a ReaderBaseState; None for other bytes."""
+    numbers, work, position = [0, 0, 0], b"", 0
     try:
         while position < len(state):
             tag, position = decode_varint(state, position)
-            value, position = decode_varint(state, position)
-            if tag == _CURRENT_WORK << 3 | 2:
-                work = state[position : position + value]
-                position += value
-            else:
-                numbers[tag >> 3] = value
+            field, kind = tag >> 3, tag & 7
+            value = 0
+            if kind in (_VARINT, _BYTES):
+                value, position = decode_varint(state, position)
+            size = {_VARINT: 0, _FIXED_64: 8, _BYTES: value, _FIXED_32: 4}.get(kind)
+            if not field or size is None or position + size > len(state):
+                return None
+            if kind == _VARINT and field <= len(numbers):
+                numbers[field - 1] = value - (value >> 63 << 64)  # signed, of 64 bits
+            elif kind == _BYTES and field == _CURRENT_WORK:
+                work = state[position : position + size]
+            position += size
     except OpError:
-        raise InvalidArgumentError("Could not parse the state of a reader") from None
+        return None
     return numbers, work
+
+
+def _state_text(numbers: list[int], work: bytes) -> str:
+    names = ("work_started", "work_finished", "num_records_produced")
+    pairs = [(name, str(each)) for name, each in zip(names, numbers, strict=True) if each]
+    if work:
+        pairs.append(("current_work", f'"{escape_bytes(work)}"'))
+    return "".join(f"{name}: {value}\n" for name, value in pairs)

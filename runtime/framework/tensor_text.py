@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from runtime.framework.dtypes import COMPLEX, DataType
+from runtime.framework.shapes import shape_text
 
 # Digits that every value of the type survives, and digits that always give the value back.
 _DIGITS = {DataType.DOUBLE: (15, 17)}
@@ -35,6 +36,11 @@ def escape(text: bytes) -> bytes:
         _ESCAPES.get(byte) or (b"\\%03o" % byte if byte < 32 or byte == 127 else bytes((byte,)))
         for byte in text
     )
+
+
+def escape_bytes(text: bytes) -> str:
+    """All that is not printable ASCII as C escapes."""
+    return "".join(f"\\{byte:03o}" if byte > 127 else chr(byte) for byte in escape(text))
 
 
 def float_text(value: float, data_type: DataType) -> str:
@@ -91,6 +97,14 @@ def summarize(value: Any, data_type: DataType, max_entries: int) -> bytes:
     if array.size > limit:
         out.append(b"...")
     return b"".join(out)
+
+
+def debug_text(value: Any, data_type: DataType) -> str:
+    """A tensor in an error message: its type, its shape and the first three elements."""
+    elements = readable(summarize(value, data_type, 3))
+    return (
+        f"Tensor<type: {data_type.tf_name} shape: {shape_text(np.shape(value))} values: {elements}>"
+    )
 
 
 def _write_rows(

@@ -19,6 +19,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import scalar_string
+from runtime.framework.tensor_text import debug_text
 
 SEPARATOR = b"_X_"
 INT64_MAX = np.uint64((1 << 63) - 1)
@@ -247,7 +248,8 @@ def sparse_cross_v2(
     columns, totals, places = _columns(sparse, dense)
     if np.ndim(separator):
         raise InvalidArgumentError(
-            f"Input separator should be a scalar, not of shape {shape_text(separator.shape)}"
+            "Input separator should be a scalar. Received: "
+            f"{debug_text(separator, DataType.STRING)}"
         )
     return _as_sparse(totals, joined(columns, places, scalar_string(separator)))
 

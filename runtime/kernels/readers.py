@@ -42,8 +42,9 @@ def _handle(
 
     def make() -> ResourceHandle:
         name = shared_name or private_name(context.node.name)
+        title = f"{context.node.op.removesuffix('V2')} '{context.node.name}'"
         context.resources.look_up_or_create(
-            container, Reader, name, lambda: Reader(name, open_work, **options)
+            container, Reader, name, lambda: Reader(title, open_work, **options)
         )
         return ResourceHandle(container or DEFAULT_CONTAINER, name, Reader.type_name)
 

@@ -79,7 +79,7 @@ CASES = (
     ),
     *(crossed("SparseCrossV2", DASH, **each) for each in GOOD),
     *(crossed("SparseCrossV2", DASH, message=True, **each) for each in BAD),
-    crossed("SparseCrossV2", words(b"-")),
+    crossed("SparseCrossV2", words(b"-"), message=True),
     *(
         crossed("SparseCrossHashed", int64(0), np.bool_(False), int64(salt), message=True)
         for salt in ([1], 1, [])

@@ -13,6 +13,30 @@ from tests.conformance.case import Case, Graph, Step, from_producer
 FILES = "tests/conformance/files/"
 
 
+def restored_case(op: str, state: bytes) -> Case:
+    """After one read of the last file: the state, and other states put in its place."""
+    graph = Graph()
+    queue = graph.add("FIFOQueueV2", name="queue", component_types=(DataType.STRING,))[0]
+    file = np.array(FILES + "vocabulary.txt", object)
+    graph.add("QueueEnqueueV2", queue, [file], name="enqueue")
+    reader = graph.add(op, name="reader", shared_name="reader")[0]
+    read = graph.add("ReaderReadV2", reader, queue, name="result")
+    counts = (
+        graph.add("ReaderNumRecordsProducedV2", reader)[0][0],
+        graph.add("ReaderNumWorkUnitsCompletedV2", reader)[0][0],
+    )
+    stored = graph.add("ReaderSerializeStateV2", reader, name="stored")[0][0]
+    graph.add("ReaderRestoreStateV2", reader, np.array(state, object), name="restore")
+    steps = (
+        Step({}, (), ("enqueue",)), Step({}, tuple(each for each, _ in read)), Step({}, counts),
+        Step({}, (stored,)), Step({}, (), ("restore",)), Step({}, counts), Step({}, (stored,)),
+        Step({}, (), ("enqueue",)), Step({}, tuple(each for each, _ in read)), Step({}, counts),
+    )  # fmt: skip
+    # TensorFlow writes a state that it can parse with spaces by chance.
+    message = not state.startswith(b"\x08")
+    return Case(f"restored_{op}_{state.hex()}", graph.graph_def, steps, message=message)
+
+
 def reader_case(
     name: str,
     op: str,
@@ -59,7 +83,15 @@ def reader_case(
     return made if v else from_producer(25, made)  # later graphs may not have them
 
 
+STATES = (
+    b"", b"\x08\x01\x10\x01\x18\x01\x22\x01a", b"\x08\x01\x10\x02", b"\x2a\x01a", b"\x2d1234",
+    b"-1", b"\x00x", b"a", b"\x08", b"\xff'", b"\x08\x01\x22\x02a\xff",
+    b"\x08" + b"\xff" * 9 + b"\x01",
+)  # fmt: skip
+
 CASES = (
+    *(restored_case("IdentityReaderV2", state) for state in STATES),
+    restored_case("WholeFileReaderV2", STATES[1]),
     reader_case("lines", "TextLineReaderV2", ["vocabulary.txt", "with_empty_line.txt"], 9),
     reader_case("ends", "TextLineReaderV2", ["carriage_returns.txt"], 4),
     reader_case("header", "TextLineReaderV2", ["vocabulary.txt"], 3, skip_header_lines=1),
