@@ -132,12 +132,46 @@ def adjust_contrast(
 
 def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:
     """RGB pixels `[…, h, w, 3]` with `delta` added to their hue, which is cyclic in [0, 1)."""
+    _check_colours(images)
+    amount = _scalar("delta", delta) * np.float32(SIXTHS)
+    return _in_pixel_blocks(images, lambda pixels: _with_hue_shifted(pixels, amount))
 
-    def shift(hsv: np.ndarray, amount: np.float32) -> None:
-        hue = hsv[..., 0] + amount
-        hsv[..., 0] = hue - np.floor(hue)
 
-    return _in_hsv(images, "delta", delta, shift)
+SIXTHS = 6  # of the colour wheel: which of red, green and blue is largest, and which least
+# By the sixth, the place of the largest part, of the one between and of the least.
+_PLACES = np.array([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2], [2, 2, 0, 0, 1, 1]])
+
+
+def _with_hue_shifted(rgb: np.ndarray, amount: np.float32) -> np.ndarray:
+    """Pixels `[n, 3]` turned on the wheel; any numbers, for largest and least part stay."""
+    red, green, blue = np.ascontiguousarray(rgb.T)
+    smaller, larger = np.minimum(red, green), np.maximum(red, green)
+    least, largest = np.minimum(smaller, blue), np.maximum(larger, blue)
+    between = np.maximum(smaller, np.minimum(larger, blue))
+    sixth = np.where(
+        red < green,
+        np.where(blue < red, 1, np.where(blue > green, 3, 2)),
+        np.where(blue < green, 0, np.where(blue > red, 4, 5)),
+    )
+    spread = largest - least
+    is_grey = spread == 0
+    part = (between - least) / np.where(is_grey, np.float32(1), spread)
+    hue = np.where(is_grey, np.float32(0), sixth.astype(np.float32) + _rising(part, sixth))
+    hue = np.fmod(hue + amount, np.float32(SIXTHS))
+    hue = np.where(hue < 0, hue + np.float32(SIXTHS), hue)
+    hue = np.where(hue < SIXTHS, hue, np.float32(0))
+    sixth = hue.astype(np.intp)
+    between = least + _rising(hue - sixth.astype(np.float32), sixth) * spread
+    result = np.empty_like(rgb)
+    rows = np.arange(len(rgb))
+    for places, values in zip(_PLACES, (largest, between, least), strict=True):
+        result[rows, places[sixth]] = values
+    return result
+
+
+def _rising(part: np.ndarray, sixth: np.ndarray) -> np.ndarray:
+    """In every other sixth the part between falls."""
+    return np.where(sixth % 2 == 0, part, np.float32(1) - part)
 
 
 def adjust_saturation(images: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -155,12 +189,8 @@ def _in_hsv(
     amount: np.ndarray,
     change: Callable[[np.ndarray, np.float32], None],
 ) -> np.ndarray:
-    _check_images(images)
+    _check_colours(images)
     number = _scalar(name, amount)
-    if images.shape[-1] != 3:
-        raise InvalidArgumentError(
-            f"input must have 3 channels but instead has {images.shape[-1]} channels."
-        )
 
     def changed(pixels: np.ndarray) -> np.ndarray:
         hsv = _rgb_to_hsv(pixels)
@@ -168,6 +198,14 @@ def _in_hsv(
         return _hsv_to_rgb(hsv)
 
     return _in_pixel_blocks(images, changed)
+
+
+def _check_colours(images: np.ndarray) -> None:
+    _check_images(images)
+    if images.shape[-1] != 3:
+        raise InvalidArgumentError(
+            f"input must have 3 channels but instead has {images.shape[-1]} channels."
+        )
 
 
 def _check_images(images: np.ndarray) -> None:

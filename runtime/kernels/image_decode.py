@@ -18,11 +18,11 @@ import numpy as np
 from runtime.foundation.errors import (
     InvalidArgumentError,
     ResourceExhaustedError,
-    UnimplementedError,
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.png_wide_colours import wide_colours
 
 MAX_PIXELS = 1 << 26
 MAGIC = {b"\xff\xd8\xff": "JPEG", b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP"}
@@ -243,8 +243,10 @@ def _decode(
         image = _open(data)
         if kind == "JPEG":
             return _jpeg_pixels(image, channels, ratio)
-        return _with_channels(_own_pixels(image, data, dtype), channels)
-    except (ResourceExhaustedError, UnimplementedError):
+        pixels = _with_channels(_own_pixels(image, data), channels)
+        is_narrowed = pixels.dtype == np.uint16 and dtype == DataType.UINT8
+        return (pixels >> 8).astype(np.uint8) if is_narrowed else pixels
+    except ResourceExhaustedError:
         raise
     except Exception:  # as in _open
         raise InvalidArgumentError(INVALID[kind].format(size=len(data))) from None
@@ -259,13 +261,12 @@ def _jpeg_pixels(image: Any, channels: int, ratio: int) -> np.ndarray:
     return pixels[..., None] if channels == 1 else pixels
 
 
-def _own_pixels(image: Any, data: bytes, dtype: DataType) -> np.ndarray:
+def _own_pixels(image: Any, data: bytes) -> np.ndarray:
     """Pixels with the channels that the file has, palettes looked up: `[h, w, c]`."""
-    if image.format == "PNG" and data[24] == 16 and dtype != DataType.UINT8 and data[25] != 0:
-        raise UnimplementedError("PNG colour images of 16 bits are decoded to uint8 only")
+    if image.format == "PNG" and data[24] == 16 and data[25] != 0:
+        return wide_colours(image, data)
     if image.mode.startswith("I"):  # grey of 16 bits
-        wide = np.asarray(image).astype(np.uint16)[..., None]
-        return (wide >> 8).astype(np.uint8) if dtype == DataType.UINT8 else wide
+        return np.asarray(image).astype(np.uint16)[..., None]
     if image.mode == "P" or "transparency" in image.info:
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
     if image.mode == "1":
@@ -291,8 +292,10 @@ def _with_channels(pixels: np.ndarray, channels: int) -> np.ndarray:
 
 
 def _grey(colours: np.ndarray) -> np.ndarray:
-    """Weighted sum of red, green and blue, cut off as libpng does."""
+    """Weighted sum of red, green and blue: cut off, or of 16 bits rounded, as libpng does."""
     total = colours.astype(np.uint32) @ GREY_WEIGHTS
+    if colours.dtype == np.uint16:
+        total += 1 << 14
     return (total >> 15).astype(colours.dtype)[..., None]
 
 

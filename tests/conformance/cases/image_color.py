@@ -38,6 +38,7 @@ CASES = (
         for x, factor in ((X[0, 0], 1), (X, [1]))
     ),
     *(case("AdjustHue", X, np.float32(d)) for d in (0, 0.1, -0.3, 1, -1, 0.5)),
+    *(case("AdjustHue", X - np.float32(0.5), np.float32(d)) for d in (0, 0.3, -42.138172, 977.3)),
     *(case("AdjustSaturation", X, np.float32(s)) for s in (0, 0.5, 1, 3, 10)),
     *(case(op, EDGE[None], np.float32(0.4)) for op in ("AdjustHue", "AdjustSaturation")),
     *(

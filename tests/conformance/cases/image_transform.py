@@ -51,6 +51,14 @@ CASES = (
         for method in METHODS
         for fill in FILLS
     ),
+    *(  # what is outside has the images' type before it is mixed in
+        case(
+            "ImageProjectiveTransformV3", (X * 0.37).astype(t), TWO, SIZE, np.float32(-3.5),
+            interpolation=method, fill_mode=fill,
+        )
+        for t, method in ((np.int32, "BILINEAR"), (np.int64, "NEAREST"), (np.float64, "NEAREST"))
+        for fill in ("CONSTANT", "REFLECT")
+    ),
     case("ImageProjectiveTransformV2", X, TWO, SIZE, **V2),
     *(
         case("ImageProjectiveTransformV2", X.astype(t), TWO, SIZE, **V2, tolerance=loose)
