@@ -12,6 +12,7 @@ import numpy as np
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.sparse_to_dense import check_sorted_indices
 
 
 def ctc_greedy_decoder(
@@ -53,6 +54,8 @@ def check_inputs(inputs: np.ndarray, sequence_length: np.ndarray, mismatch: type
     """Raise unless `inputs` `[time, batch, classes]` and the lengths `[batch]` fit each other."""
     if inputs.ndim != 3:
         raise InvalidArgumentError("inputs is not a 3-Tensor")
+    if inputs.size == 0:
+        raise InvalidArgumentError("inputs must not be empty")
     if sequence_length.ndim != 1:
         raise InvalidArgumentError("sequence_length is not a vector")
     if inputs.shape[1] != sequence_length.shape[0]:
@@ -60,8 +63,6 @@ def check_inputs(inputs: np.ndarray, sequence_length: np.ndarray, mismatch: type
             "len(sequence_length) != batch_size.  len(sequence_length):  "
             f"{sequence_length.shape[0]} batch_size: {inputs.shape[1]}"
         )
-    if inputs.size == 0:
-        raise InvalidArgumentError("inputs must not be empty")
     too_long = np.flatnonzero(sequence_length > inputs.shape[0])
     if too_long.size:
         raise mismatch(f"sequence_length({too_long[0]}) <= {inputs.shape[0]}")
@@ -140,14 +141,10 @@ def _label_rows(
 ) -> list[list[int]]:
     """The labels of each row, checked; what is not a class ends a row."""
     bound = max(time, int(indices[:, 1].max(initial=-1)) + 1)
-    outside = (indices < 0).any(axis=1) | (indices[:, 0] >= batch)
-    if outside.any():
-        first = int(np.flatnonzero(outside)[0])
-        row, column = indices[first]
-        raise InvalidArgumentError(
-            f"label SparseTensor is not valid: indices[{first}] = [{row},{column}] is out of "
-            f"bounds: need 0 <= index < [{batch},{bound}]"
-        )
+    try:
+        check_sorted_indices(indices, (batch, bound))
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"label SparseTensor is not valid: {error.message}") from None
     rows: list[list[int]] = [[] for _ in range(batch)]
     for row, value in zip(indices[:, 0].tolist(), values.tolist(), strict=True):
         rows[row].append(value)

@@ -60,6 +60,10 @@ class _Beam:
         self.blank = self.old_total + blank
         self.total = _log_sum(self.blank, self.labelled)
 
+    def forget(self) -> None:
+        """Out of the beam and not taken back: nothing grows from it in this step either."""
+        self.old_blank = self.old_total = _NEVER
+
     def reset(self) -> None:
         """Out of the beam."""
         self.blank = self.labelled = self.total = _NEVER
@@ -105,10 +109,15 @@ class _Search:
         if beam.label != _ROOT:
             totals[beam.label] = labels[beam.label] + beam.old_blank
         bound = heap[0][0] if len(heap) == self._width else _NEVER
-        for label in np.flatnonzero(totals > bound).tolist():
+        likely = np.flatnonzero(totals > bound).tolist()
+        for label in sorted({*likely, *beam.children}) if beam.children else likely:
             total = float(totals[label])
             child = beam.children.get(label)
-            if (child is not None and child.total > _NEVER) or not self._is_candidate(heap, total):
+            if child is not None and child.total > _NEVER:
+                continue
+            if not self._is_candidate(heap, total):
+                if child is not None:
+                    child.forget()
                 continue
             if child is None:
                 child = beam.children[label] = _Beam(label, beam)

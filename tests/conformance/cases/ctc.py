@@ -61,5 +61,7 @@ CASES = (
     loss(LOGITS, LONG, np.zeros(8, np.int32), LENGTHS, **{FLAGS[0]: True}),
     loss(LOGITS, LONG[[0, 1, 2, 3, 7]], np.zeros(5, np.int32), LENGTHS),
     loss(LOGITS[:, :0], INDICES[:0], VALUES[:0], LENGTHS[:0]),
+    loss(LOGITS, INDICES[::-1], VALUES, LENGTHS),
+    loss(LOGITS, np.repeat(INDICES, 2, axis=0), np.repeat(VALUES, 2), LENGTHS),
     loss(LOGITS, INDICES, VALUES, -LENGTHS),
 )

@@ -13,6 +13,12 @@ RNG = np.random.default_rng(41)
 LOGITS = 2 * RNG.normal(size=(9, 4, 6))
 LENGTHS = np.array([9, 5, 1, 0], np.int32)
 LONG = 3 * RNG.normal(size=(60, 2, 30))
+# A labelling leaves two beams, is passed over, and may not come back through what grew from it.
+NARROW = np.array(
+    [[0.19, -2.34, -2.72, -2.61, -1.44, 2.37], [0.06, 0.88, -1.15, -0.78, 3.36, 2.59],
+     [-1.1, -3.05, -3.53, 1.62, 0.51, -1.17], [-2.35, -1.36, -2.17, 0.25, -1.08, -1.55],
+     [-3.6, 2.55, -0.16, 0.12, 0.09, -0.66]]
+)[:, None]  # fmt: skip
 FEW = RNG.normal(size=(7, 2, 2))
 
 
@@ -36,6 +42,7 @@ CASES = (
     ),
     search(LOGITS[:, :2], LENGTHS[:2], 3, 3), search(LOGITS[:, :2], LENGTHS[:2], 100, 5),
     search(LOGITS[:, :2], LENGTHS[:2], 20, 2, dtype="d"),
+    search(NARROW, [5], 2, 2), search(NARROW, [5], 3, 3), search(LOGITS[:, :0], [9, 5], 2, 1),
     search(LONG, [60, 41], 10, 3), search(LONG, [60, 41], 50, 1, merge_repeated=False),
     search(FEW, [7, 7], 4, 2, merge_repeated=False), search(FEW, [7, 7], 4, 2),
     search(LOGITS, LENGTHS, 2, 3), search(LOGITS[:, :1, :1], [3], 2, 2),
