@@ -156,14 +156,16 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
         raise InvalidArgumentError(
             f"l2_regularizer must be scalar, got shape {shape_text(l2_regularizer.shape)}"
         )
-    if l2_regularizer < 0:
+    if not l2_regularizer >= 0:  # NaN neither
         raise InvalidArgumentError("l2_regularizer must be >= 0.")
-    if not rows or not columns:
+    with np.errstate(over="ignore"):
+        weight = matrix.dtype.type(l2_regularizer)
+    if not rows or not columns or (fast and np.isinf(weight)):
         return np.zeros((*matrix.shape[:-2], columns, rhs.shape[-1]), matrix.dtype)
     if not fast:
         return np.matmul(np.linalg.pinv(matrix), rhs)
     transposed = adjoint_of(matrix)
-    small = np.eye(min(rows, columns), dtype=matrix.dtype) * matrix.dtype.type(l2_regularizer)
+    small = np.eye(min(rows, columns), dtype=matrix.dtype) * weight
     try:
         if rows >= columns:
             return np.linalg.solve(transposed @ matrix + small, transposed @ rhs)

@@ -44,10 +44,13 @@ def as_string(
         written = [f"Variant<type: tensorflow::{name} value: {name}>".encode() for name in names]
     elif T is DataType.BOOL:
         written = [b"true" if item else b"false" for item in items]
+    elif T is DataType.STRING and width <= 0:
+        written = items
     elif T is DataType.STRING:
         flags = padding.replace("0", "", 1) if fill == "0" else padding
         digits = f".{precision}" if precision > -1 else ""
-        written = [(f"%{flags}{digits}s".encode() % item) for item in items]
+        one_text = f"%{flags}{digits}s".encode()
+        written = [one_text % item for item in items]
     elif T.is_integer:
         signed = T.name.startswith("INT")
         flags = padding if signed or fill not in ("+", " ") else padding[1:]

@@ -42,8 +42,24 @@ def dense_to_sparse(
     validate_indices: bool,
 ) -> Sparse:
     """DenseToSparseSetOperation: the second set sparse."""
+    if shape.ndim == 1 and not validate_indices and len(indices) == len(values):
+        # Groups of rows are taken as they come, up to the first that is not after the one before.
+        kept = _ascending_groups(indices, shape)
+        indices, values = indices[:kept], values[:kept]
     second = _from_sparse(indices, values, shape, validate_indices)
     return _operate(_from_dense(set1), second, set_operation)
+
+
+def _ascending_groups(indices: np.ndarray, shape: np.ndarray) -> int:
+    """How many rows, from the first on, have their groups inside the shape and in order."""
+    if indices.ndim != 2 or indices.shape[1] != shape.size or shape.size < 2:
+        return len(indices)  # refused later
+    groups = indices[:, :-1]
+    odd = np.asarray(((groups < 0) | (groups >= shape[:-1])).any(axis=1))
+    steps = groups[1:] - groups[:-1]
+    first = (steps != 0).argmax(axis=1)
+    odd[1:] |= steps[np.arange(len(steps)), first] < 0
+    return int(odd.argmax()) if odd.any() else len(indices)
 
 
 def sparse_to_sparse(
@@ -94,7 +110,9 @@ def _from_sparse(
 
 def _check_groups(indices: np.ndarray, sizes: tuple[int, ...]) -> None:
     for axis, size in enumerate(sizes):
-        outside = (indices[:, axis] < 0) | (indices[:, axis] >= size)
+        outside = indices[:, axis] >= size
+        if axis + 1 < len(sizes):  # where in its group a value stands does not matter
+            outside |= indices[:, axis] < 0
         if outside.any():
             first = indices[outside.argmax(), axis]  # shown as the first of its group
             raise InternalError(f"indices[0, {axis}] expected < {size}, got {first}.")

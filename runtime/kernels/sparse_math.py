@@ -172,6 +172,8 @@ def sparse_add_grad(
             "The densified operands should have the same ndims; for A, B, Sum got: "
             f"{a_indices.shape[1]}, {b_indices.shape[1]}, {sum_indices.shape[1]}"
         )
+    if not sum_indices.shape[1]:  # all indices are equal: one goes with the other of its place
+        return _as_long(backprop_val_grad, a_indices), _as_long(backprop_val_grad, b_indices)
     together = np.concatenate([sum_indices, a_indices, b_indices])
     places = np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)
     gradients = np.zeros(len(together), backprop_val_grad.dtype)
@@ -179,6 +181,13 @@ def sparse_add_grad(
     gradients[places[:count]] = backprop_val_grad
     found = gradients[places[count:]]
     return found[: len(a_indices)], found[len(a_indices) :]
+
+
+def _as_long(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """As many of the values as there are rows, zeros where they end."""
+    result = np.zeros(len(rows), values.dtype)
+    result[: len(values)] = values[: len(rows)]
+    return result
 
 
 def _check_pair(

@@ -99,24 +99,35 @@ def _scaled_rows(kind: str, grad: Any, indices: Any, segment_ids: Any) -> Any:
     return (grad.astype(wide, copy=False) / divisor)[segment_ids]
 
 
-def _check_output_rows(indices: Any, size: Any) -> int:
+def _check_output_rows(
+    name: str, indices: Any, segment_ids: Any, size: Any
+) -> int:  # raises before any index is looked at
+    for each, what in ((indices, "indices"), (segment_ids, "segment_ids")):
+        if np.ndim(each) != 1:
+            raise InvalidArgumentError(f"{what} should be a vector.")
     if np.ndim(size):
-        raise InvalidArgumentError("output_dim0 should be a scalar.")
+        raise InvalidArgumentError(f"{name} should be a scalar.")
+    if indices.size != segment_ids.size:
+        raise InvalidArgumentError("segment_ids and indices should have same size.")
     if size < 0:
         raise InvalidArgumentError(f"Expected a non-negative size, got {size}")
+    return int(size)
+
+
+def _check_within(indices: Any, size: int) -> None:
     outside = (indices < 0) | (indices >= size)
     if outside.any():
         raise InvalidArgumentError(f"Index {indices[outside][0]} out of range [0, {size}).")
-    return int(size)
 
 
 def _gradient(kind: str) -> Kernel:
     def kernel(grad: Any, indices: Any, segment_ids: Any, output_dim0: Any) -> Any:
-        if np.ndim(output_dim0) == 0 and output_dim0 == 0:
-            return np.zeros((0, *grad.shape[1:]), grad.dtype)
-        rows = _scaled_rows(kind, grad, indices, segment_ids)
-        size = _check_output_rows(indices, output_dim0)
+        size = _check_output_rows("output_dim0", indices, segment_ids, output_dim0)
         check_allocation((size, *grad.shape[1:]), grad.dtype)
+        if not size or not indices.size:
+            return np.zeros((size, *grad.shape[1:]), grad.dtype)
+        rows = _scaled_rows(kind, grad, indices, segment_ids)
+        _check_within(indices, size)
         return reduce_rows(np.add, rows, indices, size, 0).astype(grad.dtype, copy=False)
 
     return kernel
@@ -126,8 +137,11 @@ def _gradient_v2(kind: str) -> Kernel:
     def kernel(
         grad: Any, indices: Any, segment_ids: Any, dense_output_dim0: Any
     ) -> tuple[Any, Any]:
+        size = _check_output_rows("dense_output_dim0", indices, segment_ids, dense_output_dim0)
+        if not size or not indices.size:
+            return np.zeros((0, *grad.shape[1:]), grad.dtype), indices[:0]
         rows = _scaled_rows(kind, grad, indices, segment_ids)
-        _check_output_rows(indices, dense_output_dim0)
+        _check_within(indices, size)
         unique, places = np.unique(indices, return_inverse=True)
         totals = reduce_rows(np.add, rows, places, unique.size, 0)
         return totals.astype(grad.dtype, copy=False), unique

@@ -164,6 +164,9 @@ def solvers() -> list[Case]:
         case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.float64(-1), message=True),
         case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.array([1.0]), message=True),
         case("MatrixSolveLs", ones((3, 0), "f"), ones((3, 1), "f"), np.float64(0)),
+        case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.float64("nan"), message=True),
+        case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.float64("inf")),
+        case("MatrixSolveLs", TALL.T.astype("d"), ones((2, 1), "d"), np.float64("inf")),
     ]
 
 

@@ -64,5 +64,8 @@ CASES = (
     case("StringToNumber", np.empty((0, 2), object), out_type=DataType.INT64),
     *(case("AsString", value, message=True, **options) for options in FORMATS for value in VALUES),
     case("AsString", ["abcdef", "b"], precision=2, width=5),
+    case("AsString", ["abcdef", "b"], precision=2, scientific=True),
+    case("AsString", ["abcdef", "b"], precision=2, width=0),
+    *(case("AsString", [b"ab\0cd", b"\0"], width=width) for width in (-1, 0, 4)),
     case("AsString", ["abcdef", "b"], precision=0, width=5, fill="-"),
 )

@@ -30,6 +30,13 @@ WRONG_SHAPES = (
     ([[0, 0]], [1], [-2, 3]),
     ([[0, 0]], [1], [2**40, 2**40]),
 )
+# Groups outside the shape or out of order, values anywhere in them: taken up to there, unvalidated.
+ODD_GROUPS = (
+    ([[2, 2], [0, 1], [1, 1]], [7, 8, 9], [2, 3]),
+    ([[0, 1], [1, 1], [0, 0], [1, 2]], [6, 7, 8, 9], [2, 3]),
+    ([[0, 1], [-1, 1], [1, 0]], [7, 8, 9], [2, 3]),
+    ([[0, -4], [0, -9], [1, 0]], [7, 8, 9], [2, 3]),
+)
 OUTSIDE = (([[0, 5], [1, 0]], [1, 2], [2, 3]), ([[0, 0], [5, 0]], [1, 2], [2, 3]))
 
 
@@ -83,6 +90,11 @@ CASES = (
         case("DenseToSparseSetOperation", ONE, *sparse_set(given), set_operation="a-b",
              message=True)
         for given in WRONG_INDICES + WRONG_SHAPES
+    ),
+    *(
+        case("DenseToSparseSetOperation", ONE, *sparse_set(given), set_operation="union",
+             validate_indices=False)
+        for given in (*WRONG_INDICES, *WRONG_SHAPES, *OUTSIDE, *ODD_GROUPS)
     ),
     *(
         case("SparseToSparseSetOperation", INDICES, VALUES, SHAPE, *sparse_set(given),

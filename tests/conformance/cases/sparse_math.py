@@ -103,6 +103,10 @@ CASES = (
         for gradient in (VALUES, VALUES.astype(np.int64), VALUES[1:])
     ),
     case("SparseAddGrad", VALUES[:1], INDICES, INDICES[:0], INDICES[2:3]),
+    *(
+        case("SparseAddGrad", VALUES[:count], INDICES[:, :0], INDICES[:1, :0], INDICES[:count, :0])
+        for count in (0, 1, 2)
+    ),
     case("SparseAddGrad", VALUES, INDICES, INDICES[:, :1], INDICES),
     *(
         case("SparseTensorDenseAdd", *misfit(given), DENSE, message=True) for given in MISFITS

@@ -104,4 +104,27 @@ CASES: tuple[Case, ...] = (
         for kind in KINDS
         for indices, ids, rows in GRAD_BAD
     ),
+    *(  # nothing is looked at where no row goes anywhere
+        case(
+            f"SparseSegment{kind}{suffix}",
+            X[:2],
+            int32(indices),
+            int32(ids),
+            int32(rows),
+            message=True,
+        )
+        for kind in KINDS
+        for suffix, indices, ids, rows in (
+            ("GradV2", [9, 3], [0, 7], 0),
+            ("Grad", [9, 3], [0, 7], 0),
+            ("GradV2", [], [], 3),
+            ("Grad", [1, 2], 0, 0),
+            ("GradV2", [1, 2], 0, 0),
+            ("GradV2", [[1]], [0], 0),
+            ("GradV2", [1, 2], [0, 1], [3]),
+            ("Grad", [1, 2], [0, 1], [3]),
+            ("GradV2", [1, 2], [0], 3),
+            ("Grad", [1, 2], [0], 0),
+        )
+    ),
 )
