@@ -55,13 +55,14 @@ def parse_device_spec(text: str) -> DeviceSpec | None:
             return None
         position = match.end()
         parts |= {key: value for key, value in match.groupdict().items() if value is not None}
-    device_type = parts.get("device_type") or parts.get("short")
+    # Only the short form may be in small letters.
+    device_type = parts.get("device_type") or parts.get("short", "").upper()
     index = parts.get("device_id") or parts.get("short_id")
     return DeviceSpec(
         parts.get("job_name"),
         _number(parts.get("replica_id")),
         _number(parts.get("task_id")),
-        None if device_type is None or device_type == "*" else device_type.upper(),
+        None if device_type in ("", "*") else device_type,
         _number(index),
     )
 

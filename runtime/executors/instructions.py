@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.kernel_registry import KernelRegistry, bind, bind_in_place
 from runtime.framework.op_kernel import Deferred
 from runtime.graph.node import Endpoint, Node
@@ -218,7 +218,8 @@ def constant_value(node: Node) -> Any:
         value.flags.writeable = False
         if value.dtype != node.output_types[0].numpy:
             raise InvalidArgumentError(
-                f"Const has dtype {node.output_types[0].tf_name}, its value {value.dtype}",
+                f"Type mismatch between value ({from_numpy(value.dtype).tf_name}) and dtype "
+                f"({node.output_types[0].tf_name})",
                 node.name,
             )
     return value

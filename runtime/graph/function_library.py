@@ -139,6 +139,10 @@ class FunctionLibrary:
                     f"Cannot add function '{name}' because a different function with the same "
                     "name already exists."
                 )
+            if known is None and op_info(name) is not None:
+                raise InvalidArgumentError(
+                    f"Cannot add function '{name}' because an op with the same name already exists."
+                )
             merged._functions[name] = known or function
         # What was built from these definitions serves the merged library too; copies, because
         # another session may add another function of the same name.

@@ -139,9 +139,7 @@ class _Constructor:
             source_name, index = parse_tensor_name(text)
             source = self._new.get(source_name) or self._old.get(source_name)
             if source is None:
-                raise InvalidArgumentError(
-                    f"Node '{node.name}': Unknown input node '{text.lstrip('^')}'"
-                )
+                raise InvalidArgumentError(f"Node '{node.name}': Unknown input node '{text}'")
             if source.number >= node.number and not _is_back_edge(source, node):
                 self._is_ordered = False
             if index < 0:

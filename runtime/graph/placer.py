@@ -5,6 +5,7 @@ TF: tensorflow/core/common_runtime/placer.cc, colocation_graph.cc (messages)
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,9 +25,9 @@ def place(
 ) -> None:
     """Set the full device name of every node that names a device, or has to be with one that does.
 
-    `known` are the nodes of the whole graph by name. With soft placement a device that is not
-    there becomes the first CPU. Raises InvalidArgumentError with TensorFlow's text for a malformed
-    or absent device, and as `colocate`.
+    `known` are the nodes of the whole graph by name. With soft placement a device that this task
+    has not becomes the first CPU. Raises InvalidArgumentError with TensorFlow's text for a
+    malformed or absent device, and as `colocate`.
     """
     if len(devices) > 1:
         colocate(nodes, known, devices, allow_soft_placement)
@@ -59,7 +60,9 @@ def _assign(node: Node, devices: Sequence[Device], allow_soft_placement: bool) -
     for device in devices:
         if spec.matches(device.spec):
             return device.name
-    if allow_soft_placement:
+    if allow_soft_placement and dataclasses.replace(spec, device_type=None, index=None).matches(
+        devices[0].spec
+    ):
         return devices[0].name
     available = ", ".join(device.name for device in devices)
     raise InvalidArgumentError(

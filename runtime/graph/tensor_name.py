@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 CONTROL_SLOT = -1
-_NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*\Z")
+_NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*\Z")
 
 
 def parse_tensor_name(name: str) -> tuple[str, int]:
@@ -16,7 +16,7 @@ def parse_tensor_name(name: str) -> tuple[str, int]:
     if name.startswith("^"):
         return name[1:], CONTROL_SLOT
     node, colon, index = name.rpartition(":")
-    if colon and index.isdecimal() and (index == "0" or index[0] != "0"):
+    if colon and index.isascii() and index.isdecimal():
         return node, int(index)
     return name, 0
 

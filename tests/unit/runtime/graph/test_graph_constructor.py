@@ -20,7 +20,7 @@ def test_accepted_names(name: str) -> None:
     assert session.run({"x": X}, [name]) == [6]
 
 
-@pytest.mark.parametrize("name", ["", "_x", "/x", "-x", "a b", "a\n", "ä", "a:b"])
+@pytest.mark.parametrize("name", ["", "_x", "/x", "-x", "a b", "a\n", "ä", "a:b", "a\\b"])
 def test_refused_names(name: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         direct_session(g1()).extend(graph_of(neg(name, "n")))

@@ -52,6 +52,7 @@ def error_of(call: Callable[[], object]) -> OpError:
 def test_a_name_without_index_is_output_zero() -> None:
     session = direct_session(g1())
     assert session.run({"x": X}, ["m"]) == session.run({"x:0": X}, ["m:0"]) == [6]
+    assert session.run({"x": X}, ["m:00"]) == [6]
 
 
 def test_the_same_fetch_twice_and_spelled_otherwise_gives_the_value_each_time() -> None:
@@ -202,6 +203,8 @@ BAD_EXTENSIONS: list[tuple[str, pb.GraphDef, Code, str]] = [
     ("not unique", graph_of(bare("b"), bare("b")), Code.INVALID_ARGUMENT, "Node 'b' is not unique"),
     ("unknown input", graph_of(neg("q", "nope")), Code.INVALID_ARGUMENT,
      "Node 'q': Unknown input node 'nope'"),
+    ("unknown control input", graph_of(neg("q", "a", "^nope")), Code.INVALID_ARGUMENT,
+     "Node 'q': Unknown input node '^nope'"),
     ("bad output", graph_of(neg("q2", "a:3")), Code.INVALID_ARGUMENT,
      "Node 'q2': Connecting to invalid output 3 of source node a which has 1 outputs."),
     ("unknown op", graph_of(bare("u", "NoSuchOp"), bare("v", "NorThis")), Code.NOT_FOUND,
@@ -231,6 +234,12 @@ BAD_EXTENSIONS: list[tuple[str, pb.GraphDef, Code, str]] = [
      "/device:GPU:0 but available devices are [ /job:localhost/replica:0/task:0/device:CPU:0 ]."),
     ("other task", graph_of(placed("/job:worker/task:3")), Code.INVALID_ARGUMENT,
      "Cannot assign a device for operation p"),
+    ("small letters", graph_of(placed("/device:cpu:0")), Code.INVALID_ARGUMENT,
+     "Cannot assign a device for operation p"),
+    ("function with an op's name",
+     pb.GraphDef(library=pb.FunctionDefLibrary(function=[function("Neg", "Abs")])),
+     Code.INVALID_ARGUMENT,
+     "Cannot add function 'Neg' because an op with the same name already exists."),
     ("malformed device", graph_of(placed("garbage")), Code.INVALID_ARGUMENT,
      "Malformed device specification 'garbage' in node"),
     ("other function", pb.GraphDef(library=pb.FunctionDefLibrary(function=[function("f", "Abs")])),
@@ -267,6 +276,8 @@ def test_all_unknown_ops_are_listed_with_their_nodes() -> None:
 def test_soft_placement_takes_the_cpu() -> None:
     config = pb.ConfigProto(allow_soft_placement=True)
     direct_session(graph_of(placed("/device:GPU:0")), config).run({}, [], ["p"])
+    with pytest.raises(InvalidArgumentError, match=r"^Cannot assign a device for operation p"):
+        direct_session(graph_of(placed("/job:worker/device:GPU:0")), config)
 
 
 def test_a_node_with_too_few_inputs_fails_only_the_steps_that_reach_it() -> None:

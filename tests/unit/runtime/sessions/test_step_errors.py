@@ -14,6 +14,7 @@ from runtime.api import (
 )
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
+from runtime.framework.tensor_codec import tensor_to_proto
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
 
@@ -158,6 +159,17 @@ def test_an_op_without_kernel_fails_only_the_steps_that_reach_it() -> None:
     )
     assert "]\nRegistered devices: [CPU]\nRegistered kernels:\n  <no registered kernels>" in (
         caught.value.message
+    )
+
+
+@OPTIONS
+def test_a_constant_whose_value_has_another_type(options: pb.RunOptions) -> None:
+    graph = Graph()
+    graph.add("Const", name="c", dtype="float32", value=tensor_to_proto(np.int32(1)))
+    with pytest.raises(InvalidArgumentError) as caught:
+        direct_session(graph.graph_def).run({}, ["c"], (), options)
+    assert caught.value.message == (
+        "Type mismatch between value (int32) and dtype (float)\n\t [[{{node c}}]]"
     )
 
 
