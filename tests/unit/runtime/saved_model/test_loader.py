@@ -222,6 +222,22 @@ def test_the_init_op_is_fed_with_the_paths_of_assets(tmp_path: pathlib.Path) -> 
     assert bundle.asset_feeds["path:0"].item() == f"{tmp_path}/assets/word.txt".encode()
 
 
+def test_the_restore_is_fed_with_them_too(tmp_path: pathlib.Path) -> None:
+    meta_graph = variable_model()
+    graph = Graph()
+    graph.add("ReadFile", graph.placeholder(DataType.STRING, "path", ()), name="contents")
+    meta_graph.graph_def.node.extend(graph.graph_def.node)
+    (restore,) = (node for node in meta_graph.graph_def.node if node.name == "restore")
+    restore.input.append("^contents")
+    meta_graph.asset_file_def.add(tensor_info=pb.TensorInfo(name="path:0"), filename="word.txt")
+    write_variable_model(tmp_path, meta_graph)
+    with pytest.raises(NotFoundError, match=r"assets/word\.txt; No such file or directory"):
+        load(tmp_path)
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "word.txt").write_bytes(b"hello")
+    assert read(load(tmp_path).session) == 5
+
+
 def test_assets_that_nobody_reads_may_be_missing(half_plus_two: pathlib.Path) -> None:
     path = half_plus_two / "saved_model.pb"
     saved = pb.SavedModel.FromString(path.read_bytes())
