@@ -20,6 +20,7 @@ _HOME: dict[str, tuple[str, ...]] = {
         "rank", "reshape", "sequence_mask", "shape", "size", "slice", "split", "squeeze", "stack",
         "strided_slice", "transpose", "unstack", "where", "zeros", "zeros_like",
     ),
+    "clipping": ("clip_by_global_norm", "clip_by_norm", "global_norm"),
     "construction": (
         "Assert", "add_to_collection", "add_to_collections", "colocate_with", "constant",
         "control_dependencies", "convert_to_tensor", "device", "get_collection",

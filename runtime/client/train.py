@@ -1,4 +1,4 @@
-"""What programs know as `tf.compat.v1.train`, without the optimisers.
+"""What programs know as `tf.compat.v1.train`.
 
 TF: tensorflow/python/training/training.py, training_util.py
 """
@@ -22,28 +22,62 @@ from runtime.client.coordinator import (
 from runtime.client.graph import Graph, get_default_graph
 from runtime.client.graph_elements import GraphKeys
 from runtime.client.initializers import zeros_initializer
+from runtime.client.learning_rates import (
+    cosine_decay,
+    exponential_decay,
+    inverse_time_decay,
+    natural_exp_decay,
+    piecewise_constant,
+    piecewise_constant_decay,
+    polynomial_decay,
+)
 from runtime.client.meta_graph import export_meta_graph
+from runtime.client.optimizer import Optimizer
+from runtime.client.optimizers import (
+    AdadeltaOptimizer,
+    AdagradOptimizer,
+    AdamOptimizer,
+    FtrlOptimizer,
+    GradientDescentOptimizer,
+    MomentumOptimizer,
+    RMSPropOptimizer,
+)
 from runtime.client.saver import Saver, checkpoint_exists, import_meta_graph, latest_checkpoint
 from runtime.client.variable_scopes import get_variable
 from runtime.framework.dtypes import DataType
 
 __all__ = [
+    "AdadeltaOptimizer",
+    "AdagradOptimizer",
+    "AdamOptimizer",
     "CheckpointReader",
     "Coordinator",
+    "FtrlOptimizer",
+    "GradientDescentOptimizer",
+    "MomentumOptimizer",
     "NewCheckpointReader",
+    "Optimizer",
     "QueueRunner",
+    "RMSPropOptimizer",
     "Saver",
     "add_queue_runner",
     "checkpoint_exists",
+    "cosine_decay",
+    "exponential_decay",
     "export_meta_graph",
     "get_global_step",
     "get_or_create_global_step",
     "global_step",
     "import_meta_graph",
+    "inverse_time_decay",
     "latest_checkpoint",
     "list_variables",
     "load_checkpoint",
     "load_variable",
+    "natural_exp_decay",
+    "piecewise_constant",
+    "piecewise_constant_decay",
+    "polynomial_decay",
     "start_queue_runners",
 ]
 

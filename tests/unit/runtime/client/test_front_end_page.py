@@ -17,6 +17,6 @@ def test_the_blocks_of_the_page_run_in_order(tmp_path):
     for block in blocks:
         before = "\n" * text.count("\n", 0, block.start(1))  # so that errors name the page's lines
         exec(compile(before + block[1], str(PAGE), "exec"), names)
-    assert len(blocks) == 13
+    assert len(blocks) == 14
     bundle = load_saved_model(SessionOptions(), None, str(tmp_path / "model"), {"serve"})
     assert list(bundle.signatures) == ["serving_default"]
