@@ -15,6 +15,7 @@ from runtime.kernels.convolution import conv2d
 from runtime.kernels.image_resize import resize_bilinear
 from runtime.kernels.padding import mirror_pad
 from runtime.kernels.register_types import FLOAT_TYPES
+from runtime.kernels.resampling import Taps, resize_samplings
 
 
 def fused_pad_conv2d(
@@ -56,10 +57,22 @@ def fused_resize_and_pad_conv2d(
     padding: str,
 ) -> np.ndarray:
     """FusedResizeAndPadConv2D: ResizeBilinear, MirrorPad, then Conv2D."""
-    resized = resize_bilinear(
-        x, size, align_corners=resize_align_corners, half_pixel_centers=False
-    ).astype(x.dtype, copy=False)
+    if x.dtype == np.float64:
+        resized = _resized(x, size, resize_align_corners)
+    else:
+        resized = resize_bilinear(
+            x, size, align_corners=resize_align_corners, half_pixel_centers=False
+        ).astype(x.dtype, copy=False)
     return fused_pad_conv2d(resized, paddings, filter, mode=mode, strides=strides, padding=padding)
+
+
+def _resized(x: np.ndarray, size: np.ndarray, align_corners: bool) -> np.ndarray:
+    """ResizeBilinear in double; where an output lies is known in single precision."""
+    for axis, each in enumerate(resize_samplings(x, size, align_corners, False), 1):
+        taps = each.linear_taps()
+        share = taps.weights[:, 1].astype(np.float64)
+        x = Taps(taps.indices, np.stack([1 - share, share], axis=1)).apply(x, axis)
+    return x
 
 
 KERNELS = (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.philox import Philox
@@ -92,8 +92,13 @@ def _draw(
     high: np.ndarray,
 ) -> np.ndarray:
     """Numbers of this shape; the parameters broadcast to it."""
-    if not ((deviation > 0) & (low < high) & np.isfinite(mean)).all():
+    one_sided = np.isfinite(low) | np.isfinite(high)
+    if not ((deviation > 0) & (low < high) & one_sided).all():
         raise InvalidArgumentError("Invalid parameters")
+    if not np.isfinite(mean).all():
+        raise InternalError(
+            "TruncatedNormal exponential distribution rejection sampler failed to accept a sample."
+        )
     first, last = (low - mean) / deviation, (high - mean) / deviation
     # Probabilities are exact in the lower tail alone: bounds in the upper one are mirrored.
     mirrored = first > 0

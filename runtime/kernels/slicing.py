@@ -78,7 +78,7 @@ def strided_slice_index(
             f"{shape_text(strides.shape)} instead."
         )
     count = len(begin)
-    if (masks.ellipsis & (masks.ellipsis - 1)) and masks.ellipsis < 1 << count:
+    if masks.ellipsis & (masks.ellipsis - 1):
         raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
     starts, stops, steps = begin.tolist(), end.tolist(), strides.tolist()
     index: list[Any] = []

@@ -26,7 +26,8 @@ def transpose(value: Any, perm: np.ndarray) -> Any:
             f"transpose expects a vector of size {ranks}. "
             f"But input(1) is a vector of size {perm.size}"
         )
-    order = [dim + ranks if dim < 0 else dim for dim in perm.tolist()]
+    whole = perm.astype(np.int32)  # of 64 bits, 32 are read
+    order = [dim + ranks if dim < 0 else dim for dim in whole.tolist()]
     for dim in order:
         if not 0 <= dim < ranks:
             raise InvalidArgumentError(f"{dim} is out of range [0 .. {ranks})")

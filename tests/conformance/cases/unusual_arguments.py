@@ -271,6 +271,35 @@ def strides_of_padded() -> Case:
     return Case("FusedPadConv2D_strides", graph.graph_def, steps, message=True)
 
 
+def resized_in_double() -> Case:
+    graph = Graph()
+    x = graph.placeholder(np.float64, "x")
+    inputs = (x, np.array([5, 7], np.int32), np.zeros((4, 2), np.int32), np.ones((1, 1, 1, 1)))
+    attrs = {"mode": "REFLECT", "strides": [1, 1, 1, 1], "padding": "SAME"}
+    graph.add("FusedResizeAndPadConv2D", *inputs, name="result", **attrs)
+    image = np.sin(np.arange(12.0)).reshape(1, 3, 4, 1)
+    return Case("Resized_in_double", graph.graph_def, (Step({"x:0": image}, ("result:0",)),))
+
+
+def of_masks_and_orders() -> list[Case]:
+    none, mean = np.zeros(0, np.int32), "StatelessParameterizedTruncatedNormal"
+    fixed = (np.int32([2]), np.int32([1, 2]))
+    return [
+        *(
+            case("StridedSlice", np.ones((2, 3), np.float32), none, none, none, ellipsis_mask=mask,
+                 name=f"StridedSlice_ellipses_{mask}", message=True)
+            for mask in (3, 4)
+        ),
+        case("Transpose", np.ones((2, 3), np.float32), np.int64([1, 2**32]), name="Transpose_32"),
+        *(
+            case(mean, *fixed, *np.float32(ends), name=f"TruncatedNormal_{at}", message=True)
+            for at, ends in enumerate(
+                ((np.inf, 1, 0, 3), (np.nan, 1, 0, 3), (0, 1, -np.inf, np.inf))
+            )
+        ),
+    ]  # fmt: skip
+
+
 def of_peepholes() -> list[Case]:
     """Peepholes that do not fit although none are used."""
     cells = np.ones((2, 4), np.float32)
@@ -330,5 +359,6 @@ CASES: tuple[Case, ...] = (
     filled_with_nothing(), *of_scalars(), of_declared_shape(), slice_of_variable(),
     closed_queue("QueueDequeueManyV2_timeout", np.int32(1), timeout_ms=3),
     closed_queue("QueueDequeueManyV2_vector", np.array([2], np.int32)),
-    *of_dense_numbers(), strides_of_padded(), *of_peepholes(), *of_quantised_numbers(),
+    *of_dense_numbers(), strides_of_padded(), resized_in_double(), *of_masks_and_orders(),
+    *of_peepholes(), *of_quantised_numbers(),
 )  # fmt: skip
