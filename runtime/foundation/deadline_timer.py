@@ -1,7 +1,8 @@
 """One thread that calls back at given instants: the deadlines of steps.
 
 Guarantees: thread-safe; a callback runs once, not before its instant, unless cancelled; it runs in
-the timer's thread and must be short. The thread starts with the first deadline.
+the timer's thread and must be short. The thread starts with the first deadline. What is kept of
+cancelled ones is bounded: almost every step ends long before its deadline.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ import time
 from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
+_MIN_CANCELLED = 1000  # entries; fewer are not worth walking the heap for
 
 
 class Timeout:
     """A pending callback; `cancel` it when it is no longer wanted."""
 
-    __slots__ = ("callback",)
+    __slots__ = ("_timer", "callback")
 
-    def __init__(self, callback: Callable[[], object]) -> None:
+    def __init__(self, timer: DeadlineTimer, callback: Callable[[], object]) -> None:
+        self._timer = timer
         self.callback: Callable[[], object] | None = callback
 
     def cancel(self) -> None:
         """Forget the callback, and what it holds, at once."""
-        self.callback = None
+        if self.callback is not None:
+            self.callback = None
+            self._timer.cancelled += 1  # a race may lose one
 
 
 class DeadlineTimer:
@@ -37,11 +42,19 @@ class DeadlineTimer:
         self._heap: list[tuple[float, int, Timeout]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
+        self.cancelled = 0  # entries of the heap, roughly
+
+    def __len__(self) -> int:
+        return len(self._heap)
 
     def call_at(self, deadline: float, callback: Callable[[], object]) -> Timeout:
         """Call `callback` at `deadline` (`time.monotonic()` seconds)."""
-        timeout = Timeout(callback)
+        timeout = Timeout(self, callback)
         with self._condition:
+            if self.cancelled > max(_MIN_CANCELLED, len(self._heap) // 2):
+                self._heap = [each for each in self._heap if each[2].callback is not None]
+                heapq.heapify(self._heap)
+                self.cancelled = 0
             heapq.heappush(self._heap, (deadline, next(self._order), timeout))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="deadlines", daemon=True)
@@ -62,6 +75,8 @@ class DeadlineTimer:
                     continue
                 heapq.heappop(self._heap)
                 callback = timeout.callback
+                if callback is None:
+                    self.cancelled -= 1
             if callback is not None:
                 try:
                     callback()

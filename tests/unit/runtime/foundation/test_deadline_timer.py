@@ -1,0 +1,52 @@
+"""The timer of deadlines: in order, once, and nothing is kept of what is no longer wanted."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from runtime.foundation import deadline_timer
+from runtime.foundation.deadline_timer import DeadlineTimer
+
+SECONDS = 30  # for anything that a test waits for
+
+
+def test_callbacks_come_in_the_order_of_their_instants() -> None:
+    timer, called, ended = DeadlineTimer(), list[int](), threading.Event()
+    now = time.monotonic()
+    timer.call_at(now + 0.03, ended.set)
+    for number in (2, 1):
+        timer.call_at(now + 0.01 * number, lambda number=number: called.append(number))
+    assert ended.wait(SECONDS)
+    assert called == [1, 2]
+    assert time.monotonic() - now >= 0.03
+
+
+def test_a_cancelled_one_is_not_called() -> None:
+    timer, called, ended = DeadlineTimer(), list[str](), threading.Event()
+    now = time.monotonic()
+    timer.call_at(now + 0.01, lambda: called.append("cancelled")).cancel()
+    timer.call_at(now + 0.02, ended.set)
+    assert ended.wait(SECONDS)
+    assert called == []
+
+
+def test_what_was_cancelled_does_not_pile_up_until_its_instant() -> None:
+    timer, ended = DeadlineTimer(), threading.Event()
+    far = time.monotonic() + 3600
+    kept = timer.call_at(far, lambda: None)
+    for _ in range(10 * deadline_timer._MIN_CANCELLED):
+        timeout = timer.call_at(far, lambda: None)
+        timeout.cancel()
+        timeout.cancel()  # again: it counts once
+    assert len(timer) <= 2 * deadline_timer._MIN_CANCELLED
+    assert kept.callback is not None
+    timer.call_at(time.monotonic(), ended.set)  # and the rest still works
+    assert ended.wait(SECONDS)
+
+
+def test_a_callback_that_fails_ends_nothing() -> None:
+    timer, ended = DeadlineTimer(), threading.Event()
+    timer.call_at(time.monotonic(), lambda: 1 / 0)
+    timer.call_at(time.monotonic() + 0.01, ended.set)
+    assert ended.wait(SECONDS)
