@@ -42,11 +42,26 @@ from tools.oracle_comparison.rules_of_difference import (
     variance_of_epsilon,
     without_seeds,
 )
+from tools.oracle_comparison.rules_of_factorisations import (
+    dependent_columns,
+    lost_in_both,
+    normal_equations,
+    refused_of_nan,
+    same_eigenpairs,
+)
 from tools.oracle_comparison.rules_of_iterators import (
     after_a_step_that_ended_one,
     restored_into_another_dataset,
 )
 
+from tools.oracle_comparison.rules_of_unset_outputs import (
+    equal_beams,
+    first_agrees,
+    nothing_chosen,
+    same_image,
+    single_precision,
+    unset_behind,
+)
 _SCATTERS = ("Add", "Sub", "Mul", "Div", "Min", "Max", "Update", "NdAdd", "NdSub", "NdMin",
              "NdMax", "NdUpdate")  # fmt: skip
 _RULES_OF_TRAINING = ("Adadelta", "Adagrad", "AdagradDA", "AdagradV2", "CenteredRMSProp", "Ftrl",
@@ -67,6 +82,7 @@ SPARSE_TENSORS = (
     "SparseReshape", "SparseSlice", "SparseSoftmax", "SparseSparseMaximum", "SparseSparseMinimum",
     "SparseSplit", "SparseTensorToCSRSparseMatrix", "SparseToSparseSetOperation",
 )  # fmt: skip
+    "SparseMatrixSparseCholesky",
 
 
 # (ops, or () for all; rule; what the page says)
@@ -107,8 +123,17 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
      refused_here("in the batch and depth", "no empty window"), "filters without elements"),
     (("BlockLSTM", "BlockLSTMV2"), up_to_the_last_step, "outputs that TensorFlow leaves unset"),
-    (("CTCLoss",), close, "logarithms in single precision"),
-    (("Eig",), same_shapes, "the order of eigenvalues"),
+    (("CTCLoss", "CTCBeamSearchDecoder"), single_precision, "logarithms in single precision"),
+    (("CTCBeamSearchDecoder",), equal_beams, "labellings that are equally likely"),
+    (("CTCBeamSearchDecoder",), not_finite, "NaN and infinities"),
+    (("Eig",), same_eigenpairs, "the order of eigenvalues"),
+    (("Qr",), dependent_columns, "columns that depend on others"),
+    (("MatrixSolveLs",), normal_equations, "ill-conditioned"),
+    (("MatrixSolveLs", "BatchMatrixSolveLs"), lost_in_both, "NaN and infinities"),
+    (("MatrixInverse", "BatchMatrixInverse", "Lu"), refused_of_nan, "factorisations that failed"),
+    (("RaggedTensorToVariantGradient",), unset_behind, "outputs that TensorFlow leaves unset"),
+    (("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"), nothing_chosen,
+     "outputs that TensorFlow leaves unset"),
     (("LookupTableExport", "LookupTableExportV2"), same_entries, "the order of a table's entries"),
     (("IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync"),
      after_a_step_that_ended_one, "iterators asked beside one that ends"),
@@ -117,10 +142,10 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("MatrixInverse",), refused_here("not invertible"), "factorisations that failed"),
     (("AnonymousSeedGenerator",), same_shapes, "TensorFlow's sequence"),
     (("Empty", "EmptyLike"), same_shapes, "outputs that TensorFlow leaves unset"),
-    (("Svd", "BatchSvd"), same_shapes, "outputs that TensorFlow leaves unset"),
+    (("Svd", "BatchSvd"), first_agrees, "outputs that TensorFlow leaves unset"),
     (("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), later_values_of_the_first,
      "outputs that TensorFlow leaves unset"),
-    (("EncodePng", "EncodeJpeg", "EncodeJpegVariableQuality"), same_shapes, "other bytes"),
+    (("EncodePng", "EncodeJpeg", "EncodeJpegVariableQuality"), same_image, "other bytes"),
     (("Round",), same_shapes, "Round of int32 and int64"),
     (("TopK", "TopKV2"), same_shapes, "TopKV2 with sorted=false"),
     (("LowerBound", "UpperBound"), same_shapes, "bounds in sequences that are not sorted"),
@@ -143,7 +168,8 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
      same_up_to_signs, "eigenvectors"),
     (("BatchCholeskyGrad", "CholeskyGrad", "MatrixLogarithm", "MatrixSquareRoot",
       "BandedTriangularSolve"), ill_conditioned, "factorisations that failed"),
-    (("ParseSequenceExample", "ParseSequenceExampleV2", "ParseSingleSequenceExample"),
+    (("ParseExample", "ParseExampleV2", "ParseSingleExample",
+      "ParseSequenceExample", "ParseSequenceExampleV2", "ParseSingleSequenceExample"),
      refused_here("Could not parse"), "a malformed tf.Example"),
     ((), refused_here("counter must be a vector with length"), "a counter that is too short"),
     ((), refused_here("range of a quantized tensor must be finite"), "ranges that are not finite"),

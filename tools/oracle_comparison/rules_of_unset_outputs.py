@@ -1,0 +1,92 @@
+"""When outputs that TensorFlow leaves unset, settles by chance or rounds early may differ."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from PIL import Image
+
+from tests.conformance.case import Answer, Case
+from tools.oracle_comparison.rules_of_difference import (
+    Answers,
+    _answered,
+    _constants,
+    _fed,
+    same_shapes,
+)
+
+
+def unset_behind(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Values, and zeros behind them where TensorFlow leaves what was in memory."""
+    if not same_shapes(case, ours, theirs):
+        return False
+    got, want = (each[0].values[0].ravel() for each in (ours, theirs))  # type: ignore[union-attr]
+    count = int(np.flatnonzero(got).max(initial=-1)) + 1
+    return 0 < count < got.size and np.array_equal(got[:count], want[:count])
+
+
+def nothing_chosen(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """No index at all, zeros here: TensorFlow leaves its output as it was in memory."""
+    return (
+        same_shapes(case, ours, theirs)
+        and not any(value.any() for answer in ours for value in answer.values)  # type: ignore[union-attr]
+        and sum(value.dtype.kind == "i" and value.shape == (0,) for value in _given(case)) >= 2
+    )
+
+
+def equal_beams(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """The probabilities agree, and some classes are equally likely in some step."""
+    return (
+        _answered(ours)
+        and all(
+            np.allclose(mine.values[-1], other.values[-1], 1e-5, 1e-5)  # type: ignore[union-attr]
+            for mine, other in zip(ours, theirs, strict=True)
+        )
+        and _fed(
+            case,
+            lambda value: value.ndim == 3 and bool((np.diff(np.sort(value, axis=-1)) == 0).any()),
+        )
+    )
+
+
+def single_precision(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Apart by what logarithms and exponentials in single precision come to over the steps."""
+    return same_shapes(case, ours, theirs) and all(
+        np.allclose(got, want, 1e-5, 1e-6 * max(float(np.abs(want).max(initial=0)), 1), True)
+        for mine, other in zip(ours, theirs, strict=True)
+        for got, want in zip(mine.values, other.values, strict=True)  # type: ignore[union-attr]
+    )
+
+
+def first_agrees(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """The first output agrees; the others were not asked for."""
+    if not same_shapes(case, ours, theirs):
+        return False
+    got, want = ours[0].values[0], theirs[0].values[0]  # type: ignore[union-attr]
+    scale = float(np.abs(want[np.isfinite(want)]).max(initial=0))
+    return bool(np.allclose(got, want, 1e-4, 1e-5 * scale, equal_nan=True))
+
+
+def same_image(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """What is encoded looks the same: PNGs equal, JPEGs near in every pixel."""
+    if not _answered(ours) or any(answer.code for answer in theirs):
+        return False
+    pairs = [
+        (_pixels(got), _pixels(want))
+        for mine, other in zip(ours, theirs, strict=True)
+        for got, want in zip(mine.values, other.values, strict=True)  # type: ignore[union-attr]
+    ]
+    return all(got.shape == want.shape and (np.abs(got - want) <= 8).all() for got, want in pairs)
+
+
+def _pixels(value: np.ndarray) -> np.ndarray:
+    """Of an image, or of encoded ones."""
+    if not value.dtype.hasobject:
+        return value.astype(np.int64)
+    images = [np.asarray(Image.open(io.BytesIO(item))) for item in value.ravel().tolist()]
+    return np.stack(images).astype(np.int64) if images else np.zeros(value.shape, np.int64)
+
+
+def _given(case: Case) -> list[np.ndarray]:
+    return [*_constants(case), *(value for step in case.steps for value in step.feeds.values())]
