@@ -234,15 +234,21 @@ def sparse_slice(
     """SparseSlice: the elements within `size` from `start` on, cut off at the end."""
     check_sparse(indices, values, shape)
     for name, given in (("start", start), ("size", size)):
-        if given.ndim != 1 or given.size != shape.size:
+        if given.ndim != 1:
+            raise InvalidArgumentError(
+                f"Input {name} should be a vector but received shape {shape_text(given.shape)}"
+            )
+        if given.size != shape.size:
             raise InvalidArgumentError(
                 f"Expected {name} to be a vector of length {shape.size} but got length {given.size}"
             )
-        if (given < 0).any():
-            raise InvalidArgumentError(f"Expected {name} to have no negative entries")
     built_shape(shape)
-    extent = np.clip(shape - start, 0, size)
-    return _cut(indices, values, start, extent)
+    # Before the beginning there is nothing, but it counts.
+    extent = np.where(start < shape - size, size, np.maximum(shape - start, 0))
+    if (extent < 0).any():
+        raise InvalidArgumentError(f"Expected a non-negative size, got {extent[extent < 0][0]}")
+    inside = ((indices >= start) & (indices < start + size)).all(axis=1)
+    return indices[inside] - start, values[inside], extent
 
 
 def sparse_slice_grad(

@@ -63,6 +63,9 @@ CASES = (
         for values, start, size in (
             (VALUES, [0, 1], [2, 2]), (WORDS, [0, 0], [9, 9]), (VALUES, [2, 0], [1, 1]),
             (VALUES, [5, 0], [1, 1]), (VALUES, [0], [1, 1]), (VALUES, [0, 0], [1]),
+            (VALUES, [-1, 0], [2, 9]), (VALUES, [-1, -3], [9, 9]), (VALUES, [-4, 0], [2, 2]),
+            (VALUES, [0, 0], [-1, 2]), (VALUES, [0, 0], [0, 2]), (VALUES, [9, 0], [-1, 2]),
+            (VALUES, [[0, 1]], [2, 2]), (VALUES, [0, 1], [[2, 2]]),
         )
     ),
     case("SparseSliceGrad", np.float32([7, 8]), INDICES, np.int64([0, 1]), INDICES[:2] - [0, 1]),
