@@ -53,7 +53,6 @@ from tools.oracle_comparison.rules_of_iterators import (
     after_a_step_that_ended_one,
     restored_into_another_dataset,
 )
-
 from tools.oracle_comparison.rules_of_unset_outputs import (
     equal_beams,
     first_agrees,
@@ -62,6 +61,7 @@ from tools.oracle_comparison.rules_of_unset_outputs import (
     single_precision,
     unset_behind,
 )
+
 _SCATTERS = ("Add", "Sub", "Mul", "Div", "Min", "Max", "Update", "NdAdd", "NdSub", "NdMin",
              "NdMax", "NdUpdate")  # fmt: skip
 _RULES_OF_TRAINING = ("Adadelta", "Adagrad", "AdagradDA", "AdagradV2", "CenteredRMSProp", "Ftrl",
@@ -81,8 +81,8 @@ SPARSE_TENSORS = (
     "SparseReduceMaxSparse", "SparseReduceSum", "SparseReduceSumSparse", "SparseReorder",
     "SparseReshape", "SparseSlice", "SparseSoftmax", "SparseSparseMaximum", "SparseSparseMinimum",
     "SparseSplit", "SparseTensorToCSRSparseMatrix", "SparseToSparseSetOperation",
-)  # fmt: skip
     "SparseMatrixSparseCholesky",
+)  # fmt: skip
 
 
 # (ops, or () for all; rule; what the page says)
