@@ -44,7 +44,7 @@ def record() -> None:
         rates = decays(v1, step)
         found = [session.run(list(rates.values()), {step: number}) for number in range(10)]
     answers["decays"] = (digest(), [Answer((np.array(found, np.float32), names(list(rates))))])
-    write_golden("training", answers)
+    write_golden("training_programs", answers)
 
 
 def export_checkpoint(program: str) -> None:
@@ -57,7 +57,7 @@ def export_checkpoint(program: str) -> None:
 
 def go_on(path: str) -> None:
     program = pathlib.Path(path).name
-    expected = read_golden("training")[program][1][0].values[0][STEPS // 2 :]
+    expected = read_golden("training_programs")[program][1][0].values[0][STEPS // 2 :]
     training = Training(v1, PROGRAMS[program])
     training.restore(path)
     difference = np.abs(training.losses(STEPS // 2) - expected).max()

@@ -11,7 +11,7 @@ import runtime.client as tf
 from tests.conformance.case import read_golden
 from tests.training.programs import PROGRAMS, STEPS, Training, decays, digest
 
-GOLDEN = read_golden("training")
+GOLDEN = read_golden("training_programs")
 CHECKPOINT = pathlib.Path(__file__).parent / "checkpoint" / "embedding-Adam"
 
 
