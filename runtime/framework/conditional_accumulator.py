@@ -204,9 +204,9 @@ class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
     def _added(self, total: SparseGradient | None, gradient: SparseGradient) -> SparseGradient:
         if total is None:
             return gradient
-        indices, places = np.unique(
-            np.concatenate([total.indices, gradient.indices]), return_inverse=True
-        )
+        places = _merge_places(total.indices, gradient.indices)
+        indices = np.zeros(places.max(initial=-1) + 1, np.int64)
+        indices[places] = np.concatenate([total.indices, gradient.indices])
         values = np.zeros((len(indices), *total.values.shape[1:]), total.values.dtype)
         counts = np.zeros(len(indices), np.int64)
         np.add.at(values, places, np.concatenate([total.values, gradient.values]))
@@ -230,3 +230,26 @@ def _check_rows(expected: PartialShape, got: tuple[int, ...]) -> None:
             raise InvalidArgumentError(
                 f"Shape mismatch: expected values dim {axis} to be {want}, got {size}"
             )
+
+
+def _merge_places(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Where each of two vectors' rows goes when they are merged as if both ascended.
+
+    TF: SparseConditionalAccumulator::AddToAccumGradFunction
+    """
+    if all((each[:-1] < each[1:]).all() for each in (one, other)):
+        return np.unique(np.concatenate([one, other]), return_inverse=True)[1]
+    first, second = one.tolist(), other.tolist()
+    places: tuple[list[int], list[int]] = ([], [])
+    at, next_at, place = 0, 0, 0
+    while at < len(first) or next_at < len(second):
+        takes_first = next_at == len(second) or (at < len(first) and first[at] <= second[next_at])
+        takes_second = at == len(first) or (next_at < len(second) and second[next_at] <= first[at])
+        if takes_first:
+            places[0].append(place)
+            at += 1
+        if takes_second:
+            places[1].append(place)
+            next_at += 1
+        place += 1
+    return np.array(places[0] + places[1], np.int64)

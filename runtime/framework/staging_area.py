@@ -180,28 +180,40 @@ class StagingMap(StagingArea):
 
     def put(self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[Any]) -> Any:
         """Add parts of a key's tuple when there is room; a key that is complete stays as it is."""
-        key, size = int(tensor.item()), _size(values)
+        size = _size(values)
         self._check_size(size)
         if self._is_full(len(self._complete), size):
             return WAIT
+        if len(indices) == self._width:  # then TensorFlow does not look at them
+            self._add_complete(tensor, list(values))
+        else:
+            self._add_parts(tensor, indices, values)
+        self._bytes += size
+        return None
+
+    def _add_parts(self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[Any]) -> None:
+        key = int(tensor.item())
         parts = self._incomplete.get(key, [_REMOVED] * self._width)
-        for index in indices:
+        for index, value in zip(indices, values, strict=False):  # there may be more values
             self._check_index(key, index)
             if parts[index] is not _REMOVED:
                 raise InvalidArgumentError(
                     f"The tensor for index '{index}' for key '{key}' was already initialized "
                     f"'{self._width}'."
                 )
-        self._incomplete[key] = parts
-        for index, value in zip(indices, values, strict=True):
             parts[index] = value
-        self._bytes += size
+        self._incomplete[key] = parts
         if not any(part is _REMOVED for part in parts):
             del self._incomplete[key]
-            if self._complete.setdefault(key, parts) is not parts:
-                self._bytes -= _size(parts)
-            self._keys.setdefault(key, tensor)
-        return None
+            self._add_complete(tensor, parts)
+
+    def _add_complete(self, tensor: np.ndarray, parts: list[Any]) -> None:
+        """Add a tuple, unless its key has one."""
+        key = int(tensor.item())
+        if key in self._complete:
+            self._bytes -= _size(parts)
+        else:
+            self._complete[key], self._keys[key] = parts, tensor
 
     def get(self, key: int, indices: Sequence[int]) -> Any:
         """Take parts of a key's tuple."""
@@ -216,10 +228,13 @@ class StagingMap(StagingArea):
         return values
 
     def get_any(self, indices: Sequence[int]) -> Any:
-        """Take parts of some tuple, of the smallest key if ordered: (key, parts…)."""
+        """Take parts of some tuple, of the smallest key if ordered: (key, parts…).
+
+        Else it is the newest, as TensorFlow's map without an order nearly always has it.
+        """
         if not self._complete:
             return WAIT
-        key = min(self._complete) if self._is_ordered else next(iter(self._complete))
+        key = min(self._complete) if self._is_ordered else next(reversed(self._complete))
         return self._keys[key], *self.get(key, indices)
 
     def peek(self, key: int, indices: Sequence[int]) -> Any:
@@ -229,7 +244,7 @@ class StagingMap(StagingArea):
             return WAIT
         for index in indices:
             self._check_index(key, index)
-            if parts[index] is _REMOVED:
+            if index >= len(parts) or parts[index] is _REMOVED:
                 raise InvalidArgumentError(
                     f"Tensor at index '{index}' for key '{key}' has already been removed."
                 )
@@ -238,7 +253,7 @@ class StagingMap(StagingArea):
     def _check_index(self, key: int, index: int) -> None:
         if not 0 <= index < self._width:
             raise InvalidArgumentError(
-                f"Index '{index}' for key '{key}' was out of bounds '{self._width}'."
+                f"Index '{index % 2**64}' for key '{key}' was out of bounds '{self._width}'."
             )
 
     def clear(self) -> None:

@@ -17,7 +17,6 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -169,12 +168,15 @@ class StepUnbatcher(Resource):
         self._waiting: dict[int, Deferred] = {}
 
     def exchange(
-        self, parts: dict[int, np.ndarray], key: int, cancellation: CancellationManager
+        self,
+        parts: Sequence[tuple[int, np.ndarray]],
+        key: int,
+        cancellation: CancellationManager,
     ) -> np.ndarray | Deferred:
         """The rows of `key`, after the `parts` that came (by id) went to those who wait.
 
         DeadlineExceededError when they do not come in time, AlreadyExistsError when another step
-        has the id.
+        has the id, or rows of an id that nobody waits for are there already.
         """
         with self._lock:
             if key in self._rows:
@@ -184,9 +186,13 @@ class StepUnbatcher(Resource):
             own = self._waiting[key] = Deferred()
             ready = []
             kept = {}
-            for each, rows in parts.items():
+            is_twice = False
+            for each, rows in parts:
                 if each in self._waiting:
                     ready.append((self._waiting.pop(each), rows))
+                elif each in self._rows:
+                    is_twice = True
+                    break
                 else:
                     self._rows[each] = kept[each] = rows
             is_served = key not in self._waiting
@@ -195,6 +201,8 @@ class StepUnbatcher(Resource):
         if kept or not is_served:
             deadline = time.monotonic() + self._timeout
             deadline_timer.call_at(deadline, lambda: self._expire(own, key, kept))
+        if is_twice:
+            raise AlreadyExistsError("Multiple tensors returned for same batch key.")
         return _until_cancelled(own, cancellation)
 
     def _expire(self, own: Deferred, key: int, kept: dict[int, np.ndarray]) -> None:
@@ -258,6 +266,13 @@ def _different_shapes(parts: Sequence[np.ndarray]) -> OpError:
     )
 
 
-def parts_of(batched: np.ndarray, index: Any) -> dict[int, np.ndarray]:
-    """The rows of each id of an index `[steps, 3]`."""
-    return {key: batched[start:end] for key, start, end in np.asarray(index).tolist()}
+def parts_of(batched: np.ndarray, index: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """(id, rows) for each row of an index `[steps, 3]`.
+
+    As TensorFlow takes them: one after another, wherever they are said to start.
+    """
+    keys = index[:, 0].tolist()
+    ends = np.cumsum(index[:, 2] - index[:, 1]).tolist()
+    return [
+        (key, batched[start:end]) for key, start, end in zip(keys, [0, *ends], ends, strict=False)
+    ]

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
-from runtime.framework.staging_area import StagingBuffer, StagingMap
+from runtime.framework.staging_area import WAIT, Attempt, StagingBuffer, StagingMap
 
 
 def _buffer(context: OpKernelContext) -> StagingBuffer:
@@ -109,31 +109,44 @@ def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) ->
     """MapStage: put parts of a key's tuple, when there is room."""
     tensor, places = _new_key(key), np.ravel(indices).tolist()
     _check_order(places)
-    if len(places) != len(values):
+    if len(places) > len(values):
         raise InvalidArgumentError(f"Got {len(values)} values for {len(places)} indices")
     area = _map(context)
     return area.run(lambda: area.put(tensor, places, values), context.cancellation)
+
+
+def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Any:
+    """What the attempt gives; InternalError when that is less than the op's outputs."""
+
+    def checked() -> Any:
+        values = attempt()
+        if values is not WAIT and len(values) - keys < len(context.attr("dtypes")):
+            missing = f"Missing {len(values)}-th output from"
+            raise InternalError(f"{missing} {{{{node {context.node.name}}}}}")
+        return values
+
+    return _map(context).run(checked, context.cancellation)
 
 
 def map_unstage(context: OpKernelContext, key: Any, indices: Any) -> Any:
     """MapUnstage: take parts of a key's tuple, when it is there."""
     area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
     _check_order(places)
-    return area.run(lambda: area.get(number, places), context.cancellation)
+    return _outputs(context, lambda: area.get(number, places))
 
 
 def map_unstage_no_key(context: OpKernelContext, indices: Any) -> Any:
     """MapUnstageNoKey: take parts of some tuple: (key, parts…)."""
     area, places = _map(context), np.ravel(indices).tolist()
     _check_order(places)
-    return area.run(lambda: area.get_any(places), context.cancellation)
+    return _outputs(context, lambda: area.get_any(places), keys=1)
 
 
 def map_peek(context: OpKernelContext, key: Any, indices: Any) -> Any:
     """MapPeek: parts of a key's tuple, when it is there; they stay."""
     area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
     _check_order(places)
-    return area.run(lambda: area.peek(number, places), context.cancellation)
+    return _outputs(context, lambda: area.peek(number, places))
 
 
 def map_clear(context: OpKernelContext) -> None:

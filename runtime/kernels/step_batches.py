@@ -90,6 +90,30 @@ def _check_index(batched: Any, index: Any, key: Any) -> None:
         )
 
 
+def _check_parts(batched: Any, index: Any) -> None:
+    if not np.ndim(batched) or np.ndim(index) != 2:
+        raise InvalidArgumentError(
+            f"Expected rows and an index [steps, 3], got shapes {shape_text(np.shape(batched))} "
+            f"and {shape_text(np.shape(index))}"
+        )
+    if len(index) > len(batched):
+        raise InvalidArgumentError(
+            "Wrong shape for index tensor. Expected 0th dimension size to be no greater than "
+            f"{len(batched)}; Got: {len(index)}."
+        )
+    if index.shape[1] != 3:
+        raise InvalidArgumentError(
+            "Wrong shape for index tensor. Expected 1st dimension size to be 3 ; "
+            f"Got: {index.shape[1]}."
+        )
+    sizes = index[:, 2] - index[:, 1]
+    if sizes.min(initial=0) < 0 or sizes.sum() > len(batched):
+        raise InvalidArgumentError(
+            f"batch_index names {sizes.tolist()} rows of {len(batched)}, "
+            "expected none below 0 and no more than there are"
+        )
+
+
 def unbatch(
     context: OpKernelContext,
     batched_tensor: Any,
@@ -101,15 +125,10 @@ def unbatch(
     shared_name: str,
 ) -> Any:
     """Unbatch: this step's rows of a batch that came back in one of the steps."""
-    _check_index(batched_tensor, batch_index, id)
-    parts = {}
-    if np.size(batch_index):
-        bounds = np.asarray(batch_index)[:, 1:]
-        if bounds.min() < 0 or bounds.max() > len(batched_tensor):
-            raise InvalidArgumentError(
-                f"batch_index names rows up to {bounds.max()} of {len(batched_tensor)}"
-            )
-        parts = parts_of(batched_tensor, batch_index)
+    _check_parts(batched_tensor, batch_index)
+    if np.ndim(id):
+        raise InvalidArgumentError(f"Input id should be scalar; Got: {shape_text(np.shape(id))}.")
+    parts = parts_of(batched_tensor, batch_index)
     found = _resource(
         context, container, shared_name, StepUnbatcher, lambda: StepUnbatcher(timeout_micros)
     )

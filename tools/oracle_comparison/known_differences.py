@@ -206,8 +206,6 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("AccumulatorApplyGradient", "SparseAccumulatorApplyGradient",
       "ResourceAccumulatorApplyGradient"), refused_by_both("local_step must be scalar"),
      "a local_step that is no scalar"),
-    (("MapStage", "OrderedMapStage"), refused_by_both("was out of bounds"),
-     "indices out of bounds"),
     (("BarrierInsertMany",), refused_here("Expected one value for each of"),
      "fewer values than keys of a barrier"),
     (("ReadVariableOp",), accepted_here("Unsupported dtype: q"), "ReadVariableOp of qint8"),

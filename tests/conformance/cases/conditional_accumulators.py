@@ -111,6 +111,8 @@ CASES = (
            has_known_shape=False),
     sparse("bad_rows", rows([[0]], [[1, 2]]), rows([0], 1), rows([0, 1], [[1, 2]]),
            rows([0, 4], A)),
+    sparse("rows_out_of_order", rows([2, 0], A), rows([0, 3], B), rows([3, -3], A), rows([1, 1], B),
+           take(4, 3)),
     sparse("beyond_its_own_shape", rows([7], [[1, 2]], (4, 2)), take(1, 3),
            rows([7], [[1, 2]], (4, 3), 1), take(1, 3), shape=(-1, -1)),
     sparse("shape_after_taking", rows([0], [[1, 2]], local=9), take(1, 3),

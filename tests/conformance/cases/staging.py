@@ -73,7 +73,7 @@ GET, SIZE, CLEAR = Step({}, ("get:0", "get:1")), Step({}, ("size:0",)), Step({},
 ANY = Step({"where:0": np.array([0, 1], np.int32)}, [f"get_any:{i}" for i in range(3)])
 STATE = Step({}, ("size:0", "incomplete:0"))
 CASES = tuple(
-    Case(name, graph.graph_def, steps, message=name != "too_large")
+    Case(name, graph.graph_def, steps, message=name not in ("too_large", "as_many_as_types"))
     for name, graph, steps in (
         ("turns", turns(),
          (SIZE, put(1, [2, 3]), put([], 4), SIZE, peek(1), peek(0), GET, SIZE, GET)),
@@ -95,6 +95,11 @@ CASES = tuple(
               get("get", []), STATE))
             for prefix in ("", "Ordered")
         ),
+        ("newest_key_first", keys(""), (put_key(5, 1, 2), put_key(-3, 3, 4), ANY, ANY)),
+        ("as_many_as_types", keys(""),
+         (put_key(1, 1, 2, [-1, 7]), STATE, get("peek", 1), put_key(2, 3, 4, [1]), STATE,
+          put_part(2, 5, [0]), get("get", 2), get("peek", 1, [0]), get("get", 1, [1]), STATE,
+          get("get_part", 1, [0], 1), STATE, put_part(4, 1, [-1]), STATE)),
         ("in_parts", keys(""),
          (put_part(1, 1, [0]), STATE, put_part(1, 4, [0]), put_part(1, 4, [5]),
           put_part(1, 7, [1]), STATE, get("get_part", 1, [0], 1), STATE,

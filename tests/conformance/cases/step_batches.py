@@ -80,5 +80,9 @@ CASES = (
     _refused("a_last_size_that_is_not_the_largest", ROWS, OTHER, allowed_batch_sizes=[3]),
     _unbatched("rows_of_two_steps", [[7, 0, 1], [9, 1, 2]]),
     _unbatched("rows_of_nobody", [[8, 0, 1], [9, 1, 2]], message=True),
+    _unbatched("rows_wherever_they_start", [[9, 5, 6], [7, 0, 1]]),
+    _unbatched("rows_of_one_step_that_starts_late", [[7, 1, 2]]),
+    _unbatched("more_steps_than_rows", [[7, 0, 1]] * 3, message=True),
+    _unbatched("an_index_without_columns", np.zeros((0, 0)), message=True),
     _unbatched("an_id_that_is_no_scalar", [[7, 0, 2]], [7]),
 )

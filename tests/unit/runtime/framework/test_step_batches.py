@@ -74,10 +74,10 @@ def test_a_cancelled_step_stops_waiting() -> None:
 
 def test_rows_come_back_before_and_after_they_are_asked_for() -> None:
     unbatcher = StepUnbatcher(HOUR)
-    early = deferred(unbatcher.exchange({}, 1, STEP))
-    parts = parts_of(rows(5, 6, 7), [[1, 0, 1], [2, 1, 2], [3, 2, 3]])
+    early = deferred(unbatcher.exchange((), 1, STEP))
+    parts = parts_of(rows(5, 6, 7), np.array([[1, 0, 1], [2, 1, 2], [3, 2, 3]]))
     own = deferred(unbatcher.exchange(parts, 2, STEP))
-    late = unbatcher.exchange({}, 3, STEP)
+    late = unbatcher.exchange((), 3, STEP)
     np.testing.assert_array_equal(early.wait(), rows(5))
     np.testing.assert_array_equal(own.wait(), rows(6))
     np.testing.assert_array_equal(late, rows(7))
@@ -85,14 +85,22 @@ def test_rows_come_back_before_and_after_they_are_asked_for() -> None:
 
 def test_rows_that_never_come() -> None:
     with pytest.raises(DeadlineExceededError, match="did not arrive within timeout window"):
-        deferred(StepUnbatcher(1000).exchange({}, 1, STEP)).wait()
+        deferred(StepUnbatcher(1000).exchange((), 1, STEP)).wait()
+
+
+def test_rows_of_one_id_twice() -> None:
+    unbatcher = StepUnbatcher(HOUR)
+    parts = parts_of(rows(5, 6), np.array([[9, 0, 1], [9, 1, 2]]))
+    with pytest.raises(AlreadyExistsError, match="Multiple tensors returned for same batch key"):
+        unbatcher.exchange(parts, 7, STEP)
+    np.testing.assert_array_equal(unbatcher.exchange((), 9, STEP), rows(5))
 
 
 def test_two_steps_of_one_id() -> None:
     unbatcher = StepUnbatcher(HOUR)
-    unbatcher.exchange({}, 1, STEP)
+    unbatcher.exchange((), 1, STEP)
     with pytest.raises(AlreadyExistsError, match="Multiple session runs with the same batch key"):
-        unbatcher.exchange({}, 1, STEP)
+        unbatcher.exchange((), 1, STEP)
     gradients = StepGradientBatcher()
     gradients.add(rows(1), 1, None, STEP)
     with pytest.raises(InvalidArgumentError, match="Two runs with the same batch key"):
