@@ -166,6 +166,8 @@ class PaddedBatchDataset(_BatchedDataset):
         self._padding = shapes_values_and_drop[N : 2 * N]
         drop_remainder = shapes_values_and_drop[2 * N :] or (False,)
         super().__init__(input_dataset, batch_size, drop_remainder[0])
+        if any(np.ndim(shape) != 1 for shape in padded_shapes):
+            raise InvalidArgumentError("All padded shapes must be vectors")
         self._padded_shapes = tuple(shape_from_tensor(shape) or () for shape in padded_shapes)
         self.output_shapes = self.batched(self._padded_shapes)
         if len(self.input.output_types) != N:

@@ -133,7 +133,8 @@ class InterleaveDataset(UnaryDataset):
         self.cycle_length = scalar_argument(cycle_length, "cycle_length")
         self.block_length = scalar_argument(block_length, "block_length")
         self.check_lengths()
-        if self.cycle_length == -1:
+        self.has_chosen_length = self.cycle_length == -1
+        if self.has_chosen_length:
             self.cycle_length = os.cpu_count() or 1
 
     def check_lengths(self) -> None:
@@ -207,7 +208,7 @@ class ParallelInterleaveDataset(InterleaveDataset):
 
     def _check_tuning(self, name: str, value: int) -> None:
         if name == "num_parallel_calls":
-            check_parallelism(value)
+            self._check_calls(value)
         if name not in _BUFFERS or (value == -1 and not self._is_legacy):
             return
         least, bound = (1, "> 0") if name == "buffer_output_elements" else (0, ">= 0")
@@ -216,6 +217,15 @@ class ParallelInterleaveDataset(InterleaveDataset):
         if self._is_legacy:
             raise InvalidArgumentError(f"`{name}` must be {bound}")
         raise InvalidArgumentError(f"`{name}` must be `tf.data.AUTOTUNE` or {bound} but is {value}")
+
+    def _check_calls(self, count: int) -> None:
+        check_parallelism(count)
+        if count > self.cycle_length and not self.has_chosen_length:
+            raise InvalidArgumentError(
+                "If `cycle_length` is set to a fixed value, `num_parallel_calls` must be either "
+                "`tf.data.AUTOTUNE` or a value less than or equal to `cycle_length`. However, "
+                f"`num_parallel_calls` is {count} and `cycle_length` is {self.cycle_length}"
+            )
 
     @property
     def cardinality(self) -> int:

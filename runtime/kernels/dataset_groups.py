@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import (
+    CancelledError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+)
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.captured_function import CapturedFunction
 from runtime.framework.dataset import (
@@ -122,8 +127,21 @@ class _GroupByWindowIterator(UnaryIterator):
         key, window = self.flushed
         source = self._dataset.input
         elements = WindowElements(window, source.output_types, source.output_shapes)
-        outputs = self._dataset.reduce(context, np.int64(key), elements)
+        outputs = self._reduced(context, key, elements)
         self._current = as_dataset(outputs[0]).iterate(context, self._prefix)
+
+    def _reduced(self, context: OpKernelContext, key: int, elements: WindowElements) -> list[Any]:
+        """What the function gives; its errors, an end of sequence among them, are internal ones."""
+        reduce = self._dataset.reduce
+        try:
+            return reduce(context, np.int64(key), elements)
+        except CancelledError:
+            raise
+        except OpError as error:
+            raise InternalError(
+                f"\nGot error code {error.code.name} and message: {{\n{error.message}\n}} "
+                f"\nfrom running user-defined function {reduce.function.name}: "
+            ) from None
 
     def save(self) -> State:
         current = None if self._current is None else self._current.save()

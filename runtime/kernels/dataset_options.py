@@ -156,6 +156,8 @@ class SleepDataset(PassThroughDataset):
     ) -> None:
         super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
         self.pause = scalar_argument(sleep_microseconds, "sleep_microseconds") / 1e6  # seconds
+        if self.pause < 0:
+            raise InvalidArgumentError("`sleep_microseconds` must be >= 0")
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """The input's elements, slowly."""

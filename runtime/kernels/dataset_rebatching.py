@@ -109,10 +109,9 @@ class RebatchDataset(UnaryDataset):
             raise InvalidArgumentError("`batch_sizes` must be a scalar or a vector.")
         self.batch_sizes = np.ravel(batch_sizes).tolist()
         self.drop_remainder = bool(scalar_argument(drop_remainder, "drop_remainder"))
-        if any(size < 0 for size in self.batch_sizes) or not any(self.batch_sizes):
+        if not self.batch_sizes or any(size < 0 for size in self.batch_sizes):
             raise InvalidArgumentError(
-                "The batch sizes of a RebatchDataset must be non-negative and one at least "
-                f"positive, got {self.batch_sizes}"
+                f"A RebatchDataset needs batch sizes, none of them negative, got {self.batch_sizes}"
             )
 
     @property

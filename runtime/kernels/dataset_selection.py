@@ -41,9 +41,9 @@ class TakeDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """At most `count`."""
+        """At most `count`; TensorFlow knows −1 alone for all elements here."""
         available = self.input.cardinality
-        if available == UNKNOWN or self.count < 0:
+        if available == UNKNOWN or self.count == INFINITE:
             return available
         return self.count if available == INFINITE else min(available, self.count)
 

@@ -205,7 +205,7 @@ class GlobalShuffleDataset(UnaryDataset):
         if problem := self.input.global_shuffle_problem:
             raise FailedPreconditionError(problem)
         if self.input.cardinality <= 0:
-            raise FailedPreconditionError(
+            raise InvalidArgumentError(
                 "`global_shuffle` requires the input dataset to have a non-empty finite "
                 f"cardinality. Got cardinality {self.input.cardinality}."
             )

@@ -51,6 +51,7 @@ from tools.oracle_comparison.rules_of_factorisations import (
 )
 from tools.oracle_comparison.rules_of_iterators import (
     after_a_step_that_ended_one,
+    asked_twice_in_a_step,
     restored_into_another_dataset,
 )
 from tools.oracle_comparison.rules_of_unset_outputs import (
@@ -137,6 +138,8 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("LookupTableExport", "LookupTableExportV2"), same_entries, "the order of a table's entries"),
     (("IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync"),
      after_a_step_that_ended_one, "iterators asked beside one that ends"),
+    (("IteratorGetNext", "IteratorGetNextSync", "MultiDeviceIteratorGetNextFromShard"),
+     asked_twice_in_a_step, "one iterator asked twice in a step"),
     (("MultiDeviceIteratorGetNextFromShard",), refused_here("of a multi-device iterator"),
      "a shard that is not there"),
     (("MatrixInverse",), refused_here("not invertible"), "factorisations that failed"),

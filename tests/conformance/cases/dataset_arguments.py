@@ -69,6 +69,22 @@ def _sparse_batch(row: Any) -> Build:
     return build
 
 
+def _failing_groups(g: DatasetGraph) -> Any:
+    """Windows reduced to batches of no elements."""
+    key = g.function("key", "FloorMod", 2, I64)
+    size = g.function("size", "Maximum", 2, I64)
+    batches: dict[str, Any] = {"output_types": (I64,), "output_shapes": (None,)}
+    reduce = g.function("reduce", "BatchDataset", 2, VARIANT, **batches)
+    signature = g.graph_def.library.function[-1].signature
+    signature.input_arg[0].type = int(VARIANT)
+    signature.input_arg.insert(0, type(signature.input_arg[0])(name="key", type=int(I64)))
+    two, none = [g.long(2)], [g.long(0)]
+    return g.data(
+        "GroupByWindowDataset", g.range(7), two, none, two, key_func=key, reduce_func=reduce,
+        window_size_func=size,
+    )  # fmt: skip
+
+
 def _sparse_slices(indices: Any, values: Any, shape: Any) -> Build:
     def build(g: DatasetGraph) -> Any:
         g.types, g.shapes = (I64, F32, I64), (None, None, None)
@@ -118,6 +134,18 @@ ITERATED: dict[str, tuple[Build, int]] = {
     **{f"shard_{size}_{index}":
        (_on_range("ShardDataset", 3, index, size=size, require_non_empty=True), 2)
        for size in (0, 1, 2, 3) for index in (0, 1)},
+    "sleep_negative": (_on_range("SleepDataset", -1), 0),
+    "rebatch_nothing": (
+        lambda g: g.data("RebatchDatasetV2", dataset_pipelines._batched(g, 5, 3), longs([0]),
+                         np.bool_(False)), 3),
+    "padded_scalar_shape": (
+        lambda g: g.add(
+            "PaddedBatchDatasetV2", dataset_pipelines._filled(g), g.long(2), [longs(-1)],
+            [np.int64(-1)], np.bool_(False), Toutput_types=(I64,), output_shapes=(None,))[0], 0),
+    **{f"take_{count}": (_on_range("TakeDataset", count), 1) for count in (-1, -2, -7)},
+    **{f"calls_{op}": (dataset_pipelines._interleaved(op, 1, 1, *more, 2), 1)
+       for op, more in (("ParallelInterleaveDatasetV2", ()), ("ParallelInterleaveDatasetV3", ()),
+                        ("ParallelInterleaveDatasetV4", (3, 3)))},
     # policies: −1 off, 0 automatic, 2 data, 3 hint
     **{f"auto_shard_{workers}_{index}_{policy}":
        (_on_range("AutoShardDataset", workers, index, auto_shard_policy=policy), 4)
@@ -185,6 +213,8 @@ CASES = (
     *_ranges(),
     *(iterated(name, build, count) for name, (build, count) in ITERATED.items()),
     *_interleaves(),
+    # the message ends in a name that only TensorFlow's way of showing errors has
+    dataclasses.replace(iterated("group_by_window_failing", _failing_groups, 2), message=False),
     _seeds("scalars", np.int64(1), np.int64(2), np.bool_(True)),
     _seeds("first", longs([1]), np.int64(2), np.bool_(True)),
     _seeds("second", np.int64(1), longs([2]), np.bool_(True)),
