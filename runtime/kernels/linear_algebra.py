@@ -163,7 +163,9 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
     if not rows or not columns or (fast and np.isinf(weight)):
         return np.zeros((*matrix.shape[:-2], columns, rhs.shape[-1]), matrix.dtype)
     if not fast:
-        return np.matmul(np.linalg.pinv(matrix), rhs)
+        lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)  # LAPACK might never end
+        solution = np.matmul(np.linalg.pinv(np.where(lost, 0, matrix)), rhs)
+        return np.where(lost, matrix.dtype.type(0), solution)
     transposed = adjoint_of(matrix)
     small = np.eye(min(rows, columns), dtype=matrix.dtype) * weight
     try:

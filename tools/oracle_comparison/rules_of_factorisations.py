@@ -79,9 +79,9 @@ def normal_equations(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     node = next((each for each in case.graph.node if each.op == "MatrixSolveLs"), None)
     if matrix is None or node is None or not node.attr["fast"].b or not _answered(ours):
         return False
-    spectrum = np.linalg.svd(matrix.astype(np.complex128), compute_uv=False)
-    if not spectrum.size or not np.isfinite(spectrum).all():
+    if not matrix.size or not np.isfinite(matrix).all():
         return False
+    spectrum = np.linalg.svd(matrix.astype(np.complex128), compute_uv=False)
     condition = spectrum.max(axis=-1) / np.maximum(spectrum.min(axis=-1), 1e-300)
     return bool((condition.max() ** 2 * np.finfo(matrix.dtype).eps) > 1e-5)
 

@@ -165,6 +165,11 @@ def solvers() -> list[Case]:
         case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.array([1.0]), message=True),
         case("MatrixSolveLs", ones((3, 0), "f"), ones((3, 1), "f"), np.float64(0)),
         case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.float64("nan"), message=True),
+        *(
+            case("MatrixSolveLs", odd, ones((3, 1), odd.dtype), np.float64(0), fast=False)
+            for t in ("d", "F")
+            for odd in (np.where(np.eye(3, 2) == 1, np.nan, TALL).astype(t),)
+        ),
         case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.float64("inf")),
         case("MatrixSolveLs", TALL.T.astype("d"), ones((2, 1), "d"), np.float64("inf")),
     ]
