@@ -128,7 +128,17 @@ class AsynchronousStep:
         """End the future; a deadline or a close may have been faster."""
         with contextlib.suppress(concurrent.futures.InvalidStateError):
             if error is not None:
-                # Without the frames that it went through: they hold feeds, and this step.
-                self.future.set_exception(error.with_traceback(None))
+                _forget_frames(error)
+                self.future.set_exception(error)
             else:
                 self.future.set_result(values or [])
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Let go of the frames that an error went through: they hold feeds, and the step itself.
+
+    An internal error keeps them: somebody has to look for its cause.
+    """
+    while error is not None and not isinstance(error, InternalError):
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
