@@ -87,7 +87,9 @@ DAMAGE = {
     ),
     "flipped index": (
         INDEX, lambda data: data[:9] + bytes([data[9] ^ 1]) + data[10:], DataLossError,
-        "Unable to read file ({path}/variables/variables.index). Perhaps the file is corrupt",
+        "Unable to read file ({path}/variables/variables.index). Perhaps the file is corrupt or "
+        "was produced by a newer version of TensorFlow with format changes (failed to seek to "
+        "header entry): block checksum mismatch",
     ),
     "bad magic": (
         INDEX, lambda data: data[:-1] + b"x", DataLossError, "not an sstable (bad magic number)",
