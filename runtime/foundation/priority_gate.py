@@ -55,6 +55,11 @@ class PriorityGate:
             if self.pending == 0:
                 self._condition.notify_all()
 
+    def pass_through(self) -> None:
+        """Wait if there is anything to wait for."""
+        if self.pending:
+            self.wait()
+
     def wait(self) -> None:
         """Let normal work pass, for at most MAX_WAIT_SECONDS."""
         end = time.monotonic() + MAX_WAIT_SECONDS

@@ -198,6 +198,8 @@ class ThreadPool:
                 self._wait_seconds += started - entry.scheduled
             begin_task(entry.trace_id, self.name)
             try:
+                if self.low_priority:
+                    gate.pass_through()
                 with gate.low_priority_task() if self.low_priority else _NOTHING:
                     entry.context.run(entry.work)
             except BaseException:  # SystemExit too: it would end the pool's thread

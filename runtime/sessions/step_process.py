@@ -3,7 +3,7 @@
 One interpreter lock serves a whole process: whatever low-priority Python does, normal steps meet
 it. A step that is worth it and may run elsewhere (`portable_step.py`) goes to a process with an
 interpreter of its own, as nice as can be. The pool's thread sends the feeds, and waits for the
-answer without the lock.
+answer without the lock; it lets normal steps pass before each piece of this.
 
 A socket pair carries the values, not shared memory: the system copies without the lock too, and
 nothing is left behind when a process dies (containers also give shared memory 64 MB only).
@@ -133,9 +133,11 @@ class StepProcess:
         if token is None:
             step.cancellation.check()
         try:
+            gate.pass_through()
             self._send(portable, step.step_id, arguments, variables)
             with gate.away():
                 answer = self._channel.receive()
+                gate.pass_through()
                 values = receive_tensors(self._channel, answer.get("values", ()))
         except OSError as error:  # ConnectionError among them
             self.close()

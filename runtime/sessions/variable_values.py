@@ -8,6 +8,7 @@ import numpy as np
 
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step import Step
+from runtime.foundation.priority_gate import gate
 
 
 class VariableValue(NamedTuple):
@@ -23,6 +24,7 @@ def read_variables(portable: PortableStep, step: Step) -> list[VariableValue] | 
     values = []
     find = step.session.resources.find
     for container, kind, name, dtype in portable.keys:
+        gate.pass_through()
         variable = find(container, kind, name)
         if variable is None or not variable.is_initialized or variable.dtype != dtype:
             return None
