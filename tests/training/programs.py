@@ -88,6 +88,33 @@ def _embedding(tf: Any, weights: Weights) -> tuple[Any, Any, Any]:
     return x, y, tf.reduce_mean(losses)
 
 
+def _lstm(tf: Any, weights: Weights) -> tuple[Any, Any, Any]:
+    """A loop over arrays with a branch in it: frames in TensorFlow, functions in the front end."""
+    x = tf.placeholder(tf.float32, [BATCH, 8], name="x")
+    y = tf.placeholder(tf.int32, [BATCH], name="y")
+    units = 6
+    kernel, bias = weights("kernel", 2 + units, 4 * units), weights("bias", 4 * units)
+    rows = tf.TensorArray(tf.float32, 4).unstack(
+        tf.transpose(tf.reshape(x, [BATCH, 4, 2]), [1, 0, 2])
+    )
+
+    def step(time: Any, cell: Any, output: Any, outputs: Any) -> tuple[Any, ...]:
+        gates = tf.matmul(tf.concat([rows.read(time), output], 1), kernel) + bias
+        write, candidate, forget, show = tf.split(gates, 4, 1)
+        kept = tf.cond(time > 1, lambda: cell * 0.5, lambda: tf.nn.softsign(cell))
+        cell = kept * tf.sigmoid(forget + 1.0) + tf.sigmoid(write) * tf.tanh(candidate)
+        output = tf.tanh(cell) * tf.sigmoid(show)
+        return time + 1, cell, output, outputs.write(time, output)
+
+    zeros = tf.zeros([BATCH, units])
+    state = (tf.constant(0), zeros, zeros, tf.TensorArray(tf.float32, 4))
+    outputs = tf.while_loop(lambda time, *_: time < 4, step, state)[3]
+    flat = tf.reshape(tf.transpose(outputs.stack(), [1, 0, 2]), [BATCH, 4 * units])
+    logits = tf.matmul(flat, weights("dense", 4 * units, CLASSES))
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+    return x, y, tf.reduce_mean(losses)
+
+
 OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
     "GradientDescent": lambda tf, step: tf.train.GradientDescentOptimizer(0.2),
     "decaying": lambda tf, step: tf.train.GradientDescentOptimizer(
@@ -122,6 +149,10 @@ PROGRAMS: dict[str, Program] = {
     **{
         f"{model}-clipped": Program(_MODELS[model], OPTIMIZERS["Adam"], clip_norm=0.1)
         for model in _MODELS
+    },
+    **{
+        f"lstm-{optimizer}": Program(_lstm, OPTIMIZERS[optimizer])
+        for optimizer in ("GradientDescent", "Adam")
     },
 }
 
