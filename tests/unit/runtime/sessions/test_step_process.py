@@ -26,7 +26,6 @@ from runtime.api import (
     UnavailableError,
 )
 from runtime.executors.portable_step import KEPT_HERE
-from runtime.foundation import priority_gate
 from runtime.framework.cancellation import CancellationManager
 from runtime.graph.function_library import op_info
 from runtime.registrations import kernel_registry
@@ -34,14 +33,7 @@ from runtime.sessions import step_process
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.step_process import StepProcess, StepProcesses, step_processes
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.child_processes import (
-    DEADLINE_SECONDS,
-    is_running,
-    opened,
-    process_of,
-    run,
-    until,
-)
+from tests.unit.runtime.sessions.child_processes import is_running, opened, process_of, run, until
 
 ROOT = pathlib.Path(__file__).parents[4]
 
@@ -403,21 +395,3 @@ def test_no_more_processes_than_threads() -> None:
     finally:
         processes.close()
         pool.shutdown()
-
-
-def test_a_low_priority_step_begins_when_no_normal_work_is_pending(
-    pool: ThreadPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(priority_gate, "MAX_WAIT_SECONDS", DEADLINE_SECONDS)
-    graph = Graph()
-    graph.add("Neg", graph.placeholder("float32", "x"), name="y")
-    session = opened(graph)
-    request = RunRequest({"x": np.float32(2)}, ["y"], pool=pool)
-    priority_gate.gate.enter()
-    try:
-        step = session.run_async(request)
-        until(lambda: pool.stats().running == 1)
-        assert not step.done()
-    finally:
-        priority_gate.gate.leave()
-    assert step.result(DEADLINE_SECONDS) == [np.float32(-2)]

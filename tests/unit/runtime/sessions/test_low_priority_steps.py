@@ -1,0 +1,32 @@
+"""Steps of low-priority pools let normal ones pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from runtime.api import RunRequest, ThreadPool
+from runtime.foundation import priority_gate
+from tests.conformance.case import Graph
+from tests.unit.runtime.sessions.child_processes import DEADLINE_SECONDS, opened, until
+
+
+@pytest.mark.parametrize("own_process", [False, True])
+def test_a_low_priority_step_begins_when_no_normal_work_is_pending(
+    own_process: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = ThreadPool("patient", 1, low_priority=True, own_process=own_process)
+    monkeypatch.setattr(priority_gate, "MAX_WAIT_SECONDS", DEADLINE_SECONDS)
+    graph = Graph()
+    graph.add("Neg", graph.placeholder("float32", "x"), name="y")
+    session = opened(graph)
+    request = RunRequest({"x": np.float32(2)}, ["y"], pool=pool)
+    priority_gate.gate.enter()
+    try:
+        step = session.run_async(request)
+        until(lambda: pool.stats().running == 1)
+        assert not step.done()
+    finally:
+        priority_gate.gate.leave()
+    assert step.result(DEADLINE_SECONDS) == [np.float32(-2)]
+    pool.shutdown()
