@@ -249,7 +249,8 @@ def half_qr(input: Any, *, full_matrices: bool) -> tuple[Any, Any]:
 def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any, Any]:
     """Singular values, descending, and U and V with U diag(s) Vᴴ = input; NaN begets NaN."""
     check_matrix(input, square=False)
-    clean = input if np.isfinite(input).all() else np.zeros_like(input)
+    lost = ~np.isfinite(input).all(axis=(-2, -1), keepdims=True)  # LAPACK might never end
+    clean = np.where(lost, input.dtype.type(0), input) if lost.any() else input
     nothing = np.zeros((), input.dtype)
     if compute_uv:
         u, s, vh = np.linalg.svd(clean, full_matrices=full_matrices)
@@ -259,7 +260,12 @@ def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any,
         results = (values, nothing, nothing)
     if clean is input:
         return results
-    return tuple(np.full_like(each, np.nan) if each.ndim else each for each in results)  # type: ignore[return-value]
+    nan = input.dtype.type(np.nan)
+    values, *vectors = results
+    return (
+        np.where(lost[..., 0], nan, values),
+        *(np.where(lost, nan, each) if each.ndim else each for each in vectors),
+    )
 
 
 def lu(input: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:

@@ -108,6 +108,8 @@ def ragged_tensor_to_variant_gradient(
     Zeros stand for a variant that nothing was added to, so many rows as `row_splits` say, and for
     what the variants do not fill.
     """
+    if np.ndim(dense_values_shape) != 1:
+        raise InvalidArgumentError("dense_values_shape must be a vector")
     dtype, shape = Tvalues.numpy, tuple(np.ravel(dense_values_shape).tolist())
     check_allocation(shape, dtype)
     if np.ndim(row_splits):

@@ -46,7 +46,7 @@ def dense_to_sparse(
         # Groups of rows are taken as they come, up to the first that is not after the one before.
         kept = _ascending_groups(indices, shape)
         indices, values = indices[:kept], values[:kept]
-    second = _from_sparse(indices, values, shape, validate_indices)
+    second = _from_sparse(indices, values, shape, validate_indices, set1.shape)
     return _operate(_from_dense(set1), second, set_operation)
 
 
@@ -91,8 +91,13 @@ def _from_dense(dense: np.ndarray) -> Groups:
 
 
 def _from_sparse(
-    indices: np.ndarray, values: np.ndarray, shape: np.ndarray, validate_indices: bool
+    indices: np.ndarray,
+    values: np.ndarray,
+    shape: np.ndarray,
+    validate_indices: bool,
+    beside: tuple[int, ...] = (),
 ) -> Groups:
+    """`beside` is the shape of a dense set, whose groups are compared before those in here."""
     if shape.ndim != 1:
         raise InvalidArgumentError("Shape must be a 1D tensor.")
     sizes = tuple(shape.tolist())
@@ -102,6 +107,8 @@ def _from_sparse(
     check_allocation(sizes[:-1], np.int64)
     if validate_indices:
         check_sorted_indices(indices, sizes)
+    if len(beside) > 1:
+        _check_same_groups(beside[:-1], sizes[:-1])
     _check_groups(indices, sizes)
     strides = [math.prod(sizes[axis + 1 : -1]) for axis in range(len(sizes) - 1)]
     groups = indices[:, :-1] @ np.array(strides, np.int64)
@@ -118,12 +125,14 @@ def _check_groups(indices: np.ndarray, sizes: tuple[int, ...]) -> None:
             raise InternalError(f"indices[0, {axis}] expected < {size}, got {first}.")
 
 
+def _check_same_groups(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    if first != second:
+        raise InvalidArgumentError(f"Mismatched shapes {shape_text(first)} vs {shape_text(second)}")
+
+
 def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
     """The operation on every group at once: a value counts as a pair (group, value)."""
-    if first[0] != second[0]:
-        raise InvalidArgumentError(
-            f"Mismatched shapes {shape_text(first[0])} vs {shape_text(second[0])}"
-        )
+    _check_same_groups(first[0], second[0])
     distinct, numbers = _numbered(np.concatenate((first[2], second[2])))
     base = max(len(distinct), 1)
     count = len(first[2])

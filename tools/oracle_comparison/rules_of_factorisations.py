@@ -66,10 +66,13 @@ def dependent_columns(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     matrix = _matrix_of(case, "Qr")
     if matrix is None or not np.isfinite(matrix).all() or not same_shapes(case, ours, theirs):
         return False
-    spectrum = np.linalg.svd(matrix, compute_uv=False)
-    if spectrum.size and (spectrum.min(axis=-1) > 1e-5 * spectrum.max(axis=-1)).all():
+    if not matrix.size or not _is_singular(matrix):
         return False
-    (q, r), (other_q, other_r) = ours[0].values, theirs[0].values  # type: ignore[union-attr]
+    wide = np.complex128 if matrix.dtype.kind == "c" else np.float64
+    (q, r), (other_q, other_r) = (
+        (each.astype(wide) for each in answer.values)  # type: ignore[union-attr]
+        for answer in (ours[0], theirs[0])
+    )
     return bool(np.allclose(q @ r, other_q @ other_r, 1e-4, 1e-4 * float(np.abs(r).max(initial=0))))
 
 
@@ -95,9 +98,21 @@ def lost_in_both(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     )
 
 
+def _is_singular(matrix: np.ndarray) -> bool:
+    """Whether a matrix has rows that depend on each other, as far as its type can tell."""
+    wide = matrix.astype(np.complex128 if matrix.dtype.kind == "c" else np.float64)
+    spectrum = np.linalg.svd(wide, compute_uv=False)
+    least = 10 * float(np.finfo(matrix.dtype).eps)
+    return bool((spectrum.min(axis=-1) <= least * spectrum.max(axis=-1)).any())
+
+
 def refused_of_nan(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """TensorFlow calls a matrix with NaN not invertible, or not, by where its pivots come."""
+    """TensorFlow calls a matrix with NaN, or a singular one, not invertible or not by rounding."""
     words = "Input is not invertible."
+    matrix = _matrix_of(case, "Lu")
+    finite = matrix is not None and matrix.size > 0 and bool(np.isfinite(matrix).all())
+    if matrix is not None and finite and _is_singular(matrix):
+        return _answered(ours) and any(words in answer.message for answer in theirs)
     return (
         _answered(ours)
         and any(words in answer.message for answer in theirs)

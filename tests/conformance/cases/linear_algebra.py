@@ -165,6 +165,7 @@ def solvers() -> list[Case]:
         case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.array([1.0]), message=True),
         case("MatrixSolveLs", ones((3, 0), "f"), ones((3, 1), "f"), np.float64(0)),
         case("MatrixSolveLs", TALL.astype("f"), ones((3, 1), "f"), np.float64("nan"), message=True),
+        case("Svd", np.array([[[1, 2], [3, 4]], [[np.nan, 2], [5, 4]]], "d"), compute_uv=False),
         *(
             case("MatrixSolveLs", odd, ones((3, 1), odd.dtype), np.float64(0), fast=False)
             for t in ("d", "F")
