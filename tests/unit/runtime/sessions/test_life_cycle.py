@@ -33,6 +33,7 @@ CALLS: dict[str, Callable[[DirectSession], object]] = {
     "list_devices": lambda session: session.list_devices(),
     "close": lambda session: session.close(),
     "destroy": lambda session: session.destroy(),
+    "reset": lambda session: reset(session.options.target),
 }
 
 
@@ -78,12 +79,12 @@ OK, INVALID, EXISTS, CANCELLED = (
 )
 # For each state, the code of every call of CALLS, in its order.
 MATRIX: list[tuple[Callable[[], DirectSession], tuple[Code, ...]]] = [
-    (without_graph, (OK, INVALID, INVALID, INVALID, INVALID, OK, OK, OK)),
-    (created, (EXISTS, OK, OK, OK, OK, OK, OK, OK)),
-    (extended, (EXISTS, OK, OK, OK, OK, OK, OK, OK)),
-    (running, (EXISTS, OK, OK, OK, OK, OK, OK, OK)),
-    (closed, (CANCELLED,) * 6 + (OK, OK)),
-    (destroyed, (CANCELLED,) * 6 + (OK, OK)),
+    (without_graph, (OK, INVALID, INVALID, INVALID, INVALID, OK, OK, OK, OK)),
+    (created, (EXISTS, OK, OK, OK, OK, OK, OK, OK, OK)),
+    (extended, (EXISTS, OK, OK, OK, OK, OK, OK, OK, OK)),
+    (running, (EXISTS, OK, OK, OK, OK, OK, OK, OK, OK)),
+    (closed, (CANCELLED,) * 6 + (OK, OK, OK)),
+    (destroyed, (CANCELLED,) * 6 + (OK, OK, OK)),
 ]
 
 
