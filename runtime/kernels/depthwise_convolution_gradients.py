@@ -40,8 +40,8 @@ def _attrs(
     dilations: Sequence[int],
     explicit_paddings: Sequence[int],
 ) -> WindowAttrs:
-    """The attributes; of dilations only four count, since TensorFlow's kernels read none."""
-    rates = dilations if len(dilations) == len(data_format) else ()
+    """The attributes; odd dilations do not count, since TensorFlow's kernels read none."""
+    rates = dilations if len(dilations) == len(data_format) and min(dilations) > 0 else ()
     return WindowAttrs(strides, padding, data_format, rates, explicit_paddings)
 
 

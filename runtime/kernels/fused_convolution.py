@@ -34,6 +34,8 @@ def fused_pad_conv2d(
         )
     if x.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional, got {x.ndim} dimensions")
+    if not x.size:
+        raise InvalidArgumentError("Input tensor can't be empty")
     return conv2d(
         mirror_pad(x, paddings, mode=mode),
         filter,

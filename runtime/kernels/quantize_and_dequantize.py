@@ -106,6 +106,10 @@ def quantize_and_dequantize_v4_grad(
             raise InvalidArgumentError(
                 f"Input {name} tensor must have dimension 0 or 1. Received {given.ndim}."
             )
+    if axis < 0:
+        for name, given in (("min", low), ("max", high)):
+            if given.ndim:
+                raise InvalidArgumentError(f"input_{name} must be a scalar if axis is unspecified")
     if axis >= 0:
         for name, given in (("min", low), ("max", high)):
             if given.ndim != 1:

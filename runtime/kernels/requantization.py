@@ -71,9 +71,9 @@ def requantize(
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
     bottom = one_float(requested_min, "requested_output_min")
     top = one_float(requested_max, "requested_output_max")
-    if bottom > 0:
+    if not bottom <= 0:
         raise InvalidArgumentError(f"requested_output_min must be <= 0, but got {bottom:g}")
-    if top < bottom:
+    if not top >= bottom:
         raise InvalidArgumentError(
             f"requested_output_max must be >= requested_output_min, but got {top:g} and {bottom:g}"
         )

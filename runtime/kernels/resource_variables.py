@@ -51,11 +51,11 @@ def var_handle(
 
 
 def as_handle(value: Any) -> ResourceHandle:
-    """A resource tensor as its handle; InvalidArgumentError for anything else."""
+    """A resource tensor as its first handle; InvalidArgumentError for anything else."""
     if isinstance(value, ResourceHandle):
         return value
-    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype == object:
-        item = value.item()
+    if isinstance(value, np.ndarray) and value.size and value.dtype == object:
+        item = value.flat[0]
         if isinstance(item, ResourceHandle):
             return item
     raise InvalidArgumentError("Expected the handle of a resource")

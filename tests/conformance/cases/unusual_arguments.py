@@ -247,6 +247,8 @@ def of_dense_numbers() -> list[Case]:
              strides=[2, 2, 2, 1], padding="SAME", name="Argmax_batch_first", message=True),
         case("DepthwiseConv2dNativeBackpropInput", [1, 4, 5, 2], weights, image, **window,
              dilations=[1, 1, 1], name="DepthwiseInput_dilations"),
+        case("DepthwiseConv2dNativeBackpropInput", [1, 4, 5, 2], weights, image, **window,
+             dilations=[1, 0, 1, 1], name="DepthwiseInput_no_dilation"),
         case("DepthwiseConv2dNativeBackpropFilter", image, [3, 3, 2, 1], image, **window,
              dilations=[1, 1, 1], name="DepthwiseFilter_dilations"),
         case("ScaleAndTranslateGrad", image, image[:, :0], [1.0, 1.0], [0.0, 0.0],
@@ -267,7 +269,13 @@ def strides_of_padded() -> Case:
     inputs = (x, np.zeros((4, 2), np.int32), np.ones((3, 3, 2, 1), np.float32))
     strides = {"strides": [1, 1, 1, 2], "padding": "SAME"}
     graph.add("FusedPadConv2D", *inputs, name="result", mode="REFLECT", **strides)
-    steps = (Step({"x:0": np.ones((1, 4, 5, 2), np.float32)}, ("result:0",)),)
+    ones = {**strides, "strides": [1, 1, 1, 1]}
+    graph.add("FusedPadConv2D", *inputs, name="empty", mode="REFLECT", **ones)
+    steps = (
+        Step({"x:0": np.ones((1, 4, 5, 2), np.float32)}, ("result:0",)),
+        Step({"x:0": np.ones((1, 4, 5, 0), np.float32)}, ("empty:0",)),
+        Step({"x:0": np.ones((0, 4, 5, 2), np.float32)}, ("empty:0",)),
+    )
     return Case("FusedPadConv2D_strides", graph.graph_def, steps, message=True)
 
 
@@ -344,6 +352,12 @@ def of_quantised_numbers() -> list[Case]:
         case(gradient, grads, seen, 0.0, 1.0, name="V4Grad_not_finite"),
         case(gradient, grads, seen, 0.0, 1.0, axis=3, name="V4Grad_axis", message=True),
         case(gradient, grads, seen, *ends, axis=0, name="V4Grad_rows"),
+        case(gradient, grads, seen, *ends, name="V4Grad_scalar", message=True),
+        *(
+            case("Requantize", a.astype(np.int32), -1.0, 1.0, *wanted, dtypes=[qint32],
+                 out_type=quint8, name=f"Requantize_nan_{at}")
+            for at, wanted in enumerate(((np.nan, 1.0), (-1.0, np.nan)))
+        ),
         case(gradient, grads, seen, *ends, axis=1, name="V4Grad_size", message=True),
         case(gradient, grads, seen, 0.0, ends[1], axis=0, name="V4Grad_vector", message=True),
         case(gradient, grads, seen, ends[0][None], ends[1], name="V4Grad_rank", message=True),
