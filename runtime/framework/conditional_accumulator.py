@@ -83,6 +83,11 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
                 )  # fmt: skip
             self._global_step = step
 
+    def is_stale(self, local_step: int) -> bool:
+        """Whether a gradient of that step is dropped, whatever it is."""
+        with self._lock:
+            return local_step < self._global_step
+
     def apply(self, local_step: int, gradient: Gradient) -> None:
         """Add a gradient, unless it is stale; InvalidArgumentError when it does not fit."""
         with self._lock:

@@ -15,6 +15,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.cancellation import CancellationManager
@@ -133,7 +134,7 @@ class Reader(Resource):
             if self._records is None:
                 if read.records:
                     return True
-                got = read.queue.dequeue(1, _name_of, read.cancellation)
+                got = read.queue.dequeue(1, _first, read.cancellation)
                 if isinstance(got, Deferred):
                     got.when_done(lambda deferred: self._resume(read, deferred))
                     return False
@@ -153,7 +154,8 @@ class Reader(Resource):
             self._finish(read, error)
         self._advance()
 
-    def _start_work(self, read: _Read, work: bytes) -> None:
+    def _start_work(self, read: _Read, component: Any) -> None:
+        work = _name_of(component)
         path = os.fsdecode(work)
         if self._reads_files:
             read.files.check_read(path)
@@ -233,8 +235,17 @@ def _raise(error: OpError) -> tuple[str, bytes]:
     raise type(error)(error._text)
 
 
-def _name_of(elements: list[Element]) -> bytes:
-    name: bytes = elements[0][0] if isinstance(elements[0][0], bytes) else elements[0][0].item()
+def _first(elements: list[Element]) -> Any:
+    return elements[0][0]
+
+
+def _name_of(component: Any) -> bytes:
+    """The one string of a tensor that came out of the queue."""
+    if isinstance(component, bytes):
+        return component
+    if component.size != 1:
+        raise InvalidArgumentError("Expected to dequeue a one-element string tensor")
+    name: bytes = component.item()
     return name
 
 

@@ -107,6 +107,8 @@ def sparse_apply_gradient(
     """SparseAccumulatorApplyGradient: add some rows, unless they are stale."""
     found = _look_up(context, handle, SparseConditionalAccumulator, dtype)
     step = _scalar("local_step", local_step)
+    if found.is_stale(step):
+        return
     indices, values = np.asarray(gradient_indices), np.asarray(gradient_values)
     sizes = np.ravel(gradient_shape).tolist()
     if indices.ndim != 1:

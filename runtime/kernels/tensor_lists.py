@@ -149,6 +149,10 @@ def tensor_list_set_item(
     resize_if_index_out_of_bounds: bool,
 ) -> TensorList:
     """The list with one item replaced."""
+    if np.ndim(index):
+        raise InvalidArgumentError(
+            f"Expected argument 1 to be a scalar, got shape {shape_text(np.shape(index))}"
+        )
     tensor_list, position = as_list(handle, element_dtype), int(index)
     if resize_if_index_out_of_bounds and position >= len(tensor_list):
         check_allocation((position + 1,), np.int64)

@@ -89,7 +89,23 @@ STATES = (
     b"\x08" + b"\xff" * 9 + b"\x01",
 )  # fmt: skip
 
+
+def _several_names_at_once() -> Case:
+    """One element of the queue is several names: it is dropped, and the next one is read."""
+    graph = Graph()
+    queue = graph.add("FIFOQueueV2", name="queue", component_types=(DataType.STRING,))[0]
+    names = graph.placeholder(DataType.STRING, "names")
+    graph.add("QueueEnqueueV2", queue, [names], name="enqueue")
+    reader = graph.add("IdentityReaderV2", name="reader")[0]
+    graph.add("ReaderReadV2", reader, queue, name="read")
+    fed = [np.array(each, object) for each in ([b"a", b"b"], [b"c"])]
+    steps = [Step({"names:0": each}, (), ("enqueue",)) for each in fed]
+    steps += [Step({}, ("read:0", "read:1"))] * 2
+    return Case("several_names_at_once", graph.graph_def, tuple(steps), message=True)
+
+
 CASES = (
+    _several_names_at_once(),
     *(restored_case("IdentityReaderV2", state) for state in STATES),
     restored_case("WholeFileReaderV2", STATES[1]),
     reader_case("lines", "TextLineReaderV2", ["vocabulary.txt", "with_empty_line.txt"], 9),

@@ -166,6 +166,8 @@ def _wrong_optional(components: int, types: tuple[DataType, ...], shapes: tuple[
 BUILT: dict[str, Built] = {
     "versions": _versions,
     "batch": _batch,
+    "get_at_a_vector": lambda g: g.get(g.pair(), [1]),
+    "get_at_a_matrix": lambda g: g.get(g.pair(), [[0]]),
     "get_unset": lambda g: g.get(g.reserved(), 0, [2]),
     "get_unset_unknown": lambda g: g.get(g.reserved(), 0),
     "get_beside_set": lambda g: g.get(g.one_set(), 0),
