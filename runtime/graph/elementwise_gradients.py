@@ -100,6 +100,7 @@ _UNARY: dict[str, Unary] = {
     "Identity": lambda ops, x, y, dy: dy,
     "Snapshot": lambda ops, x, y, dy: dy,
     "CheckNumerics": lambda ops, x, y, dy: dy,
+    "CheckNumericsV2": lambda ops, x, y, dy: dy,
     "EnsureShape": lambda ops, x, y, dy: dy,
     "Conj": lambda ops, x, y, dy: ops.Conj(dy),
     "Cast": lambda ops, x, y, dy: ops.Cast(dy, DstT=type_of(x)),

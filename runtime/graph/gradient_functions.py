@@ -24,7 +24,9 @@ from runtime.graph.linear_algebra_gradients import LINEAR_ALGEBRA_GRADIENTS
 from runtime.graph.list_gradients import LIST_GRADIENTS
 from runtime.graph.nn_gradients import NN_GRADIENTS
 from runtime.graph.node import Endpoint, Node
+from runtime.graph.quantization_gradients import QUANTIZATION_GRADIENTS
 from runtime.graph.segment_gradients import SEGMENT_GRADIENTS
+from runtime.graph.sparse_gradients import SPARSE_GRADIENTS
 from runtime.graph.special_function_gradients import SPECIAL_FUNCTION_GRADIENTS
 
 # --- sums, products, choices ----------------------------------------------------------------------
@@ -63,6 +65,13 @@ def _extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
     hits = ops.Cast(ops.Equal(x, y), DstT=type_of(x))
     count = ops.Reshape(ops.Sum(hits, node.inputs[1]), kept)
     return [ops.Mul(ops.RealDiv(hits, count), ops.Reshape(grads[0], kept)), None]
+
+
+def _euclidean_norm(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    x = node.inputs[0]
+    _, kept = _reduced_shape(ops, *node.inputs)
+    share = ops.Reshape(ops.RealDiv(grads[0], (node, 0)), kept)
+    return [ops.Mul(x, share), None]
 
 
 def _add_n(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -109,7 +118,8 @@ def _product(
 
 def _batch_mat_mul(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     a, b = node.inputs
-    da, db = _product(ops, node, grads[0], node.op, ("adj_x", "adj_y"))
+    op = "BatchMatMul" if node.op == "BatchMatMul" else "BatchMatMulV2"
+    da, db = _product(ops, node, grads[0], op, ("adj_x", "adj_y"))
     if node.op == "BatchMatMul":
         return [da, db]
 
@@ -245,16 +255,21 @@ GRADIENT_FUNCTIONS: dict[str, GradientFunction] = {
     **LINEAR_ALGEBRA_GRADIENTS,
     **NN_GRADIENTS,
     **LIST_GRADIENTS,
+    **SPARSE_GRADIENTS,
+    **QUANTIZATION_GRADIENTS,
     "Sum": _sum,
     "Mean": _mean,
     "Max": _extreme,
     "Min": _extreme,
+    "EuclideanNorm": _euclidean_norm,
     "AddN": _add_n,
+    "AccumulateNV2": _add_n,
     "Select": _select,
     "SelectV2": _select_v2,
     "MatMul": _mat_mul,
     "BatchMatMul": _batch_mat_mul,
     "BatchMatMulV2": _batch_mat_mul,
+    "BatchMatMulV3": _batch_mat_mul,
     "Reshape": _reshape,
     "ExpandDims": _reshape,
     "Transpose": _transpose,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.graph.elementwise_gradients import GradientFunction, Gradients
-from runtime.graph.gradient_nodes import GradientNodes
+from runtime.graph.gradient_nodes import GradientNodes, type_of
 from runtime.graph.node import Endpoint, Node
 
 
@@ -130,6 +130,23 @@ def _avg_pool_3d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> G
     return [ops.AvgPool3DGrad(ops.Shape(node.inputs[0]), grads[0], **_attrs(node, *_WINDOW))]
 
 
+def _max_pool_grad_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    x, y, _, ksize, strides = node.inputs
+    attrs = _attrs(node, "padding", "data_format")
+    dy = ops.MaxPoolGradGradV2(x, y, grads[0], ksize, strides, **attrs)
+    return [ops.ZerosLike(x), ops.ZerosLike(y), dy, None, None]
+
+
+def _max_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    x, y, _ = node.inputs
+    dy = ops.MaxPool3DGradGrad(x, y, grads[0], **_attrs(node, *_WINDOW))
+    return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
+
+
+def _avg_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [None, ops.AvgPool3D(grads[0], **_attrs(node, *_WINDOW))]
+
+
 # --- normalisation --------------------------------------------------------------------------------
 
 
@@ -182,6 +199,21 @@ def _resize_nearest(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -
     attrs = _attrs(node, "align_corners", "half_pixel_centers")
     sizes = ops.Slice(ops.Shape(node.inputs[0]), ops.indices([1]), ops.indices([2]))
     return [ops.ResizeNearestNeighborGrad(grads[0], sizes, **attrs), None]
+
+
+def _crop_and_resize(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    image, boxes, places, _ = node.inputs
+    attrs = _attrs(node, "method")
+    dtype = type_of(image)
+    of_image = ops.CropAndResizeGradImage(
+        grads[0], boxes, places, ops.Shape(image), T=dtype, **attrs
+    )
+    return [
+        of_image,
+        ops.CropAndResizeGradBoxes(grads[0], image, boxes, places, **attrs),
+        None,
+        None,
+    ]
 
 
 # --- gradients of gradients -----------------------------------------------------------------------
@@ -247,13 +279,17 @@ NN_GRADIENTS: dict[str, GradientFunction] = {
     "MaxPoolV2": _max_pool_v2,
     "MaxPoolGrad": _max_pool_grad,
     "AvgPoolGrad": _avg_pool_grad,
+    "MaxPoolGradV2": _max_pool_grad_v2,
     "MaxPool3D": _max_pool_3d,
+    "MaxPool3DGrad": _max_pool_3d_grad,
+    "AvgPool3DGrad": _avg_pool_3d_grad,
     "AvgPool3D": _avg_pool_3d,
     "FusedBatchNorm": _fused_batch_norm,
     "FusedBatchNormV2": _fused_batch_norm,
     "FusedBatchNormV3": _fused_batch_norm,
     "LRN": _lrn,
     "CTCLoss": _ctc_loss,
+    "CropAndResize": _crop_and_resize,
     "ResizeBilinear": _resize_bilinear,
     "ResizeBicubic": _resize_bicubic,
     "ResizeNearestNeighbor": _resize_nearest,

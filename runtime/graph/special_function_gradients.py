@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from runtime.graph.elementwise_gradients import (
     GradientFunction,
     Gradients,
@@ -143,6 +145,29 @@ def _xlog1py(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
     return _of_second(ops, node, dy, dx)
 
 
+def _cross(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    a, b = node.inputs
+    return [ops.Cross(b, grads[0]), ops.Cross(grads[0], a)]
+
+
+def _cumulative_logsumexp(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """In logarithms, apart for what is above zero and what is below."""
+    x, axis = node.inputs
+    turned = {"exclusive": node.attr("exclusive"), "reverse": not node.attr("reverse")}
+    smallest = ops.like(np.finfo(type_of(x).numpy).min, x)
+    zero, one = ops.like(0, x), ops.like(1, x)
+
+    def share(dy: Endpoint) -> Endpoint:
+        is_some = ops.Greater(dy, zero)
+        logarithm = ops.Log(ops.SelectV2(is_some, dy, one))
+        logarithm = ops.Sub(ops.SelectV2(is_some, logarithm, smallest), (node, 0))
+        total = ops.CumulativeLogsumexp(logarithm, axis, **turned)
+        output: Endpoint = ops.Exp(ops.AddV2(total, x))
+        return output
+
+    return [ops.Sub(share(grads[0]), share(ops.Neg(grads[0]))), None]
+
+
 def _complex_abs(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     x = node.inputs[0]
     whole = ops.Complex(grads[0], ops.ZerosLike(grads[0]), Tout=type_of(x))
@@ -167,6 +192,8 @@ SPECIAL_FUNCTION_GRADIENTS: dict[str, GradientFunction] = {
     "Atan2": _atan2,
     "FloorMod": _floor_mod,
     "Xlog1py": _xlog1py,
+    "Cross": _cross,
+    "CumulativeLogsumexp": _cumulative_logsumexp,
     "ComplexAbs": _complex_abs,
     "Angle": _angle,
 }

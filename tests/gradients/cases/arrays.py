@@ -46,6 +46,11 @@ CASES: dict[str, GradientCase] = {
        for op in ("Sum", "Mean", "Max", "Min", "Prod")
        for name, axes, keep in (("first", [0], False), ("last_two", [1, -1], True),
                                 ("all", [0, 1, 2], False), ("one", 1, False))},
+    "EuclideanNorm": case(_reduce("EuclideanNorm", [-1]), CUBE + 2),
+    "EuclideanNorm_kept": case(_reduce("EuclideanNorm", [0, 1], True), CUBE + 2),
+    **{f"CumulativeLogsumexp_{int(e)}{int(r)}":
+       case(lambda x, e=e, r=r: ops.CumulativeLogsumexp(x, 1, exclusive=e, reverse=r), M)
+       for e in (False, True) for r in (False, True)},
     "Sum_of_nothing": case(_reduce("Sum", np.zeros(0, np.int32)), M),
     "Prod_with_zeros": case(_reduce("Prod", [1]), [[0.0, 2.0, 3.0], [0.0, 0.0, 1.0]]),
     "Prod_complex": case(_reduce("Prod", [1]), C),

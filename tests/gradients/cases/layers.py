@@ -107,6 +107,25 @@ CASES: dict[str, GradientCase] = {
     "AvgPool_of_squares": case(lambda x: ops.Square(ops.AvgPool(x, **_WINDOW)), IMAGE, order=2),
     "MaxPool3D": case(_with("MaxPool3D", **_SOLID_WINDOW), SOLID),
     "AvgPool3D": case(_with("AvgPool3D", **_SOLID_WINDOW), SOLID),
+    "MaxPoolV2_of_squares": case(
+        lambda x: ops.Square(ops.MaxPoolV2(x, [1, 2, 2, 1], [1, 2, 1, 1], "VALID")), IMAGE, order=2
+    ),
+    "MaxPool3D_of_squares":
+        case(lambda x: ops.Square(ops.MaxPool3D(x, **_SOLID_WINDOW)), SOLID, order=2),
+    "AvgPool3D_of_squares":
+        case(lambda x: ops.Square(ops.AvgPool3D(x, **_SOLID_WINDOW)), SOLID, order=2),
+    "CropAndResize": case(
+        lambda x, boxes: ops.CropAndResize(x, boxes, np.array([1, 0, 1], np.int32), [3, 2]),
+        IMAGE, [[0.1, 0.2, 0.7, 0.9], [0.0, 0.3, 1.1, 0.6], [0.8, 0.1, 0.2, 0.5]], tolerance=1e-4,
+    ),
+    "FakeQuantWithMinMaxArgs": case(_with("FakeQuantWithMinMaxArgs", min=-0.5, max=0.5), IMAGE),
+    "FakeQuantWithMinMaxVars": case(ops.FakeQuantWithMinMaxVars, IMAGE, -0.5, 0.75),
+    "FakeQuantWithMinMaxVarsPerChannel":
+        case(ops.FakeQuantWithMinMaxVarsPerChannel, IMAGE, [-0.5, -0.25], [0.75, 0.5]),
+    "QuantizeAndDequantizeV2":
+        case(_with("QuantizeAndDequantizeV2", range_given=True), IMAGE, -0.5, 0.75),
+    "QuantizeAndDequantizeV3":
+        case(lambda x: ops.QuantizeAndDequantizeV3(x, -0.5, 0.75, 8, range_given=True), IMAGE),
     **{f"FusedBatchNorm{version}_{name}":
        case(_batch_norm(version, training), IMAGE, [1.5, 0.5], [0.25, -1.0], tolerance=1e-4)
        for version in ("", "V2", "V3") for name, training in (("batch", True), ("given", False))},

@@ -71,6 +71,10 @@ CASES: dict[str, GradientCase] = {
     **{f"BatchMatMulV2_complex_{int(a)}{int(b)}":
        case(_flags("BatchMatMulV2", "adj_x", "adj_y", a, b), C[None], C2[None]) for a, b in BOOLS},
     "BatchMatMulV2_broadcast": case(ops.BatchMatMulV2, BATCH[:, None], BATCH[:1] + 1),
+    "BatchMatMulV3": case(
+        lambda a, b: ops.BatchMatMulV3(a, b, Tout=a.dtype, adj_x=True),
+        BATCH[:, None], BATCH[:1] + 1,
+    ),
     "MatMul_twice": case(lambda a, b: ops.Tanh(ops.MatMul(a, b)), M, M2, order=2),
     "MatrixInverse": case(ops.MatrixInverse, REGULAR, tolerance=3e-5),
     "MatrixInverse_adjoint": case(lambda x: ops.MatrixInverse(x, adjoint=True), REGULAR,
