@@ -166,7 +166,9 @@ def _check_algorithm(algorithm: Any) -> None:
         raise InvalidArgumentError(f"Unsupported algorithm id: {int(algorithm)}")
 
 
-def _take_state(context: OpKernelContext, handle: Any, blocks: int) -> Philox:
+def _take_state(
+    context: OpKernelContext, handle: Any, blocks: int, algorithm: Any = _PHILOX
+) -> Philox:
     """The position that a variable holds, which then moves on by `blocks`."""
     taken: list[Philox] = []
 
@@ -177,6 +179,7 @@ def _take_state(context: OpKernelContext, handle: Any, blocks: int) -> Philox:
             raise InvalidArgumentError(
                 f"RNG state must have one and only one dimension, not {array.ndim}"
             )
+        _check_algorithm(algorithm)
         if len(array) < 3:
             raise InvalidArgumentError(
                 f"For the Philox algorithm, the size of state must be at least 3; got {array.size}"
@@ -195,10 +198,9 @@ def _stateful(fill: Distribution) -> Kernel:
     def kernel(
         context: OpKernelContext, handle: Any, algorithm: Any, shape: Any, *, dtype: DataType
     ) -> np.ndarray:
-        _check_algorithm(algorithm)
         sizes = output_shape(shape, dtype.numpy)
         count = math.prod(sizes)
-        stream = _take_state(context, handle, count * BLOCKS_PER_OUTPUT)
+        stream = _take_state(context, handle, count * BLOCKS_PER_OUTPUT, algorithm)
         return fill(stream, count, dtype.numpy).reshape(sizes)
 
     return kernel
@@ -212,8 +214,7 @@ def stateful_uniform_int(
     sizes = output_shape(shape, dtype)
     count = math.prod(sizes)
     check_range(minval, maxval)
-    _check_algorithm(algorithm)
-    stream = _take_state(context, handle, count * BLOCKS_PER_OUTPUT)
+    stream = _take_state(context, handle, count * BLOCKS_PER_OUTPUT, algorithm)
     return distributions.uniform_int(stream, count, dtype, minval, maxval).reshape(sizes)
 
 
@@ -266,16 +267,14 @@ def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
 
 def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: Any) -> np.ndarray:
     """RngReadAndSkip: the state, [3], which moves on as if `delta` outputs had been drawn."""
-    _check_algorithm(alg)
-    start = _take_state(context, handle, int(delta) * BLOCKS_PER_OUTPUT)
+    start = _take_state(context, handle, int(delta) * BLOCKS_PER_OUTPUT, alg)
     words = [start.counter & _MASK, start.counter >> 64, start.key]
     return np.array(words, np.uint64).view(np.int64)
 
 
 def rng_skip(context: OpKernelContext, handle: Any, algorithm: Any, delta: Any) -> None:
     """RngSkip: move the state on as if `delta` outputs had been drawn."""
-    _check_algorithm(algorithm)
-    _take_state(context, handle, (int(delta) & _MASK) * BLOCKS_PER_OUTPUT)
+    _take_state(context, handle, (int(delta) & _MASK) * BLOCKS_PER_OUTPUT, algorithm)
 
 
 def non_deterministic_ints(shape: Any, *, dtype: DataType) -> np.ndarray:
