@@ -170,6 +170,8 @@ def tensor_array_gather(
             f"TensorArray was passed element_shape {shape_text(element_shape)} which does not "
             f"match the Tensor at index 0: {shape_text(first)}"
         )
+    if 0 in first:  # TensorFlow looks at no other
+        return np.empty((len(items), *first), dtype.numpy)
     for index, item in enumerate(items):
         if np.shape(item) != first:
             raise InvalidArgumentError(

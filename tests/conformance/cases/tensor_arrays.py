@@ -175,6 +175,7 @@ _OK = {
     "grad_with_shape": _grad_with_shape,
     "grad_with_shape_written": _grad_with_shape_written,
     "gradient_unset": lambda: (g := ArrayGraph().write(0, [1, 2]), g.gradient().gather([0])),
+    "gather_empty_first": _fixed(lambda g: g.write(0, []).write(1, [1, 2]).gather([0, 1])),
     "shape_from_gather": lambda: _shape_from_gather([1, 2, 3]),
     "zeros_after_gather": _zeros_after_gather,
     "strings": _strings,
