@@ -88,8 +88,9 @@ def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.nda
     limits = _default_limits()
     counts = np.bincount(np.searchsorted(limits, numbers, side="right"), minlength=len(limits))
     histogram = pb.HistogramProto(
-        min=numbers.min(initial=limits[-1]) if numbers.size else limits[-1],
-        max=numbers.max(initial=-limits[-1]) if numbers.size else -limits[-1],
+        # The first of equal ones: a zero keeps its sign.
+        min=numbers[numbers.argmin()] if numbers.size else limits[-1],
+        max=numbers[numbers.argmax()] if numbers.size else -limits[-1],
         num=numbers.size,
         sum=numbers.sum(),
         sum_squares=np.square(numbers).sum(),
