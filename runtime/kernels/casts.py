@@ -39,7 +39,7 @@ def cast(x: Any, *, SrcT: DataType, DstT: DataType, Truncate: bool) -> Any:  # n
         x = x.real
     if Truncate and SrcT in (DataType.FLOAT, DataType.DOUBLE) and DstT.is_floating:
         x = _drop_mantissa_bits(x, target)
-    if target in _THROUGH_INT32 and x.dtype.kind == "f":
+    if "int4" in x.dtype.name or (target in _THROUGH_INT32 and x.dtype.kind == "f"):
         x = x.astype(np.int32)
     return x.astype(target)
 

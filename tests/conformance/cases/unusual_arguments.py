@@ -216,6 +216,7 @@ def of_dense_numbers() -> list[Case]:
     halves = [zeros.astype(t) for t in ("float16", "bfloat16", "float32")]
     columns = [np.stack([each, np.ones_like(each)], axis=1) for each in halves]
     poles = np.array([0, -1, -2, 1], np.float32)
+    roots = np.array([0, -0.0, np.inf, np.nan, 2])
     image, weights = np.ones((1, 4, 5, 2), np.float32), np.ones((3, 3, 2, 1), np.float32)
     window = {"strides": [1, 1, 1, 1], "padding": "SAME"}
     return [
@@ -236,6 +237,11 @@ def of_dense_numbers() -> list[Case]:
         *(
             case("BesselY1", np.array([0, -0.0, -1], t), name=f"BesselY1_zero_{t}")
             for t in ("float16", "float32", "float64")
+        ),
+        *(
+            case(op, roots.astype(t), np.zeros(5, t), name=f"{op}_of_zero_{t}")
+            for op in ("SqrtGrad", "RsqrtGrad")
+            for t in ("float16", "float32", "float64", "complex64")
         ),
         case("PadV2", np.array(b"a", object), np.zeros((0, 2), np.int32), b"p", name="PadV2_text"),
         case("ReverseV2", np.zeros((0, 2), np.int16), np.int32(0), name="ReverseV2_no_vector"),
