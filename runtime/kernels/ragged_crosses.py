@@ -94,9 +94,9 @@ def ragged_cross(
     ragged_values_types: tuple[DataType, ...],
     ragged_splits_types: tuple[DataType, ...],
     input_order: str,
-    hashed_output: bool,
     num_buckets: int,
     hash_key: int,
+    out_values_type: DataType,
     out_row_splits_type: DataType,
 ) -> tuple[np.ndarray, np.ndarray]:
     """RaggedCross: crosses of ragged, sparse and dense columns as a ragged tensor."""
@@ -110,7 +110,7 @@ def ragged_cross(
     columns = _in_order(by_kind, input_order)
     totals, places = combinations(columns, batch)
     splits = splits_of_lengths(totals, out_row_splits_type.numpy)
-    if hashed_output:
+    if out_values_type == DataType.INT64:
         words = [plain_words(column) for column in columns]
         return hashed(words, places, hash_key, num_buckets), splits
     return joined(columns, places, SEPARATOR), splits

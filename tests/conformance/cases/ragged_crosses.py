@@ -38,6 +38,8 @@ def with_input(place: int, value: np.ndarray) -> Case:
 CASES = (
     *(crossed(*INPUTS, input_order=order) for order in ("RSD", "DSR", "SRD")),
     *(crossed(*INPUTS, **{**HASH, "num_buckets": buckets}) for buckets in (0, 100)),
+    # what is hashed is told by the type of the output
+    crossed(*INPUTS, **{**HASH, "hashed_output": False}),
     *(
         crossed(*INPUTS, message=True, input_order=order)
         for order in ("RSX", "RRD", "RS", "RSDD")
