@@ -176,7 +176,7 @@ class FunctionExecutors(FunctionRunner):
     def transform(self, graph: StepGraph) -> None:
         """Inline the calls of a graph and optimise it, in place."""
         self._optimizer.before_inlining(graph)
-        inline_functions(graph, self._library)
+        inline_functions(graph, self._library, self._optimizer.is_on)
         self._optimizer.after_inlining(graph, self._kernels)
         _drop_unreached(graph)
 

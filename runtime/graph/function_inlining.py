@@ -39,12 +39,12 @@ def called_function(node: Node, library: FunctionLibrary) -> NameAttrList | None
     return None
 
 
-def inline_functions(graph: StepGraph, library: FunctionLibrary) -> None:
-    """Inline every call in `graph`, in place, bodies included."""
+def inline_functions(graph: StepGraph, library: FunctionLibrary, is_on: bool = True) -> None:
+    """Inline every call in `graph`, in place, bodies included; when off, all are called."""
     if not any(called_function(node, library) is not None for node in graph.nodes):
         return
     has_deadness = any(node.op in _V1_CONTROL_FLOW for node in graph.nodes)
-    inliner = _Inliner(library, has_deadness)
+    inliner = _Inliner(library, has_deadness, is_on)
     graph.nodes = inliner.expand(graph.nodes, ())
     inliner.rewire(graph)
 
@@ -52,9 +52,10 @@ def inline_functions(graph: StepGraph, library: FunctionLibrary) -> None:
 class _Inliner:
     """Expands calls, then points every edge at what replaced the call."""
 
-    def __init__(self, library: FunctionLibrary, has_deadness: bool) -> None:
+    def __init__(self, library: FunctionLibrary, has_deadness: bool, is_on: bool) -> None:
         self._library = library
         self._has_deadness = has_deadness
+        self._is_on = is_on
         self._outputs: dict[Endpoint, Endpoint] = {}  # output of a call → endpoint in its body
         self._controls: dict[Node, list[Node]] = {}  # call → what a control edge from it means
         self._count = 0
@@ -64,7 +65,7 @@ class _Inliner:
         result: list[Node] = []
         for node in nodes:
             function = called_function(node, self._library)
-            if function is None or _recursion_name(function) in stack:
+            if function is None or not self._is_on or _recursion_name(function) in stack:
                 if function is not None and node.op not in _CALL_OPS:
                     _spell_as_call(node, function)
                 result.append(node)

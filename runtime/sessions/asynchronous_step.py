@@ -128,13 +128,13 @@ class AsynchronousStep:
         """End the future; a deadline or a close may have been faster."""
         with contextlib.suppress(concurrent.futures.InvalidStateError):
             if error is not None:
-                _forget_frames(error)
+                forget_frames(error)
                 self.future.set_exception(error)
             else:
                 self.future.set_result(values or [])
 
 
-def _forget_frames(error: BaseException | None) -> None:
+def forget_frames(error: BaseException | None) -> None:
     """Let go of the frames that an error went through: they hold feeds, and the step itself.
 
     An internal error keeps them: somebody has to look for its cause.

@@ -30,7 +30,7 @@ from runtime.framework.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceManager
-from runtime.sessions.asynchronous_step import AsynchronousStep
+from runtime.sessions.asynchronous_step import AsynchronousStep, forget_frames
 from runtime.sessions.callables import Callable, Callables
 from runtime.sessions.executor_cache import CompiledStep, ExecutorCache
 from runtime.sessions.kernel_states import KernelStates
@@ -158,6 +158,7 @@ class DirectSession(RuntimeSession):
             future.set_result(prepared.run())
             prepared.compiled.executor.last_seconds = time.monotonic() - started
         except OpError as error:
+            forget_frames(error)
             future.set_exception(error)
         return future
 

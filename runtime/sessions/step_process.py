@@ -108,7 +108,9 @@ class StepProcess:
         self._gone: collections.deque[int] = collections.deque()  # steps that nobody can run again
 
     def is_ready(self) -> bool:
-        """Whether it takes steps; it has to start first."""
+        """Whether it takes steps; it has to start first, and may have been killed since."""
+        if self._process.poll() is not None:
+            self.close()
         if not self._is_ready and self.is_alive and select.select([self._socket], [], [], 0)[0]:
             try:
                 self._channel.receive()

@@ -49,7 +49,25 @@ def test_case(
     if executor == "GENERATED":
         monkeypatch.setattr(step_plan, "GENERATE_AT_RUN", 1)
         monkeypatch.setattr(plan_text, "NODES_A_PART", 2)
-    session = new_session(options(executor))
+    check(case, answers, options(executor))
+
+
+@pytest.mark.parametrize(
+    ("case", "recorded"),
+    [each for each in parameters() if each.values[0].graph.library.function],  # type: ignore[attr-defined]
+)
+def test_case_with_functions_at_level_0(
+    case: Case, recorded: tuple[str, tuple[Answer, ...]]
+) -> None:
+    """The optimiser is off: functions are called, not inlined."""
+    how = options("DEFAULT")
+    how.config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
+    check(case, recorded[1], how)
+
+
+def check(case: Case, answers: tuple[Answer, ...], how: SessionOptions) -> None:
+    """Run all steps of a case in a session of its own and compare."""
+    session = new_session(how)
     try:
         session.create(case.graph)
     except OpError as error:  # a graph that TensorFlow's Python refuses to build as well

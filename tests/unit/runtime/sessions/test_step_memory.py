@@ -117,3 +117,19 @@ def test_a_step_that_was_cancelled_while_it_waited_leaves_nothing() -> None:
     del fed, future
     until_idle(session)
     assert trace() is None
+
+
+def test_a_short_step_that_fails_at_once_holds_no_feed() -> None:
+    built = Graph()
+    built.add("AddV2", built.placeholder("float32", "x"), np.zeros(3, np.float32), name="n")
+    session = direct_session(built.graph_def)
+    request = RunRequest({"x": value()}, ["n"], allow_inline=True)
+    session.run_async(request).result()
+    session._graph.compiled(request).executor.last_seconds = 0.0
+    fed = np.ones(2, np.float32)
+    future = session.run_async(RunRequest({"x": fed}, ["n"], allow_inline=True))
+    assert future.done(), "it ran on a pool"
+    assert isinstance(future.exception(), OpError)
+    trace = weakref.ref(fed)
+    del fed
+    assert trace() is None
