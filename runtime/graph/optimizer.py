@@ -1,8 +1,8 @@
 """The optimiser: passes over a step's graph, in order. None changes results or what may be fed.
 
 A step's graph is a clone made for one set of feeds, so a pass never takes away a name that somebody
-could feed. `OptimizerOptions.opt_level` L0 turns all of them off, inlining of functions too, but the
-two that have switches of their own, where these ask for them.
+could feed. `OptimizerOptions.opt_level` L0 turns all of them off, inlining of functions too, but
+the two that have switches of their own, where these ask for them.
 
 TF: tensorflow/core/common_runtime/graph_optimizer.cc, config.proto (OptimizerOptions)
 """
