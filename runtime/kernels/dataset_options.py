@@ -32,6 +32,7 @@ from runtime.framework.string_tensor import string_tensor
 
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
+_MOST_THREADS = 65536
 
 
 class PassThroughDataset(UnaryDataset):
@@ -101,13 +102,15 @@ class ThreadsDataset(PassThroughDataset):
         self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
     ) -> None:
         super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
-        number = self.as_read(scalar_argument(count, self.argument))
-        if number < 0:
-            raise InvalidArgumentError(f"`{self.argument}` must be >= 0")
+        self.check(scalar_argument(count, self.argument))
 
-    def as_read(self, count: int) -> int:
-        """TensorFlow reads 32 bits of it."""
-        return int(np.int64(count).astype(np.int32))
+    def check(self, count: int) -> None:
+        """InvalidArgumentError for a number out of range; TensorFlow reads 32 bits of it."""
+        number = int(np.int64(count).astype(np.int32))
+        if number < 0:
+            raise InvalidArgumentError("`num_threads` must be >= 0")
+        if number >= _MOST_THREADS:
+            raise InvalidArgumentError(f"`num_threads` must be < {_MOST_THREADS}")
 
 
 class MaxIntraOpParallelismDataset(ThreadsDataset):
@@ -116,9 +119,10 @@ class MaxIntraOpParallelismDataset(ThreadsDataset):
     kind = "MaxIntraOpParallelism"
     argument = "max_intra_op_parallelism"
 
-    def as_read(self, count: int) -> int:
-        """All of it."""
-        return count
+    def check(self, count: int) -> None:
+        """InvalidArgumentError below zero."""
+        if count < 0:
+            raise InvalidArgumentError("`max_intra_op_parallelism` must be >= 0")
 
 
 class OptimizeDataset(PassThroughDataset):
