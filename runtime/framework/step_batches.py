@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -83,7 +84,8 @@ class StepBatcher(Resource):
     def __init__(
         self, max_batch_size: int, timeout_micros: int, allowed_sizes: Sequence[int]
     ) -> None:
-        self._max_batch_size = max_batch_size
+        # A negative size bounds nothing: TensorFlow compares it as an unsigned number.
+        self._max_batch_size = max_batch_size if max_batch_size >= 0 else sys.maxsize
         self._timeout = timeout_micros * MICROSECONDS
         self._allowed_sizes = tuple(allowed_sizes)
         self._lock = threading.Lock()  # guards _open and _timer

@@ -136,6 +136,8 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("MatrixSolveLs", "BatchMatrixSolveLs"), lost_in_both, "NaN and infinities"),
     (("MatrixInverse", "BatchMatrixInverse", "Lu"), refused_of_nan, "factorisations that failed"),
     (("RaggedTensorToVariantGradient",), unset_behind, "outputs that TensorFlow leaves unset"),
+    (("RaggedTensorToVariantGradient",), refused_here("The variants hold"),
+     "variants that hold more than the shape"),
     (("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"), nothing_chosen,
      "outputs that TensorFlow leaves unset"),
     (("LookupTableExport", "LookupTableExportV2"), same_entries, "the order of a table's entries"),
