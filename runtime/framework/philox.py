@@ -66,7 +66,14 @@ class Philox:
         return cls(seed & ((1 << 64) - 1), (seed2 & ((1 << 64) - 1)) << 64)
 
     def skipped(self, blocks: int) -> Philox:
-        """The position `blocks` further on."""
+        """The position `blocks` further on.
+
+        As in TensorFlow (random/philox_random.h, Skip), a carry out of the low 32 bits is lost
+        where the next 32 bits of `blocks` are all ones.
+        """
+        low = (1 << 32) - 1
+        if blocks >> 32 == low and (self.counter & low) + (blocks & low) > low:
+            blocks -= 1 << 64
         return Philox(self.key, (self.counter + blocks) & _MASK_128)
 
     def blocks(self, count: int) -> np.ndarray:

@@ -160,8 +160,13 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
         raise InvalidArgumentError("l2_regularizer must be >= 0.")
     with np.errstate(over="ignore"):
         weight = matrix.dtype.type(l2_regularizer)
-    if not rows or not columns or (fast and np.isinf(weight)):
-        return np.zeros((*matrix.shape[:-2], columns, rhs.shape[-1]), matrix.dtype)
+    nothing = np.zeros((*matrix.shape[:-2], columns, rhs.shape[-1]), matrix.dtype)
+    if not rows or not columns:
+        return nothing
+    if fast and np.isinf(weight):
+        lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)
+        lost = lost | ~np.isfinite(rhs).all(axis=-2, keepdims=True)
+        return np.where(lost, matrix.dtype.type(np.nan), nothing)
     if not fast:
         lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)  # LAPACK might never end
         solution = np.matmul(np.linalg.pinv(np.where(lost, 0, matrix)), rhs)

@@ -23,9 +23,7 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.gather import check_indices
 from runtime.kernels.sparse_structure import fill_empty_rows, sparse_fill_empty_rows_grad
 
-PAST_VALUES = (
-    "Final value of ragged splits must match the length the corresponding ragged values."
-)
+PAST_VALUES = "Final value of ragged splits must match the length the corresponding ragged values."
 
 
 def splits_of_lengths(lengths: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -267,7 +267,7 @@ def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
 
 def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: Any) -> np.ndarray:
     """RngReadAndSkip: the state, [3], which moves on as if `delta` outputs had been drawn."""
-    start = _take_state(context, handle, int(delta) * BLOCKS_PER_OUTPUT, alg)
+    start = _take_state(context, handle, (int(delta) * BLOCKS_PER_OUTPUT) & _MASK, alg)
     words = [start.counter & _MASK, start.counter >> 64, start.key]
     return np.array(words, np.uint64).view(np.int64)
 

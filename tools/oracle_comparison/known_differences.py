@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.conformance.case import Answer, Case
+from tools.oracle_comparison.rules_of_batches import other_ids
 from tools.oracle_comparison.rules_of_difference import (
     Answers,
     Rule,
@@ -135,6 +136,9 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("MatrixSolveLs",), normal_equations, "ill-conditioned"),
     (("MatrixSolveLs", "BatchMatrixSolveLs"), lost_in_both, "NaN and infinities"),
     (("MatrixInverse", "BatchMatrixInverse", "Lu"), refused_of_nan, "factorisations that failed"),
+    (("Batch", "Unbatch", "UnbatchGrad"), other_ids, "ids of steps in a batch"),
+    (("QueueDequeueV2",), refused_by_both("Timeout not supported"),
+     "kernels that refuse an attribute when they are made"),
     (("RaggedTensorToVariantGradient",), unset_behind, "outputs that TensorFlow leaves unset"),
     (("RaggedTensorToVariantGradient",), refused_here("The variants hold"),
      "variants that hold more than the shape"),
@@ -199,7 +203,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
      refused_there("transformation"), "assertions about datasets"),
     (("AutoShardDataset", "ExperimentalAutoShardDataset"),
      refused_there("Found an unshardable source dataset"), "datasets that are sharded by files"),
-    (("DeserializeIterator",), restored_into_another_dataset,
+    (("DeserializeIterator", "SerializeIterator", "TakeDataset"), restored_into_another_dataset,
      "a state restored into other datasets"),
     (("AdjustContrast", "MatrixSquareRoot", "MatrixLogarithm"), close, "ill-conditioned"),
     (("QuantizedBiasAdd",), one_step, "one step of a quantised sum"),

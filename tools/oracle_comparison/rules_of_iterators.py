@@ -49,10 +49,11 @@ def asked_twice_in_a_step(case: Case, ours: Answers, theirs: list[Answer]) -> bo
 
 
 def restored_into_another_dataset(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Only what follows a restore differs, and the iterators' datasets differ in a number."""
+    """Only a restore and what follows differ, and the iterators' datasets differ in a number."""
     nodes = _nodes(case)
     restores = {node.name for node in case.graph.node if node.op == "DeserializeIterator"}
-    first = next(n for n, step in enumerate(case.steps) if restores & set(step.targets))
+    steps = enumerate(case.steps)
+    first = next((n for n, step in steps if restores & set(step.targets)), len(case.steps))
     numbers = [
         [
             each.attr["value"].tensor.SerializeToString(deterministic=True)
@@ -63,7 +64,7 @@ def restored_into_another_dataset(case: Case, ours: Answers, theirs: list[Answer
         if node.op == "MakeIterator"
     ]
     is_another = any(each != numbers[0] for each in numbers)
-    return is_another and _agreed_steps(case, ours, theirs) > first
+    return is_another and _agreed_steps(case, ours, theirs) >= first
 
 
 def _agreed_steps(case: Case, ours: Answers, theirs: list[Answer]) -> int:
