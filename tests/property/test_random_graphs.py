@@ -188,7 +188,9 @@ def test_a_damaged_graph_gives_values_or_an_op_error(
         session.run(feeds, fetches)
     except OpError as error:
         assert error.message
-        assert error.code is not Code.INTERNAL, error
+        # A damaged loop may give a fetch twice; TensorFlow's call_frame.cc says INTERNAL to that.
+        is_given_twice = error.message.endswith("has already been set.")
+        assert is_given_twice or error.code is not Code.INTERNAL, error
     finally:
         session.close()
 
