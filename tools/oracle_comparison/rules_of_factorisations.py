@@ -6,12 +6,8 @@ import numpy as np
 
 from runtime.framework.tensor_codec import tensor_from_proto
 from tests.conformance.case import Answer, Case
-from tools.oracle_comparison.rules_of_difference import (
-    Answers,
-    _answered,
-    not_finite,
-    same_shapes,
-)
+from tools.oracle_comparison.rules_of_difference import Answers, _answered, same_shapes
+from tools.oracle_comparison.rules_of_values import not_finite
 
 
 def same_eigenpairs(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
