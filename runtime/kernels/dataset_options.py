@@ -145,6 +145,19 @@ class OptimizeDataset(PassThroughDataset):
                 raise InvalidArgumentError(f"{argument.name} must be a vector")
 
 
+class RewriteDataset(PassThroughDataset):
+    """RewriteDataset: the input, as a rewrite changes no element."""
+
+    kind = "Rewrite"
+
+    def __init__(
+        self, input_dataset: Any, rewrite_name: Any, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        if np.ndim(rewrite_name):
+            raise InvalidArgumentError("rewrite_name must be a scalar")
+
+
 class SleepDataset(PassThroughDataset):
     """SleepDataset: the input, a pause before each element."""
 
@@ -245,7 +258,6 @@ _PASS_THROUGH = {
     "LatencyStatsDataset": "LatencyStats",
     "ModelDataset": "Model",
     "OptionsDataset": "Options",
-    "RewriteDataset": "Rewrite",
 }
 KERNELS = (
     *(KernelDef(op, _named(name)) for op, name in _PASS_THROUGH.items()),
@@ -265,6 +277,7 @@ KERNELS = (
     KernelDef("OptimizeDatasetV2", OptimizeDataset),
     KernelDef("PrefetchDataset", PrefetchDataset),
     KernelDef("PrivateThreadPoolDataset", ThreadsDataset),
+    KernelDef("RewriteDataset", RewriteDataset),
     KernelDef("SleepDataset", SleepDataset),
     KernelDef("UnwrapDatasetVariant", dataset_variant),
     KernelDef("WrapDatasetVariant", dataset_variant),

@@ -96,7 +96,7 @@ class ShuffleDataset(UnaryDataset):
             raise InvalidArgumentError(
                 "buffer_size must be greater than zero or UNKNOWN_CARDINALITY"
             )
-        if self.count == 0:
+        if self.count == 0 or self.count < -1:
             raise InvalidArgumentError("count must be greater than zero or equal to -1.")
         self.generator = self._seed_generator(context, seeds_and_count)
 

@@ -155,6 +155,9 @@ class SparseTensorSliceDataset(IndexedDataset):
                 "ordered input is not currently supported."
             )
         built_shape(dense_shape)
+        if groups[1:].size and groups[1] < 0:
+            shown = _in_their_turn(groups[1:])
+            indices, values = indices[shown], values[shown]
         self._indices, self._values, self._dense_shape = indices, values, dense_shape
         self._count = int(dense_shape[0])
 
@@ -167,6 +170,21 @@ class SparseTensorSliceDataset(IndexedDataset):
         """The part of one index of the first dimension."""
         start, limit = np.searchsorted(self._indices[:, 0], (index, index + 1)).tolist()
         return self._indices[start:limit, 1:], self._values[start:limit], self._dense_shape[1:]
+
+
+def _in_their_turn(groups: np.ndarray) -> np.ndarray:
+    """Which entries are shown, where the first slice lies before the tensor.
+
+    Each position looks at one slice at most, so those that follow it at once come too late.
+    """
+    position, shown = 0, []
+    for group in np.unique(groups).tolist():
+        if group < position:
+            position += 1
+        else:
+            shown.append(group)
+            position = group + 1
+    return np.isin(groups, shown)
 
 
 def _check_parts(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:

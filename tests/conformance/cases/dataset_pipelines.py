@@ -305,6 +305,8 @@ ITERATED: dict[str, tuple[Build, int]] = {
     "shuffle_none": (_shuffled("ShuffleDataset", 0, 1, 2), 0),
     "shuffle_generator": (_shuffled_by_generator, 12),
     "shuffle_repeat": (_shuffled("ShuffleAndRepeatDataset", 4, 1, 2, 2), 12),
+    **{f"shuffle_repeat_{count}": (_shuffled("ShuffleAndRepeatDataset", 4, 1, 2, count), 1)
+       for count in (0, -2)},
     "shuffle_repeat_v2": (_shuffled("ShuffleAndRepeatDatasetV2", 4, 1, 2, -1), 14),
     **{op: (_random(op), 6) for op in ("RandomDataset",)},
     "random_again": (_random("RandomDatasetV2", rerandomize_each_iteration=True), 6),

@@ -144,6 +144,8 @@ ITERATED: dict[str, tuple[Build, int]] = {
     "ParallelFilterDataset": (_filtered, 4),
     "RewriteDataset":
         (lambda g: g.data("RewriteDataset", g.range(3), np.array(b"noop", object)), 4),
+    "RewriteDataset_names":
+        (lambda g: g.data("RewriteDataset", g.range(3), np.array([b"noop"], object)), 1),
 }  # fmt: skip
 
 CASES = (
