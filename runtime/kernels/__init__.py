@@ -17,6 +17,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "activations",
     "assertions",
     "audio",
+    "average_pooling_gradients",
     "barriers",
     "base64_text",
     "batch_functions",

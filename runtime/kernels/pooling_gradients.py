@@ -1,6 +1,6 @@
-"""Gradients of average and maximum pooling.
+"""Gradients of maximum pooling.
 
-TF: tensorflow/core/kernels/avgpooling_op.cc, maxpooling_op.cc, pooling_ops_3d.cc
+TF: tensorflow/core/kernels/maxpooling_op.cc, pooling_ops_3d.cc
 """
 
 from __future__ import annotations
@@ -8,12 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NoReturn
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
-from runtime.framework.allocation import check_allocation
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -22,11 +20,12 @@ from runtime.kernels.pooling import (
     check_batch,
     check_depth,
     check_strides,
+    check_strides_and_depth,
     pooled_dimensions,
     vector_of_four,
 )
 from runtime.kernels.pooling_argmax import largest_in_windows
-from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
+from runtime.kernels.register_types import REAL_NUMBER_TYPES
 from runtime.kernels.window import (
     WindowedDimension,
     channel_axis,
@@ -178,7 +177,7 @@ def max_pool_grad_grad(
     data_format: str,
 ) -> np.ndarray:
     """The elements of `grad` where each window of `orig_input` first has its `orig_output`."""
-    check_strides(strides, data_format)
+    check_strides_and_depth(strides)
     _check_windows(ksize, strides, data_format, "MaxPoolingGradGrad")
     return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
 
@@ -273,87 +272,10 @@ def max_pool_3d_grad(
     return from_channels_last(total.astype(grad.dtype, copy=False), data_format)
 
 
-def avg_pool_grad(
-    orig_input_shape: np.ndarray,
-    grad: np.ndarray,
-    *,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-    data_format: str,
-) -> np.ndarray:
-    """Each window's `grad` spread evenly over its elements: shape `orig_input_shape`."""
-    rank = len(data_format)
-    if rank == 5 and min(ksize) <= 0:
-        first = next(size for size in ksize if size <= 0)
-        raise InvalidArgumentError(f"ksize must be positive, got: {first}")
-    check_batch(ksize, strides)
-    if rank == 5:
-        check_depth(ksize, strides, data_format, "Pooling")
-    if orig_input_shape.ndim != 1 or orig_input_shape.size != rank:
-        name = "tensor_in" if rank == 5 else "out_backprop"
-        raise InvalidArgumentError(f"{name} must be 1-dimensional and {rank} elements")
-    if grad.ndim != rank:
-        raise InvalidArgumentError(f"out_backprop must be {rank}-dimensional")
-    shape = [int(size) for size in orig_input_shape]
-    for size in shape:
-        if size < 0:
-            raise InvalidArgumentError(f"Expected a non-negative size, got {size}")
-    check_allocation(shape, grad.dtype)
-    if rank == 4 and 0 in shape:
-        return np.zeros(shape, grad.dtype)
-    if ksize[channel_axis(data_format)] != 1 and rank == 4:
-        raise UnimplementedError("Non-spatial pooling is not yet supported. Volunteers? :)")
-    dimensions = pooled_dimensions(shape, ksize, strides, padding, (), data_format)
-    if rank == 5 and grad.shape[0] != shape[0]:
-        raise InvalidArgumentError(
-            "Expected first dimension of tensor_in_shape and out_backprop to match, got "
-            f"{shape[0]} and {grad.shape[0]}"
-        )
-    if grad.shape[0] > shape[0]:
-        _refuse_images(grad.shape[0], shape, dimensions)
-    if grad.shape != _output_shape(shape, dimensions, data_format):
-        raise InvalidArgumentError(
-            f"grad of shape {shape_text(grad.shape)} does not fit an input of shape "
-            f"{shape_text(shape)}"
-        )
-    result = to_channels_last(grad, data_format).astype(accumulation_dtype(grad.dtype))
-    for axis, each in enumerate(dimensions, start=1):
-        counts = np.maximum(each.counts(), 1).astype(result.dtype)
-        result = _spread(result / counts.reshape(-1, *(1,) * (rank - 1 - axis)), axis, each)
-    return from_channels_last(result.astype(grad.dtype, copy=False), data_format)
-
-
-def _refuse_images(
-    images: int, shape: Sequence[int], dimensions: Sequence[WindowedDimension]
-) -> NoReturn:
-    """More images than the input has: TensorFlow names the end of the last one's first window."""
-    index = images - 1
-    for each in dimensions:
-        index = index * each.input + min(each.window - each.pad_before, each.input) - 1
-    raise InvalidArgumentError(
-        f"Output only has {math.prod(shape)} elements but computation requested would use "
-        f"element with index={index}"
-    )
-
-
-def _spread(gradient: np.ndarray, axis: int, dimension: WindowedDimension) -> np.ndarray:
-    """Add each output's value to all elements of its window along `axis`."""
-    shape = (*gradient.shape[:axis], dimension.input, *gradient.shape[axis + 1 :])
-    result = np.zeros(shape, gradient.dtype)
-    before = (slice(None),) * axis
-    for tap in dimension.taps():
-        outputs, inputs = dimension.overlap(tap)
-        result[(*before, inputs)] += gradient[(*before, outputs)]
-    return result
-
-
 _BFLOAT16_AND_FLOAT = (DataType.BFLOAT16, DataType.FLOAT)
 _REAL = {"T": REAL_NUMBER_TYPES}
 
 KERNELS = (
-    KernelDef("AvgPool3DGrad", avg_pool_grad, {"T": _BFLOAT16_AND_FLOAT}),
-    KernelDef("AvgPoolGrad", avg_pool_grad, {"T": FLOAT_TYPES}),
     KernelDef("MaxPool3DGrad", max_pool_3d_grad, {"T": _BFLOAT16_AND_FLOAT}),
     KernelDef("MaxPool3DGradGrad", max_pool_3d_grad_grad, {"T": _BFLOAT16_AND_FLOAT}),
     KernelDef("MaxPoolGrad", max_pool_grad, _REAL),

@@ -88,6 +88,12 @@ REFUSED_3D = (
     ([2, 2, 2, 2, 2], [1, 1, 1, 1, 1], "VALID"), ([1, 2, 2, 2, 1], [0, 1, 1, 1, 1], "VALID"),
 )  # fmt: skip
 PAIRS = {"ksize": [1, 1, 2, 1], "strides": [1, 1, 2, 1], "padding": "SAME"}
+# Fewer or more places than the output has; windows larger than the input.
+PAIRED, WIDE = ([1, 2, 2, 1], [1, 2, 2, 1], "SAME"), ([1, 5, 5, 1], [1, 1, 1, 1], "SAME")
+ODD_GRADIENTS = (
+    ((2, 4, 4, 2), WIDE), ((2, 2, 1, 2), PAIRED), ((1, 2, 2, 2), PAIRED), ((0, 2, 2, 2), PAIRED),
+    ((3, 0, 2, 2), PAIRED), ((2, 4, 3, 2), PAIRED), ((2, 3, 3, 2), PAIRED), ((2, 3, 5, 2), WIDE),
+)  # fmt: skip
 
 CASES = (
     *(
@@ -155,6 +161,10 @@ CASES = (
     *(
         case("AvgPoolGrad", np.int32(X2), values((2, 3, 3, 3), t), **attrs_of(WINDOWS_2D[0]))
         for t in TYPES[:3]
+    ),
+    *(
+        case("AvgPoolGrad", np.int32([2, 4, 4, 2]), values(given), **attrs_of(window), message=True)
+        for given, window in ODD_GRADIENTS
     ),
     *(
         case("AvgPoolGrad", np.int32(sizes), gradient, **attrs_of(WINDOWS_2D[0]), message=True)
