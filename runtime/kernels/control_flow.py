@@ -9,7 +9,7 @@ TF: tensorflow/core/kernels/functional_ops.cc, control_flow_ops.cc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
 from typing import Any
 
 import numpy as np
@@ -91,39 +91,56 @@ class _WaitingLoop:
         self._cond = cond
         self._body = body
         self._values: list[Any] = []
+        self._is_condition = True  # which of the two functions is next
+        self._is_over = False
         self._result = Deferred()
 
     def start(self, values: list[Any]) -> Deferred:
         """Begin the first iteration."""
         self._values = values
-        self._begin(self._cond, self._after_condition)
+        self._go_on()
         return self._result
 
-    def _begin(self, function: NameAttrList, then: Callable[[list[Any]], None]) -> None:
-        def ended(deferred: Deferred) -> None:
-            if deferred.error is not None:
-                self._result.set_error(deferred.error)
-                return
-            try:
-                then(deferred.value)
-            except OpError as error:
-                self._result.set_error(error)
+    def _go_on(self) -> None:
+        while self._run_next():
+            pass
 
+    def _run_next(self) -> bool:
+        """Begin the next function; whether it has ended already and another may begin.
+
+        A function that did not have to wait ends before `when_done` returns. If its end began the
+        next one, calls would nest deeper with every iteration.
+        """
+        arrivals = itertools.count()  # of the function's end and of this method: the later goes on
+
+        def ended(deferred: Deferred) -> None:
+            self._take(deferred)
+            if next(arrivals) and not self._is_over:
+                self._go_on()
+
+        function = self._cond if self._is_condition else self._body
         try:
             self._step.cancellation.check()
             self._step.start_function(function, self._values).when_done(ended)
         except OpError as error:
             self._result.set_error(error)
+            return False
+        return next(arrivals) > 0 and not self._is_over
 
-    def _after_condition(self, outcome: list[Any]) -> None:
-        if _goes_on(outcome):
-            self._begin(self._body, self._after_body)
-        else:
-            self._result.set_value(self._values)
-
-    def _after_body(self, results: list[Any]) -> None:
-        self._values = _same_count(self._values, results)
-        self._begin(self._cond, self._after_condition)
+    def _take(self, deferred: Deferred) -> None:
+        """What a function has given: whether to go on, or the new loop variables."""
+        try:
+            if deferred.error is not None:
+                raise deferred.error
+            if not self._is_condition:
+                self._values = _same_count(self._values, deferred.value)
+            elif not _goes_on(deferred.value):
+                self._is_over = True
+                self._result.set_value(self._values)
+            self._is_condition = not self._is_condition
+        except OpError as error:
+            self._is_over = True
+            self._result.set_error(error)
 
 
 def for_op(

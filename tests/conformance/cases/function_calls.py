@@ -107,6 +107,29 @@ def counted() -> Case:
 INPUTS = ("start", "limit", "delta")
 
 
+def locked() -> Case:
+    """A long loop whose body takes a lock that it never has to wait for."""
+    g = Graph()
+    types = (I32, I32, I32, DataType.RESOURCE)
+    condition = function(g, "condition", types, ("Less", BOOL, 0, 1))
+    kept = [("Identity", data_type, index) for index, data_type in enumerate(types)]
+    body = function(g, "body", types, ("AddV2", I32, 0, 2), *kept[1:])
+    definition = g.graph_def.library.function[-1]
+    lock = build_node_def("MutexLock", "lock", [("x3", DataType.RESOURCE)], {})
+    given_back = build_node_def(
+        "ConsumeMutexLock", "given_back", [("lock:mutex_lock:0", DataType.VARIANT)], {}
+    )
+    definition.node_def.extend([lock, given_back])
+    definition.control_ret["given_back"] = "given_back"
+    definition.signature.control_output.append("given_back")
+    definition.signature.is_stateful = True
+    mutex = g.add("MutexV2", shared_name="m", name="mutex")[0]
+    inputs = [g.placeholder(I32, "x"), np.int32(1000), np.int32(1), mutex]
+    g.add("While", inputs, cond=condition, body=body, name="result")
+    steps = tuple(Step({"x:0": np.int32(each)}, ("result:0",)) for each in (0, 1001))
+    return Case("While_locked", g.graph_def, steps)
+
+
 def refused_loops() -> list[Case]:
     """Loops whose functions give too much, or that never come to an end."""
     cases = []
@@ -149,4 +172,5 @@ CASES = (
     *(loop(op) for op in ("While", "StatelessWhile")),
     *refused_loops(),
     counted(),
+    locked(),
 )
