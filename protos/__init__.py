@@ -9,6 +9,7 @@ from protos import model_server_config_pb2 as server_config  # noqa: F401
 from protos import serving_pb2 as serving  # noqa: F401
 from protos.checkpoint_pb2 import *  # noqa: F403 - the generated module is the list of names
 from protos.config_pb2 import *  # noqa: F403
+from protos.dataset_options_pb2 import *  # noqa: F403
 from protos.error_codes_pb2 import *  # noqa: F403
 from protos.example_pb2 import *  # noqa: F403
 from protos.graph_pb2 import *  # noqa: F403

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
 from runtime.framework.dataset import Dataset, DatasetIterator, Element, State
+from runtime.framework.dataset_rewrites import check_repeated_shuffles
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_compatible
@@ -37,6 +38,7 @@ class IteratorResource(Resource):
 
     def make(self, context: OpKernelContext, dataset: Dataset) -> None:
         """Begin a pass over `dataset`; InvalidArgumentError when its elements are others."""
+        check_repeated_shuffles(dataset)
         check_types(self.output_types, dataset.output_types)
         check_shapes(self.output_shapes, dataset.output_shapes)
         with self._lock:

@@ -22,6 +22,7 @@ from runtime.framework.dataset import (
     as_dataset,
     scalar_argument,
 )
+from runtime.framework.dataset_rewrites import check_repeated_shuffles
 from runtime.framework.dtypes import DataType
 from runtime.framework.iterator_resource import check_shapes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -262,7 +263,9 @@ def reduce_dataset(
     """ReduceDataset: the state after a function of it and each element."""
     state = state_and_captures[: len(Tstate)]
     function = CapturedFunction(f, state_and_captures[len(Tstate) :])
-    iterator = as_dataset(input_dataset).iterate(context, "Iterator::ReduceIterator")
+    dataset = as_dataset(input_dataset)
+    check_repeated_shuffles(dataset)
+    iterator = dataset.iterate(context, "Iterator::ReduceIterator")
     while True:
         context.cancellation.check()
         element = iterator.get_next(context)

@@ -12,7 +12,9 @@ import threading
 from typing import Any, ClassVar
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
+import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import raw_bytes
@@ -25,6 +27,7 @@ from runtime.framework.dataset import (
     as_dataset,
     scalar_argument,
 )
+from runtime.framework.dataset_rewrites import serialized_options
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
@@ -158,6 +161,28 @@ class RewriteDataset(PassThroughDataset):
             raise InvalidArgumentError("rewrite_name must be a scalar")
 
 
+class OptionsDataset(PassThroughDataset):
+    """OptionsDataset: the input, with options for what is made of it."""
+
+    kind = "Options"
+
+    def __init__(
+        self,
+        input_dataset: Any,
+        *,
+        serialized_options: str,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        try:
+            pb.Options.FromString(raw_bytes(serialized_options))
+        except DecodeError:
+            raise InvalidArgumentError(
+                "Could not parse serialized_options as valid Options."
+            ) from None
+
+
 class SleepDataset(PassThroughDataset):
     """SleepDataset: the input, a pause before each element."""
 
@@ -233,21 +258,8 @@ def dataset_variant(input_handle: Any) -> Dataset:
 
 
 def get_options(dataset: Any) -> np.ndarray:
-    """GetOptions: those of all datasets of a pipeline, a serialized Options message.
-
-    Messages one after another are their merger: what comes later in the pipeline counts.
-    """
-    return string_tensor([_options(as_dataset(dataset))], ())
-
-
-def _options(dataset: Dataset) -> bytes:
-    if dataset.origin is None:
-        return b""
-    node, inputs = dataset.origin.node, dataset.origin.inputs
-    merged = b"".join(_options(each) for each in inputs if isinstance(each, Dataset))
-    if node.op != "OptionsDataset":
-        return merged
-    return merged + raw_bytes(node.attr("serialized_options"))
+    """GetOptions: those of all datasets of a pipeline, a serialized Options message."""
+    return string_tensor([serialized_options(as_dataset(dataset))], ())
 
 
 _PASS_THROUGH = {
@@ -257,7 +269,6 @@ _PASS_THROUGH = {
     "FinalizeDataset": "Finalize",
     "LatencyStatsDataset": "LatencyStats",
     "ModelDataset": "Model",
-    "OptionsDataset": "Options",
 }
 KERNELS = (
     *(KernelDef(op, _named(name)) for op, name in _PASS_THROUGH.items()),
@@ -275,6 +286,7 @@ KERNELS = (
     KernelDef("NonSerializableDataset", NonSerializableDataset),
     KernelDef("OptimizeDataset", OptimizeDataset),
     KernelDef("OptimizeDatasetV2", OptimizeDataset),
+    KernelDef("OptionsDataset", OptionsDataset),
     KernelDef("PrefetchDataset", PrefetchDataset),
     KernelDef("PrivateThreadPoolDataset", ThreadsDataset),
     KernelDef("RewriteDataset", RewriteDataset),

@@ -23,6 +23,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
 )
 from runtime.framework.dataset import Dataset, DatasetIterator, Element, as_dataset
+from runtime.framework.dataset_rewrites import check_repeated_shuffles
 from runtime.framework.dtypes import DataType
 from runtime.framework.iterator_resource import check_shapes, check_types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -62,6 +63,7 @@ class MultiDeviceIterator(Resource):
 
     def start(self, context: OpKernelContext, dataset: Dataset) -> int:
         """Begin a pass; the number that later calls must know."""
+        check_repeated_shuffles(dataset)
         check_types(self.output_types, dataset.output_types)
         check_shapes(self.output_shapes, dataset.output_shapes)
         with self._lock:
