@@ -36,7 +36,8 @@ class RandomShuffleQueue(Queue):
         seed2: int,
     ) -> None:
         super().__init__(name, component_types, shapes, capacity)
-        self._min_after_dequeue = min_after_dequeue
+        self.min_after_dequeue = min_after_dequeue
+        self.seeds = (seed, seed2)
         self._random = WordSequence(Philox.from_seeds(seed, seed2))
         self._pool: list[Element] = []
 
@@ -59,7 +60,7 @@ class RandomShuffleQueue(Queue):
         return self._pool
 
     def _available(self) -> int:
-        kept = 0 if self._is_closed else self._min_after_dequeue
+        kept = 0 if self._is_closed else self.min_after_dequeue
         return max(len(self._pool) - kept, 0)
 
 

@@ -57,6 +57,8 @@ def _check_same(queue: Queue, wanted: Queue, op: str) -> None:
             f"Shared queue '{queue.name}' has capacity {queue.capacity} but requested "
             f"capacity was {wanted.capacity}"
         )
+    if isinstance(queue, RandomShuffleQueue) and isinstance(wanted, RandomShuffleQueue):
+        _check_same_order(queue, wanted)
     if queue.component_types != wanted.component_types:
         raise InvalidArgumentError(
             f"Shared queue '{queue.name}' has component types {_types(queue.component_types)} "
@@ -66,6 +68,19 @@ def _check_same(queue: Queue, wanted: Queue, op: str) -> None:
         raise InvalidArgumentError(
             f"Shared queue '{queue.name}' has component shapes {_shapes(queue.shapes)} "
             f"but requested component shapes were {_shapes(wanted.shapes)}"
+        )
+
+
+def _check_same_order(queue: RandomShuffleQueue, wanted: RandomShuffleQueue) -> None:
+    if queue.min_after_dequeue != wanted.min_after_dequeue:
+        raise InvalidArgumentError(
+            f"Shared queue '{queue.name}' has min_after_dequeue {queue.min_after_dequeue} but "
+            f"requested min_after_dequeue was {wanted.min_after_dequeue}."
+        )
+    if any(wanted.seeds) and queue.seeds != wanted.seeds:
+        raise InvalidArgumentError(
+            f"Shared queue '{queue.name}' has random seeds {queue.seeds} but requested seeds are "
+            f"{wanted.seeds}."
         )
 
 

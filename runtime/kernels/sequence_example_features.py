@@ -20,6 +20,7 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
+from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import show_shape
 from runtime.kernels.example_features import (
     Examples,
@@ -27,6 +28,7 @@ from runtime.kernels.example_features import (
     feature_type,
     feature_values,
     flat_values,
+    value_word,
 )
 
 Frames = list[Values]  # the values of each frame of one example
@@ -38,10 +40,11 @@ class SequenceExamples:
 
     context: Examples
     feature_lists: Sequence[Any]
+    is_single: bool  # ParseSingleSequenceExample, which has messages of its own
 
 
 def parse_sequence_examples(
-    serialized: Sequence[bytes], names: Sequence[bytes]
+    serialized: Sequence[bytes], names: Sequence[bytes], is_single: bool = False
 ) -> SequenceExamples:
     """Parse a batch of tf.SequenceExample; InvalidArgumentError for bytes that are none."""
     messages = []
@@ -54,7 +57,8 @@ def parse_sequence_examples(
                 f"Name: {name}, Could not parse serialized SequenceExample"
             ) from None
     context = Examples([message.context.feature for message in messages], names)
-    return SequenceExamples(context, [m.feature_lists.feature_list for m in messages])
+    lists = [message.feature_lists.feature_list for message in messages]
+    return SequenceExamples(context, lists, is_single)
 
 
 def _frames(
@@ -99,12 +103,19 @@ def dense_list(
     """([batch, longest, *shape] padded with zeros, frames of each example [batch])."""
     column = _frames(examples, key, data_type, is_required)
     width = int(np.prod(shape, dtype=np.int64))
+    most = max((sum(map(len, frames)) for frames in column), default=0)
+    if not examples.is_single and width and most % width:
+        raise InvalidArgumentError(
+            f"Feature list '{key}' has an unexpected number of values.  Total values size: {most} "
+            f"is not consistent with output shape: {shape_text((-1, *shape))}"
+        )
+    word = f"{value_word(data_type)} " if examples.is_single else ""
     for index, frames in enumerate(column):
         for frame, values in enumerate(frames):
             if len(values) != width:
                 raise InvalidArgumentError(
                     f"Name: {examples.context.name(index)}, Key: {key}, Index: {frame}.  "
-                    f"Number of values != expected.  values size: {len(values)} "
+                    f"Number of {word}values != expected.  values size: {len(values)} "
                     f"but output shape: {show_shape(shape)}"
                 )
     lengths = _lengths(column)

@@ -302,7 +302,7 @@ def parse_single_sequence_example(
         feature_list_dense_shapes,
         [key in may_be_missing for key in keys[3]],
     )
-    examples = parse_sequence_examples(items_of(strings), items_of(rest[-1]))
+    examples = parse_sequence_examples(items_of(strings), items_of(rest[-1]), is_single=True)
     context = _context(
         examples,
         keys[0],

@@ -139,6 +139,17 @@ def _clash(name: str, kind: str, **attrs: Any) -> Case:
     return Case(f"clash_{name}", g.graph_def, (g.state, Step({}, ("other_size:0",))), message=True)
 
 
+def _shuffled_clash(name: str, **attrs: Any) -> Case:
+    """Two shuffling queues under one name that are not alike."""
+    g = Graph()
+    alike = {"component_types": (F32,), "shared_name": "q", "capacity": 5}
+    for each, own in (("one", {"min_after_dequeue": 1, "seed": 3}), ("other", attrs)):
+        queue = g.add("RandomShuffleQueueV2", **alike, **own)[0]
+        g.add("QueueSizeV2", queue, name=each)
+    steps = (Step({}, ("one:0",)), Step({}, ("other:0",)))
+    return Case(f"clash_{name}", g.graph_def, steps, message=True)
+
+
 def _bad(name: str, kind: str, **attrs: Any) -> Case:
     g = Graph()
     queue = g.add(kind, component_types=(F32,), shared_name="q", **attrs)[0]
@@ -163,6 +174,9 @@ CASES = (
     _clash("types", "FIFOQueueV2", component_types=(I32,)),
     _clash("shapes", "FIFOQueueV2", shapes=((3,),)),
     _clash("kind", "PaddingFIFOQueueV2"),
+    _shuffled_clash("minimum", min_after_dequeue=2, seed=3),
+    _shuffled_clash("seeds", min_after_dequeue=1, seed=3, seed2=4),
+    _shuffled_clash("no_seeds", min_after_dequeue=1),
     _bad("padding", "PaddingFIFOQueueV2", shapes=()),
     _bad("shuffle", "RandomShuffleQueueV2", capacity=3, min_after_dequeue=4),
     _bad("minimum", "RandomShuffleQueueV2", capacity=3, min_after_dequeue=-1),

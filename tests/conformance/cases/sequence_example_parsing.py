@@ -44,6 +44,8 @@ B = sequence({"id": [8]}, {"words": [[b"d"]], "points": [[7.0, 8.0]]})
 BARE = sequence({}, {"words": [[], [b"e"]], "points": []})
 ODD = sequence({"id": [1.5]}, {"words": [[1]], "points": [[1.0]]})
 NO_POINTS = sequence({"id": [9]}, {})
+UNEVEN = sequence({"id": [9]}, {"points": [[1.0], [2.0, 3.0, 4.0]]})
+INCOMPLETE = sequence({"id": [9]}, {"points": [[1.0, 2.0], [3.0]]})
 
 
 def strings(values: Sequence[Any]) -> np.ndarray:
@@ -107,8 +109,10 @@ def keys(spec: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def by_attributes(name: str, given: str) -> Case:
+def by_attributes(name: str, given: Any, message: bool = False) -> Case:
     spec = SPECS[name]
+    serialized = GIVEN[given] if isinstance(given, str) else given
+    label = given if isinstance(given, str) else f"counts_{WRONG_COUNTS.index(given)}"
     names = (
         "context_sparse_keys",
         "context_dense_keys",
@@ -117,10 +121,11 @@ def by_attributes(name: str, given: str) -> Case:
     )
     return case(
         "ParseSequenceExample",
-        strings(GIVEN[given]),
+        strings(serialized),
         strings([]),
         defaults(spec),
-        name=f"attributes_{name}_{given}",
+        name=f"attributes_{name}_{label}",
+        message=message,
         feature_list_dense_missing_assumed_empty=tuple(spec.get("may_be_missing", ())),
         Ncontext_dense=len(spec.get("context_dense", {})),
         **dict(zip(names, map(tuple, keys(spec)), strict=True)),
@@ -128,7 +133,9 @@ def by_attributes(name: str, given: str) -> Case:
     )
 
 
-def by_inputs(name: str, given: Any, ragged: bool = False, shape_only: bool = False) -> Case:
+def by_inputs(
+    name: str, given: Any, ragged: bool = False, shape_only: bool = False, message: bool = False
+) -> Case:
     spec = SPECS[name]
     serialized = GIVEN[given] if isinstance(given, str) else given
     context_sparse, context_dense, list_sparse, list_dense = map(strings, keys(spec))
@@ -154,11 +161,12 @@ def by_inputs(name: str, given: Any, ragged: bool = False, shape_only: bool = Fa
         np.array(missing, np.bool_),
         defaults(spec),
         shape_only=shape_only,
+        message=message,
         **options,
     )
 
 
-def single(name: str, serialized: bytes) -> Case:
+def single(name: str, serialized: bytes, message: bool = False) -> Case:
     spec = SPECS[name]
     return case(
         "ParseSingleSequenceExample",
@@ -167,6 +175,7 @@ def single(name: str, serialized: bytes) -> Case:
         *keys(spec),
         defaults(spec),
         "debug",
+        message=message,
         Ncontext_dense=len(spec.get("context_dense", {})),
         **attrs(spec),
     )
@@ -176,6 +185,8 @@ SPECS["beside_ragged"] = {"list_dense": {"other": (INT64, ())}, "may_be_missing"
 ONE = {"a": A, "b": B, "bare": BARE, "odd": ODD, "no_points": NO_POINTS}
 
 # TensorFlow refuses an empty batch with a required context feature; nothing is missing in it.
+# Which message comes first depends on the most values of a feature list in the batch.
+WRONG_COUNTS = ([UNEVEN], [INCOMPLETE], [UNEVEN, INCOMPLETE], [INCOMPLETE, INCOMPLETE, B])
 COMBINATIONS = [
     (name, given) for name in SPECS for given in GIVEN if (name, given) != ("everything", "none")
 ]
@@ -188,6 +199,9 @@ CASES = (
     # TensorFlow does not set the splits of a scalar: their values are whatever was in memory.
     by_inputs("beside_ragged", A, ragged=True, shape_only=True),
     *(single(name, given) for name in SPECS for given in ONE.values()),
+    *(by_inputs("dense", given, message=True) for given in WRONG_COUNTS),
+    *(by_attributes("dense", given, message=True) for given in WRONG_COUNTS),
+    *(single("dense", given[0], message=True) for given in WRONG_COUNTS if len(given) == 1),
     by_inputs("everything", [b"\x0a\x05ab"]),
     by_inputs("everything", strings([[A]])),
 )
