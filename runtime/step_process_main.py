@@ -1,8 +1,9 @@
 """The program of a child process that runs low-priority steps (`sessions/step_process.py`).
 
-    python -m runtime.step_process_main DATA_SOCKET CONTROL_SOCKET TENSOR_LIMIT NAME
+    python -m runtime.step_process_main DATA CONTROL INCOMING OUTGOING TENSOR_LIMIT NAME
 
-The sockets are file descriptors that the parent has opened.
+The two sockets and the two areas are file descriptors that the parent has opened; an area of −1 is
+none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import threading
 
 def main() -> None:
     """Yield to everything else on the machine, then import what steps need, then serve."""
-    data, control, limit, name = sys.argv[1:]
+    data, control, incoming, outgoing, limit, name = sys.argv[1:]
     from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
@@ -29,6 +30,7 @@ def main() -> None:
     from runtime.foundation.intra_op_pool import set_process_width
     from runtime.foundation.kept_memory import keep_freed_memory
     from runtime.framework.allocation import set_tensor_limit
+    from runtime.framework.shared_area import SharedArea
     from runtime.registrations import device_factories, kernel_registry
     from runtime.sessions.step_server import StepServer
 
@@ -37,7 +39,11 @@ def main() -> None:
     set_process_width(1)
     keep_freed_memory()
     server = StepServer(
-        socket.socket(fileno=int(data)), device_factories().add_devices, kernel_registry()
+        socket.socket(fileno=int(data)),
+        device_factories().add_devices,
+        kernel_registry(),
+        SharedArea(int(incoming)),
+        SharedArea(int(outgoing)),
     )
     listening = socket.socket(fileno=int(control))
     threading.Thread(target=server.listen, args=(listening,), daemon=True).start()

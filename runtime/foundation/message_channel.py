@@ -17,6 +17,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 _COUNT = struct.Struct("<Q")
 _COALESCED = 1 << 14  # bytes; shorter buffers are sent together
 _RECEIVE_BUFFER = 1 << 16  # bytes
@@ -34,7 +36,7 @@ class MessageChannel:
 
     def send(self, header: Any, buffers: Sequence[Buffer] = ()) -> None:
         """Send one message; `header` is what JSON can say, `buffers` are contiguous bytes."""
-        text = json.dumps(header).encode()
+        text = _text_of(header)
         lengths = [len(text), *map(len, buffers)]
         pending = bytearray(_COUNT.pack(len(lengths)))
         pending += struct.pack(f"<{len(lengths)}Q", *lengths)
@@ -52,7 +54,7 @@ class MessageChannel:
         assert not self._lengths, "buffers of the last message were left"
         (count,) = _COUNT.unpack(self._read(_COUNT.size))
         length, *self._lengths = struct.unpack(f"<{count}Q", self._read(8 * count))
-        return json.loads(self._read(length))
+        return _value_of(self._read(length))
 
     def receive_buffer(self) -> bytes:
         """The next buffer of the message."""
@@ -84,3 +86,18 @@ class MessageChannel:
         if len(data) != length:
             raise ConnectionError("The other process has gone")
         return data
+
+
+def _text_of(header: Any) -> bytes:
+    """As JSON. Error messages may hold what is no Unicode, which only the slower way can say."""
+    try:
+        return orjson.dumps(header)
+    except orjson.JSONEncodeError:
+        return json.dumps(header).encode()
+
+
+def _value_of(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)

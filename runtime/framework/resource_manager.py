@@ -81,6 +81,24 @@ class ResourceHandle:
 R = TypeVar("R", bound=Resource)
 
 
+class VariableChanges:
+    """Tells whether any variable of this process has changed, without a look at each of them.
+
+    `newest` is another object after every write to a variable, and after every removal of a
+    resource, whichever manager has it.
+    """
+
+    def __init__(self) -> None:
+        self.newest = object()
+
+    def note(self) -> None:
+        """Something has changed: to be called after the change."""
+        self.newest = object()
+
+
+variable_changes = VariableChanges()
+
+
 class ResourceManager:
     """The table of one session, or of all master-service sessions of a server."""
 
@@ -139,6 +157,7 @@ class ResourceManager:
         with self._lock:
             table = self._containers.setdefault(container or DEFAULT_CONTAINER, {})
             table[(resource.type_name, name)] = resource
+        variable_changes.note()
 
     def delete(self, container: str, type_name: str, name: str) -> None:
         """Remove a resource; NotFoundError when there is none."""
@@ -147,6 +166,7 @@ class ResourceManager:
             if (type_name, name) not in table:
                 raise NotFoundError(self.missing_message(container, type_name, name))
             del table[(type_name, name)]
+        variable_changes.note()
 
     def end_private(self, handle: ResourceHandle) -> None:
         """Remove what a handle names, if a `private_name` was made for it."""
@@ -166,6 +186,7 @@ class ResourceManager:
                 self._containers.clear()
             else:
                 self._containers.pop(container or DEFAULT_CONTAINER, None)
+        variable_changes.note()
 
     def __iter__(self) -> Iterator[tuple[str, str, Resource]]:
         """(container, name, resource) of everything, as it was at the call."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from runtime.foundation.errors import FailedPreconditionError
 from runtime.framework.dtypes import DataType
-from runtime.framework.resource_manager import Resource
+from runtime.framework.resource_manager import Resource, variable_changes
 
 
 class Variable(Resource):
@@ -65,6 +65,7 @@ class Variable(Resource):
             self._array = np.asarray(value)
             self._exclusive = False
             self.generation += 1
+            variable_changes.note()
 
     def update(self, change: Callable[[np.ndarray], np.ndarray | None]) -> np.ndarray:
         """Let `change` write into the value, which is copied first unless exclusive.
@@ -85,6 +86,7 @@ class Variable(Resource):
             if replaced is not None:
                 self._array = array = np.asarray(replaced)
             self.generation += 1
+            variable_changes.note()
             return array
 
     def forget(self) -> None:
@@ -93,6 +95,7 @@ class Variable(Resource):
             self._array = None
             self._exclusive = False
             self.generation += 1
+            variable_changes.note()
 
     def fork(self) -> Variable:
         """A variable with the same array, shared until one of the two writes."""

@@ -5,8 +5,8 @@ it. A step that is worth it and may run elsewhere (`portable_step.py`) goes to a
 interpreter of its own, as nice as can be. The pool's thread sends the feeds, and waits for the
 answer without the lock; it lets normal steps pass before each piece of this.
 
-A socket pair carries the values, not shared memory: the system copies without the lock too, and
-nothing is left behind when a process dies (containers also give shared memory 64 MB only).
+Large feeds and results go through shared memory (`shared_area.py`), everything else over a socket
+pair. Nothing is left behind when a process dies.
 
 Guarantees: thread-safe; a process serves one thread at a time; a step that fails there fails here
 with the same error; cancelling a step reaches it there. A process that dies fails its step with
@@ -32,9 +32,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step import Executor, Step
@@ -43,8 +41,9 @@ from runtime.foundation.message_channel import Buffer, MessageChannel
 from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.tensor_frames import frames, receive_tensors
-from runtime.sessions.variable_values import VariableValue, read_variables
+from runtime.framework.shared_area import SharedArea
+from runtime.framework.tensor_frames import copied_out, frames, receive_tensors
+from runtime.sessions.variable_values import ChangedVariables, SentVariables
 
 MAIN_MODULE = "runtime.step_process_main"
 CANCEL = struct.Struct("<Q")  # a message of the control socket: the number of the step
@@ -60,23 +59,21 @@ _CODE_ROOT = str(pathlib.Path(__file__).parent.parent.parent)
 _log = logging.getLogger(__name__)
 
 
+class Answer(NamedTuple):
+    """Of a process."""
+
+    is_refused: bool  # it cannot compile the step
+    values: list[Any]
+    seconds: float  # of work
+
+
 class _SentStep:
-    """What a process has of a step. Neither the step nor an array is kept alive by it."""
+    """What a process has of a step, which is not kept alive by it."""
 
     def __init__(self, portable: PortableStep, gone: collections.deque[int]) -> None:
         number = portable.number
         self._portable = weakref.ref(portable, lambda _: gone.append(number))
-        self._variables: list[tuple[weakref.ref[np.ndarray], int] | None]
-        self._variables = [None] * len(portable.variables)
-
-    def has(self, index: int, value: VariableValue) -> bool:
-        """Whether the variable was that when it was sent last."""
-        sent = self._variables[index]
-        return sent is not None and sent[0]() is value.array and sent[1] == value.generation
-
-    def note(self, index: int, value: VariableValue) -> None:
-        """It has been sent."""
-        self._variables[index] = weakref.ref(value.array), value.generation
+        self.variables = SentVariables(portable)
 
 
 class StepProcess:
@@ -86,16 +83,19 @@ class StepProcess:
         if not sys.executable:  # this interpreter is part of another program
             raise OSError("the interpreter has no program of its own")
         with contextlib.ExitStack() as opened:
+            self._outgoing, self._incoming = SharedArea.create(), SharedArea.create()
+            opened.callback(self._close_areas)
             ours, theirs = map(opened.enter_context, socket.socketpair())
             control, their_control = map(opened.enter_context, socket.socketpair())
+            fds = [theirs.fileno(), their_control.fileno(), self._outgoing.fd, self._incoming.fd]
+            arguments = [*map(str, fds), str(tensor_limit()), name]
             self._process = subprocess.Popen(
                 # -P: what lies in the current folder is not imported
-                [sys.executable, "-P", "-m", MAIN_MODULE, str(theirs.fileno()),
-                 str(their_control.fileno()), str(tensor_limit()), name],
-                pass_fds=(theirs.fileno(), their_control.fileno()),
+                [sys.executable, "-P", "-m", MAIN_MODULE, *arguments],
+                pass_fds=[fd for fd in fds if fd >= 0],
                 stdin=subprocess.DEVNULL,
                 env=_environment(),
-            )  # fmt: skip
+            )
             opened.pop_all()
         theirs.close()
         their_control.close()
@@ -104,13 +104,12 @@ class StepProcess:
         self._channel = MessageChannel(ours)
         self._is_ready = False
         self.is_alive = True
+        self.steps = 0  # sent, whatever became of them
         self._sent: dict[int, _SentStep] = {}  # by number; the one run last is at the end
         self._gone: collections.deque[int] = collections.deque()  # steps that nobody can run again
 
     def is_ready(self) -> bool:
-        """Whether it takes steps; it has to start first, and may have been killed since."""
-        if self._process.poll() is not None:
-            self.close()
+        """Whether it takes steps, as far as is known; it has to start first."""
         if not self._is_ready and self.is_alive and select.select([self._socket], [], [], 0)[0]:
             try:
                 self._channel.receive()
@@ -124,23 +123,26 @@ class StepProcess:
         portable: PortableStep,
         step: Step,
         arguments: Sequence[Any],
-        variables: Sequence[VariableValue],
-    ) -> tuple[list[Any], float] | None:
-        """Run a step there and wait; its values and the seconds of work that it was.
+    ) -> Answer | None:
+        """Run a step there and wait.
 
-        None when the process cannot compile it. Raises the step's OpError, UnavailableError when
-        the process dies.
+        None when it has to run in this process: a variable has no value, or the other process had
+        ended before it had the whole step. Raises the step's OpError, UnavailableError when the
+        process dies later.
         """
         token = step.cancellation.add_callback(lambda: self._cancel(step.step_id))
         if token is None:
             step.cancellation.check()
         try:
             gate.pass_through()
-            self._send(portable, step.step_id, arguments, variables)
+            if not self._send(portable, step, arguments):
+                return None
             with gate.away():
                 answer = self._channel.receive()
                 gate.pass_through()
-                values = receive_tensors(self._channel, answer.get("values", ()))
+                values = copied_out(
+                    receive_tensors(self._channel, answer.get("values", ()), self._incoming)
+                )
         except OSError as error:  # ConnectionError among them
             self.close()
             raise UnavailableError(
@@ -154,39 +156,45 @@ class StepProcess:
         if "refused" in answer:
             _log.warning("A low-priority step stays in this process: %s", answer["refused"])
             self._sent.pop(portable.number)
-            return None
         if "error" in answer:
             raise error_for_code(*answer["error"])
-        return values, answer["seconds"]
+        return Answer("refused" in answer, values, answer.get("seconds", 0.0))
 
-    def _send(
-        self,
-        portable: PortableStep,
-        step_id: int,
-        arguments: Sequence[Any],
-        variables: Sequence[VariableValue],
+    def _send(self, portable: PortableStep, step: Step, arguments: Sequence[Any]) -> bool:
+        """Send it, unless one of its variables has no value or nobody is there any more."""
+        sent = self._sent.get(portable.number) or _SentStep(portable, self._gone)
+        variables = sent.variables.changed(step)
+        if variables is None:
+            return False
+        try:
+            while self._gone:
+                self._forget(self._gone.popleft())
+            if self._sent.pop(portable.number, None) is None:
+                while len(self._sent) >= _MAX_STEPS:
+                    self._forget(next(iter(self._sent)))
+                self._send_graph(portable)
+            self._sent[portable.number] = sent
+            self._send_run(portable.number, step.step_id, arguments, variables)
+        except OSError:  # it can't have begun without the end of the message
+            self.close()
+            return False
+        sent.variables.note_sent(variables)
+        self.steps += 1
+        return True
+
+    def _send_run(
+        self, number: int, step_id: int, arguments: Sequence[Any], variables: ChangedVariables
     ) -> None:
-        while self._gone:
-            self._forget(self._gone.popleft())
-        sent = self._sent.pop(portable.number, None)
-        if sent is None:
-            while len(self._sent) >= _MAX_STEPS:
-                self._forget(next(iter(self._sent)))
-            self._send_graph(portable)
-            sent = _SentStep(portable, self._gone)
-        self._sent[portable.number] = sent
-        changed = [i for i, value in enumerate(variables) if not sent.has(i, value)]
-        descriptions, buffers = frames([*arguments, *(variables[i].array for i in changed)])
-        count = len(arguments)
+        self._outgoing.begin()
+        sent, buffers = frames(arguments, self._outgoing)
+        changed, arrays = frames(variables.arrays)  # they stay there
         header = {
-            "run": portable.number,
+            "run": number,
             "step": step_id,
-            "arguments": descriptions[:count],
-            "variables": list(zip(changed, descriptions[count:], strict=True)),
+            "arguments": sent,
+            "variables": list(zip(variables.indices, changed, strict=True)),
         }
-        self._channel.send(header, buffers)
-        for i in changed:
-            sent.note(i, variables[i])
+        self._channel.send(header, [*buffers, *arrays])
 
     def _send_graph(self, portable: PortableStep) -> None:
         buffers: list[Buffer] = [
@@ -238,7 +246,12 @@ class StepProcess:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_SECONDS)
         self._channel.release()
+        self._close_areas()
         return self._process.returncode
+
+    def _close_areas(self) -> None:
+        self._outgoing.close()
+        self._incoming.close()
 
 
 def _environment() -> dict[str, str]:
@@ -261,7 +274,13 @@ class StepProcesses:
         self._failures = 0  # starts since a process has been ready
         self._owner = os.getpid()
         self._is_closed = False
-        self.steps = 0  # sent, whatever became of them
+        self._steps = 0  # of processes that have ended
+
+    @property
+    def steps(self) -> int:
+        """How many were sent, whatever became of them."""
+        with self._lock:
+            return self._steps + sum(process.steps for process in self._all)
 
     def take(self) -> StepProcess | None:
         """A child that is ready, until `give_back`; None when there is none yet."""
@@ -269,13 +288,13 @@ class StepProcesses:
             ended = [each for each in self._all if not each.is_alive]
             if ended:
                 self._start_later()
-            self._all = [each for each in self._all if each.is_alive]
-            self._idle = [each for each in self._idle if each.is_alive]
+                self._steps += sum(each.steps for each in ended)
+                self._all = [each for each in self._all if each.is_alive]
+                self._idle = [each for each in self._idle if each.is_alive]
             ready = next((each for each in reversed(self._idle) if each.is_ready()), None)
             if ready is not None:
                 self._idle.remove(ready)
                 self._failures = 0
-                self.steps += 1
             elif not self._is_closed and len(self._all) < self._most:
                 self._start()
         for each in ended:
@@ -350,21 +369,23 @@ def run_in_process(
     if step.collector is not None or not _is_worth_it(executor):
         return None
     portable = executor.portable
-    if portable is None or (variables := read_variables(portable, step)) is None:
+    if portable is None:
         return None
     processes = step_processes(pool)
     process = processes.take()
     if process is None:
         return None
     try:
-        answer = process.run(portable, step, arguments, variables)
+        answer = process.run(portable, step, arguments)
     finally:
         processes.give_back(process)
     if answer is None:
+        return None
+    if answer.is_refused:
         executor.stays_here()
         return None
-    values, executor.last_seconds = answer
-    return values
+    executor.last_seconds = answer.seconds
+    return answer.values
 
 
 def _is_worth_it(executor: Executor) -> bool:

@@ -35,6 +35,7 @@ from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.file_gate import DenyAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, ResourceManager
+from runtime.framework.shared_area import SharedArea
 from runtime.framework.tensor_frames import frames, receive_tensor, receive_tensors
 from runtime.framework.variable import Variable
 from runtime.graph.graph import Graph
@@ -113,9 +114,16 @@ class StepServer:
     """Answers one parent until it goes away."""
 
     def __init__(
-        self, connection: socket.socket, make_devices: MakeDevices, kernels: KernelRegistry
+        self,
+        connection: socket.socket,
+        make_devices: MakeDevices,
+        kernels: KernelRegistry,
+        incoming: SharedArea,
+        outgoing: SharedArea,
     ) -> None:
         self._channel = MessageChannel(connection)
+        self._incoming = incoming
+        self._outgoing = outgoing
         self._make_devices = make_devices
         self._kernels = kernels
         self._steps: dict[int, _ReceivedStep | str] = {}  # or why it could not be compiled
@@ -162,7 +170,7 @@ class StepServer:
 
     def _run(self, header: dict[str, Any]) -> None:
         step = self._steps[header["run"]]
-        arguments = receive_tensors(self._channel, header["arguments"])
+        arguments = receive_tensors(self._channel, header["arguments"], self._incoming)
         values = [
             receive_tensor(self._channel, description) for _, description in header["variables"]
         ]
@@ -186,7 +194,8 @@ class StepServer:
                 cancellation.cancel(CancelledError(RUN_CANCELLED))
             values = step.run(arguments, cancellation)
             seconds = time.thread_time() - started
-            descriptions, buffers = frames(values)
+            self._outgoing.begin()
+            descriptions, buffers = frames(values, self._outgoing)
         except OpError as error:
             self._channel.send({"error": [int(error.code), error._text, error.node]})
         except Exception as error:

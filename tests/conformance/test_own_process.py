@@ -15,7 +15,7 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.sessions import step_process
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.step_process import step_processes
-from runtime.sessions.variable_values import read_variables
+from runtime.sessions.variable_values import SentVariables
 from tests.conformance.case import assert_matches, read_golden
 from tests.conformance.test_cases import FAMILIES
 
@@ -39,7 +39,7 @@ def pool() -> Iterator[ThreadPool]:
 def _is_sent(session: DirectSession, executor: Executor) -> bool:
     portable = executor.portable
     step = session._new_step(CancellationManager(), None)
-    return portable is not None and read_variables(portable, step) is not None
+    return portable is not None and SentVariables(portable).changed(step) is not None
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -7,6 +7,7 @@ import numpy as np
 
 import protos as pb
 from runtime.foundation.message_channel import MessageChannel
+from runtime.framework.shared_area import SharedArea
 from runtime.framework.tensor_frames import frames, receive_tensors
 from runtime.registrations import device_factories, kernel_registry
 from runtime.sessions import step_server
@@ -28,7 +29,8 @@ def test_a_step_lets_others_run_at_its_beginning_and_every_few_nodes(monkeypatch
     events = []
     monkeypatch.setattr(step_server, "_let_others_run", lambda: events.append("gave way"))
     ours, theirs = socket.socketpair()
-    server = StepServer(theirs, device_factories().add_devices, kernel_registry())
+    none = SharedArea(-1)
+    server = StepServer(theirs, device_factories().add_devices, kernel_registry(), none, none)
     serving = threading.Thread(target=server.serve)
     serving.start()
     channel = MessageChannel(ours)
