@@ -188,7 +188,11 @@ def mfcc(
     check_allocation((bins, bands + 2), np.float64)
     check_allocation((bands, dct_coefficient_count), np.float64)
     filters = _mel_filters(bins, rate, bands, lower_frequency_limit, upper_frequency_limit)
-    energies = np.sqrt(spectrogram.astype(np.float64)) @ filters
+    with np.errstate(invalid="ignore"):
+        magnitudes = np.sqrt(spectrogram.astype(np.float64))
+    # Bins beside the bands have no part in them, whatever they hold.
+    within = np.flatnonzero(filters.any(-1))
+    energies = magnitudes[..., within] @ filters[within]
     logarithms = np.log(np.maximum(energies, FILTERBANK_FLOOR))
     positions = np.arange(bands) + 0.5
     cosines = np.cos(np.outer(positions, np.arange(dct_coefficient_count)) * (np.pi / bands))

@@ -156,13 +156,18 @@ def merge_v2_checkpoints(
 def sharded_filename(basename: np.ndarray, shard: np.ndarray, num_shards: np.ndarray) -> np.ndarray:
     """`<basename>-00003-of-00010`."""
     _check_scalars(basename=basename, shard=shard, num_shards=num_shards)
-    return _string(f"{text(basename.item())}-{int(shard):05d}-of-{int(num_shards):05d}")
+    return _string(f"{_until_nul(basename)}-{int(shard):05d}-of-{int(num_shards):05d}")
 
 
 def sharded_filespec(basename: np.ndarray, num_shards: np.ndarray) -> np.ndarray:
     """`<basename>-?????-of-00010`: a pattern of all shards."""
     _check_scalars(basename=basename, num_shards=num_shards)
-    return _string(f"{text(basename.item())}-?????-of-{int(num_shards):05d}")
+    return _string(f"{_until_nul(basename)}-?????-of-{int(num_shards):05d}")
+
+
+def _until_nul(name: np.ndarray) -> str:
+    """TensorFlow formats the name as C does, which ends it at a NUL."""
+    return text(name.item()).split("\0")[0]
 
 
 def _check_scalars(**values: np.ndarray) -> None:

@@ -94,10 +94,12 @@ def truncated_quotient(x: Any, y: Any) -> Any:
 def integer_power(x: Any, y: Any) -> Any:
     """x ** y of integers, wrapping around.
 
-    Raises InvalidArgumentError for a negative exponent.
+    Raises InvalidArgumentError for a negative exponent of any element.
     """
     if np.any(np.less(y, 0)):
         check_broadcast(x, y)
+        if not np.size(x):
+            return np.multiply(x, y)
         raise InvalidArgumentError("Integers to negative integer powers are not allowed")
     return np.power(x, y)
 

@@ -68,15 +68,15 @@ class Limits:
         for name, pair in (("Aspect ratio", self.aspect_ratio_range), ("Area", self.area_range)):
             if len(pair) != 2:
                 raise InvalidArgumentError(f"{name} range field must specify 2 dimensions")
-            if pair[0] <= 0 or pair[1] <= 0:
+            if not (pair[0] > 0 and pair[1] > 0):
                 raise InvalidArgumentError(f"{name} range must be non-negative: {_pair(pair)}")
-        if self.area_range[0] > 1 or self.area_range[1] > 1:
+        if not (self.area_range[0] <= 1 and self.area_range[1] <= 1):
             raise InvalidArgumentError(
                 f"Area range must be less then or equal to 1.0: {_pair(self.area_range)}"
             )
         if self.max_attempts <= 0:
             raise InvalidArgumentError(f"Max attempts must be non-negative: {self.max_attempts}")
-        if self.min_object_covered < 0:
+        if not self.min_object_covered >= 0:  # as NaN is
             raise InvalidArgumentError(
                 f"Min object covered must be non-negative: {self.min_object_covered:g}"
             )

@@ -73,7 +73,7 @@ def max_pool(
 
     As in TensorFlow, NaN is passed over, and a window of −inf gives the lowest finite number.
     """
-    check_strides(strides, data_format)
+    check_strides_and_depth(strides)
     return _max_pool(value, ksize, strides, padding, explicit_paddings, data_format)
 
 
@@ -134,7 +134,16 @@ def check_volume(
 
 def check_strides(strides: Sequence[int], data_format: str) -> None:
     """What TensorFlow's shape functions look at before anything else, where it is an attribute."""
-    for stride in spatial_values(strides, data_format):
+    _check_positive(spatial_values(strides, data_format))
+
+
+def check_strides_and_depth(strides: Sequence[int]) -> None:
+    """The same of maxima over images, whose shape function looks at the stride over depth too."""
+    _check_positive(strides[1:])
+
+
+def _check_positive(strides: Sequence[int]) -> None:
+    for stride in strides:
         if stride <= 0:
             raise InvalidArgumentError(f"Stride must be > 0, but got {stride}")
 
@@ -247,6 +256,8 @@ def _check_depth_window(
             "MaxPooling supports exactly one of pooling across depth or pooling across "
             "width/height."
         )
+    if ksize[axis] <= 0:
+        raise InvalidArgumentError(f"Sliding window ksize must be positive, got {ksize}")
     if shape[axis] % ksize[axis]:
         raise UnimplementedError(
             "Depthwise max pooling requires the depth window to evenly divide the input depth"

@@ -14,7 +14,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.pooling import check_batch, check_strides, pooled_dimensions
+from runtime.kernels.pooling import check_batch, check_strides_and_depth, pooled_dimensions
 from runtime.kernels.register_types import REAL_NUMBER_TYPES
 from runtime.kernels.window import WindowedDimension
 
@@ -29,7 +29,7 @@ def max_pool_with_argmax(
     include_batch_in_index: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(largest of each window, its index `(y * w + x) * c + channel`), both `[n, oh, ow, c]`."""
-    check_strides(strides, "NHWC")
+    check_strides_and_depth(strides)
     check_batch(ksize, strides)
     if x.ndim != 4:
         raise InvalidArgumentError("tensor_in must be 4-dimensional (2)")

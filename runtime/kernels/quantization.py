@@ -9,10 +9,9 @@ import dataclasses
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.shapes import shape_text
 from runtime.kernels.rounding import ROUND_MODES, round_half_away
 
 FLOAT_MAX = np.finfo(np.float32).max
@@ -58,6 +57,8 @@ def quantize_v2(
     high = _per_slice(value, max_range, axis, "max_range")
     if (high < low).any():
         raise InvalidArgumentError("input_max_range must be larger than input_min_range.")
+    if mode == "MIN_FIRST" and low.ndim:
+        raise UnimplementedError("MIN_FIRST mode is not implemented for Quantize with axis != -1.")
     limits = quantized_range(T)
     lowest = np.minimum(np.float32(0), low)
     epsilon = np.maximum(1, np.maximum(np.abs(low), np.abs(high))) * np.float32(
@@ -74,7 +75,7 @@ def quantize_v2(
         else:
             floats = _min_combined(value, lowest, highest, limits)
         result = floats.astype(T.numpy)
-    shape = () if axis == -1 else min_range.shape
+    shape = () if axis == -1 or min_range.size == 1 else min_range.shape
     return result, lowest.reshape(shape), highest.reshape(shape)
 
 
@@ -83,17 +84,30 @@ def _per_slice(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np
     if axis == -1:
         if given.size != 1:
             raise InvalidArgumentError(
-                f"`{name}` must be a scalar but has shape {shape_text(given.shape)}"
+                f"If axis is not specified, {name} must contain a single float element, but it "
+                f"contains {given.size} elements"
             )
         return np.asarray(given, np.float32).reshape(())
-    if axis < 0 or axis >= value.ndim:
+    if axis < -1:
+        raise InvalidArgumentError(f"axis should be at least -1, got {axis}")
+    if axis >= value.ndim:
         raise InvalidArgumentError(
-            f"Axis must be less than input dimension({value.ndim}), got {axis}"
+            "Axis is on a zero-based index, so its value must always be less than number of "
+            f"input's dims, but given axis value was {axis} and input's dims was {value.ndim}"
         )
     if given.shape != (value.shape[axis],):
-        raise InvalidArgumentError(
-            f"{name} has incorrect size, expected {value.shape[axis]} was {given.size}"
+        found = (
+            f"is a 1-D tensor of size {given.size} and input's axis dimension is of size "
+            f"{value.shape[axis]}"
+            if given.ndim == 1
+            else f"dims are {given.ndim}"
         )
+        raise InvalidArgumentError(
+            f"If axis is specified, {name} must be a 1-D tensor whose size matches the axis "
+            f"dimension of the input and output tensors, but {name} {found}"
+        )
+    if given.size == 1:  # one slice is as no slices at all
+        return given.reshape(())
     return given.reshape(-1, *(1,) * (value.ndim - axis - 1))
 
 

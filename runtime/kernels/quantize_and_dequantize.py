@@ -24,6 +24,7 @@ def quantize_and_dequantize(
     input_max: float,
 ) -> np.ndarray:
     """QuantizeAndDequantize: V2 with the range as attributes."""
+    _check_bits(num_bits, signed_input)
     low, high = value.dtype.type(input_min), value.dtype.type(input_max)
     if range_given and low > high:
         raise InvalidArgumentError(
@@ -48,6 +49,7 @@ def quantize_and_dequantize_v2(
     axis: int,
 ) -> np.ndarray:
     """QuantizeAndDequantizeV2: the range given, or that of the values (of each slice of `axis`)."""
+    _check_bits(num_bits, signed_input)
     if range_given and axis == -1:
         for name, given in (("min", input_min), ("max", input_max)):
             if np.ndim(given):
@@ -75,13 +77,17 @@ def quantize_and_dequantize_v3(
             f"Got dimensions: {num_bits.ndim}"
         )
     bits = int(num_bits.item())
-    if not 0 < bits < (62 if signed_input else 63):
-        raise InvalidArgumentError(
-            f"num_bits is out of range: {bits} with signed_input_ {int(signed_input)}"
-        )
+    _check_bits(bits, signed_input)
     low, high = _range(value, input_min, input_max, range_given, axis)
     steps = _Steps(signed_input, bits, narrow_range, "HALF_TO_EVEN", range_given)
     return steps.apply(value, low, high)
+
+
+def _check_bits(num_bits: int, signed_input: bool) -> None:
+    if not 0 < num_bits < (62 if signed_input else 63):
+        raise InvalidArgumentError(
+            f"num_bits is out of range: {num_bits} with signed_input_ {int(signed_input)}"
+        )
 
 
 def quantize_and_dequantize_v4_grad(

@@ -5,6 +5,8 @@ TF: tensorflow/core/kernels/quantized_{matmul,conv,mul,activation,concat,reshape
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -107,15 +109,18 @@ def quantized_conv2d(
     dilations: tuple[int, ...],
 ) -> Quantized:
     """QuantizedConv2D: [b, h, w, c] with a filter [kh, kw, c, n], in integers."""
-    if value.ndim != 4 or kernel.ndim != 4:
-        raise InvalidArgumentError(
-            f"input and filter must be 4-dimensional, got {shape_text(value.shape)} and "
-            f"{shape_text(kernel.shape)}"
-        )
+    _check_steps(strides, dilations)
+    for name, given in (("input", value), ("filter", kernel)):
+        if given.ndim != 4:
+            raise InvalidArgumentError(f"{name} must be rank 4 but is rank {given.ndim}")
     if value.shape[3] != kernel.shape[2]:
         raise InvalidArgumentError(
             f"input and filter must have the same depth: {value.shape[3]} vs {kernel.shape[2]}"
         )
+    if not value.size:
+        raise InvalidArgumentError("Invalid input: Shapes dimension cannot be 0.")
+    if not math.prod(kernel.shape[:3]):
+        raise InvalidArgumentError("filter patch must contain at least one element")
     input_range = one_float(min_input, "min_input"), one_float(max_input, "max_input"), Tinput
     filter_range = one_float(min_filter, "min_filter"), one_float(max_filter, "max_filter"), Tfilter
     zero = _as_integer(0.0, *input_range)
@@ -125,6 +130,30 @@ def quantized_conv2d(
     ) + np.int32(margin - zero)
     weights = _centred(kernel, *filter_range).reshape(-1, kernel.shape[3])
     return (windows @ weights, *_product_range(input_range, filter_range, out_type))
+
+
+def _check_steps(strides: tuple[int, ...], dilations: tuple[int, ...]) -> None:
+    """Refuse what TensorFlow's kernel does not do with strides and dilations, of four each."""
+    for name, given in (("strides", strides), ("dilations", dilations)):
+        if len(given) != 4:
+            raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
+        if min(given[1:3]) <= 0:
+            raise InvalidArgumentError(f"{name} must be > 0, but got {given}")
+        if given[0] != 1 or given[3] != 1:
+            raise InvalidArgumentError(
+                f"Current implementation does not yet support {name} in the batch and depth "
+                "dimensions."
+            )
+    if strides[1] != strides[2]:
+        raise InvalidArgumentError(
+            "Current implementation only supports equal length strides in the row and column "
+            "dimensions."
+        )
+    if dilations != (1, 1, 1, 1):
+        raise InvalidArgumentError(
+            "Current implementation only supports dilated rate as 1 in the row and column "
+            "dimensions."
+        )
 
 
 def quantized_mul(

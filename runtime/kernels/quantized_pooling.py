@@ -10,8 +10,8 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.shapes import shape_text
 from runtime.kernels.patches import patches
+from runtime.kernels.pooling import check_strides, max_pool, pooled_dimensions
 from runtime.kernels.requantization import Quantized, one_float
 
 
@@ -24,11 +24,15 @@ def quantized_max_pool(
     strides: tuple[int, ...],
     padding: str,
 ) -> Quantized:
-    """QuantizedMaxPool: the largest of each window [kh, kw] of [b, h, w, c]."""
-    # Counted from the lowest value, the zeros that pad the margins never win.
-    lowest = np.iinfo(value.dtype).min
-    above = _windows(value.astype(np.int32) - lowest, ksize, strides, padding).max(-2)
-    largest = (above + lowest).astype(value.dtype)
+    """QuantizedMaxPool: the largest of each window [kh, kw], or of depth, of [b, h, w, c]."""
+    largest = max_pool(
+        value,
+        ksize=ksize,
+        strides=strides,
+        padding=padding,
+        explicit_paddings=(),
+        data_format="NHWC",
+    )
     return largest, one_float(min_input, "min_input"), one_float(max_input, "max_input")
 
 
@@ -54,19 +58,12 @@ def _windows(
     value: np.ndarray, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str
 ) -> np.ndarray:
     """[b, rows, columns, kh·kw, c]."""
-    if value.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional, got {shape_text(value.shape)}")
-    if len(ksize) == 4 and ksize[3] != 1 and (ksize[1], ksize[2]) != (1, 1):
-        raise UnimplementedError(
-            "MaxPooling supports exactly one of pooling across depth or pooling across "
-            "width/height."
-        )
-    if len(ksize) != 4 or len(strides) != 4 or min(*ksize, *strides) < 1:
-        raise InvalidArgumentError(
-            f"ksize and strides must be 4 positive numbers, got {ksize} and {strides}"
-        )
-    if (ksize[0], ksize[3], strides[0], strides[3]) != (1, 1, 1, 1):
-        raise UnimplementedError("Pooling is not yet supported on the batch or depth dimension.")
+    check_strides(strides, "NHWC")
+    if min(ksize[1:3], default=1) <= 0:
+        raise InvalidArgumentError(f"Sliding window ksize must be positive, got {ksize}")
+    pooled_dimensions(value.shape, ksize, strides, padding, (), "NHWC")
+    if ksize[3] != 1:
+        raise UnimplementedError("Non-spatial pooling is not yet supported. Volunteers? :)")
     found = patches(value, ksize[1:3], strides[1:3], (1, 1), padding)
     return found.reshape(*found.shape[:3], ksize[1] * ksize[2], value.shape[3])
 

@@ -125,8 +125,11 @@ def shuffled_order(stream: Philox, size: int) -> np.ndarray:
 
 
 def categorical(stream: Philox, logits: np.ndarray, samples: int) -> np.ndarray:
-    """Classes drawn by unnormalised log-probabilities `[batch, classes]`: `[batch, samples]`."""
-    batch, classes = logits.shape
+    """Classes drawn by unnormalised log-probabilities `[batch, classes]`: `[batch, samples]`.
+
+    Where none of them is finite, the class is as in TensorFlow the number of classes.
+    """
+    batch = len(logits)
     wide = logits.astype(np.float64)
     finite = np.isfinite(wide)
     largest = np.max(wide, axis=1, where=finite, initial=-np.inf, keepdims=True)
@@ -137,7 +140,7 @@ def categorical(stream: Philox, logits: np.ndarray, samples: int) -> np.ndarray:
     result = np.empty((batch, samples), np.int64)
     for row in range(batch):
         result[row] = np.searchsorted(cumulative[row], targets[row], side="right")
-    return np.minimum(result, max(classes - 1, 0))
+    return result
 
 
 Distribution = Callable[[Philox, int, np.dtype], np.ndarray]

@@ -1,8 +1,8 @@
 """Gamma, Poisson and binomial numbers, drawn by rejection, bit for bit as TensorFlow draws them.
 
-Each output has a part of the stream of its own, BLOCKS_PER_OUTPUT long, and takes from it until a
-candidate is accepted: so all outputs try at once, and those that failed try again. Parameters have
-any shape; a parameter's samples take neighbouring parts of the stream.
+Each output has a part of the stream of its own, BLOCKS_PER_OUTPUT long as a rule, and takes from it
+until a candidate is accepted: so all outputs try at once, and those that failed try again.
+Parameters have any shape; a parameter's samples take neighbouring parts of the stream.
 
 Sources: Marsaglia and Tsang, A simple method for generating gamma variables (2000); Hörmann, The
 transformed rejection method for generating Poisson random variables (1993), The generation of
@@ -23,14 +23,17 @@ from runtime.kernels.gamma_functions import log_gamma
 from runtime.kernels.random_distributions import BLOCKS_PER_OUTPUT, double_pairs, normal_blocks
 
 _SMALL_RATE = 10  # below it, Poisson and binomial numbers are counted one by one
+_BLOCKS_OF_COUNTED = 42  # from one binomial number that is counted to the next
 
 
 class _OwnStreams:
     """The parts of a stream that outputs have to themselves; each block gives two doubles."""
 
-    def __init__(self, stream: Philox, outputs: np.ndarray) -> None:
+    def __init__(
+        self, stream: Philox, outputs: np.ndarray, blocks: np.ndarray | int = BLOCKS_PER_OUTPUT
+    ) -> None:
         self._stream = stream
-        self._next = outputs.astype(np.uint64) * np.uint64(BLOCKS_PER_OUTPUT)
+        self._next = (outputs * blocks).astype(np.uint64)
         self._held = np.empty((2, len(outputs), 2))  # uniform and normal numbers not yet taken
         self._left = np.zeros((2, len(outputs)), np.int8)
 
@@ -155,13 +158,14 @@ def binomial(
     each = _by_parameter(outputs, counts.size)
     trials = counts.astype(np.float64).ravel()[each]
     chance = probs.astype(np.float64).ravel()[each]
-    streams = _OwnStreams(stream, np.arange(outputs))
     result = np.zeros(outputs)
     proper = np.isfinite(trials) & np.isfinite(chance) & (trials > 0)
     turned = chance > 0.5
     rarer = np.where(turned, 1 - chance, chance)
     open_ = proper & (rarer > 0)
     few = trials * rarer < _SMALL_RATE
+    blocks = np.where(few, _BLOCKS_OF_COUNTED, BLOCKS_PER_OUTPUT)
+    streams = _OwnStreams(stream, np.arange(outputs), blocks)
     _count_successes(streams, trials, rarer, np.flatnonzero(open_ & few), result)
     _transformed_binomial(streams, trials, rarer, np.flatnonzero(open_ & ~few), result)
     result = np.where(turned & proper, trials - result, result)

@@ -274,7 +274,7 @@ def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: An
 
 def rng_skip(context: OpKernelContext, handle: Any, algorithm: Any, delta: Any) -> None:
     """RngSkip: move the state on as if `delta` outputs had been drawn."""
-    _take_state(context, handle, (int(delta) & _MASK) * BLOCKS_PER_OUTPUT, algorithm)
+    _take_state(context, handle, (int(delta) * BLOCKS_PER_OUTPUT) & _MASK, algorithm)
 
 
 def non_deterministic_ints(shape: Any, *, dtype: DataType) -> np.ndarray:

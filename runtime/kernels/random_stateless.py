@@ -66,7 +66,10 @@ def _stream_of_key(key: Any, counter: Any, alg: Any) -> Philox:
 def _by_seed(fill: Distribution) -> Kernel:
     def kernel(shape: Any, seed: Any, *, dtype: DataType) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
-        return fill(stream_of_seed(seed), math.prod(sizes), dtype.numpy).reshape(sizes)
+        stream = stream_of_seed(seed)
+        if 0 not in sizes and seed.dtype.kind == "u":  # which the signature of integers allows
+            raise InvalidArgumentError(f"Invalid seed type: {seed.dtype.name}")
+        return fill(stream, math.prod(sizes), dtype.numpy).reshape(sizes)
 
     return kernel
 
@@ -117,10 +120,16 @@ def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
     return unbox(array[distributions.shuffled_order(stream, len(array))])
 
 
+def _check_samples(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
+    """Without samples, TensorFlow does not look at how they would end."""
+    if 0 not in sizes:
+        check_ends_with(sizes, last)
+
+
 def _gamma(stream: Philox, shape: Any, alpha: Any) -> np.ndarray:
     shapes = np.asarray(alpha)
     sizes = output_shape(shape, np.dtype(np.float64))
-    check_ends_with(sizes, shapes.shape)
+    _check_samples(sizes, shapes.shape)
     return rejection.gamma(stream, sizes, shapes).astype(shapes.dtype)
 
 
@@ -140,7 +149,7 @@ def stateless_random_poisson(shape: Any, seed: Any, lam: Any, *, dtype: DataType
     """StatelessRandomPoisson: [samples…, shape of the rates…]."""
     rates = np.asarray(lam)
     sizes = output_shape(shape, np.dtype(np.float64))
-    check_ends_with(sizes, rates.shape)
+    _check_samples(sizes, rates.shape)
     return rejection.poisson(stream_of_seed(seed), sizes, rates).astype(dtype.numpy)
 
 

@@ -42,7 +42,11 @@ def reduce_rows(
         return result
     if ufunc is np.add and data.dtype.char in "fd" and math.prod(inner) == 1:
         numbers = np.ravel(data) if rows is None else np.ravel(data)[rows]
-        return np.bincount(ids, numbers, count).astype(data.dtype).reshape(result.shape)
+        if data.dtype.char == "d":
+            return np.bincount(ids, numbers, count).reshape(result.shape)
+        # In their order and type: graphs take the square of one sum from another.
+        np.add.at(np.ravel(result), ids.astype(np.intp, copy=False), numbers)
+        return result
     if (ids[1:] < ids[:-1]).any():
         order = stable_order(ids, count)
         ids = ids[order]
@@ -59,8 +63,9 @@ def segment_mean_rows(data: Any, ids: Any, count: int) -> np.ndarray:
     totals = reduce_rows(np.add, data, ids, count, 0)
     sizes = np.maximum(np.bincount(ids, minlength=count), 1).reshape(-1, *(1,) * (data.ndim - 1))
     if data.dtype.kind in "iu":
-        quotient = np.abs(totals) // sizes.astype(data.dtype)
-        return np.where(totals < 0, -quotient, quotient).astype(data.dtype)
+        # Not by absolute values: a sum that wrapped may be the lowest number, which has none.
+        sizes = sizes.astype(data.dtype)
+        return (totals - np.fmod(totals, sizes)) // sizes
     return (totals / sizes.astype(data.dtype)).astype(data.dtype)
 
 

@@ -60,11 +60,15 @@ def unsorted_segment_join(
         raise InvalidArgumentError(f"Number of segments must be non-negative but got {count}")
     if not ids.ndim:
         raise InvalidArgumentError("Segment_id cannot have rank 0")
+    if ids.ndim > strings.ndim:
+        raise OutOfRangeError(
+            f"Invalid segment_id rank {ids.ndim} for input with {strings.ndim} dimension(s)"
+        )
     for rank, size in enumerate(ids.shape):
-        if rank >= strings.ndim or strings.shape[rank] != size:
-            have = strings.shape[rank] if rank < strings.ndim else 0
+        if strings.shape[rank] != size:
             raise InvalidArgumentError(
-                f"Segment dimension is {size} while input dimension is {have} in rank {rank}"
+                f"Segment dimension is {size} while input dimension is {strings.shape[rank]} "
+                f"in rank {rank}"
             )
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < count:
         raise InvalidArgumentError(

@@ -187,11 +187,15 @@ def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
     if dims.ndim != 1:
         raise InvalidArgumentError(f'The indices can only be 1-D, got "{shape_text(dims.shape)}"')
     sizes = dims.tolist()
-    if 0 in sizes:
-        raise InvalidArgumentError(
-            "Input dims cannot contain a dim of zero, but dims contains zero at index "
-            f"{sizes.index(0)}"
-        )
+    for index, size in enumerate(sizes if indices.size else ()):
+        if size < 0:
+            raise InvalidArgumentError(
+                f"Input dims cannot be negative. Got dim = {size} at index {index}"
+            )
+        if size == 0:
+            raise InvalidArgumentError(
+                f"Input dims cannot contain a dim of zero, but dims contains zero at index {index}"
+            )
     if not indices.size:
         raise InvalidArgumentError(
             f"received empty tensor indices: Tensor<type: {from_numpy(indices.dtype).tf_name} "

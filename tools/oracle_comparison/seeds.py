@@ -19,8 +19,8 @@ CASES = pathlib.Path(__file__).parents[2] / "tests" / "conformance" / "cases"
 # taken for ops that have no others.
 LAST_RESORT = (
     "datasets", "dataset_arguments", "dataset_pipelines", "element_types", "queues", "barriers",
-    "readers", "loops", "step_state", "unusual_inputs", "unusual_arguments", "clock", "files",
-    "checkpoint", "checkpoint_remapping", "checkpoint_v1",
+    "readers", "loops", "step_state", "unusual_inputs", "unusual_arguments", "unusual_numbers",
+    "clock", "files", "checkpoint", "checkpoint_remapping", "checkpoint_v1",
 )  # fmt: skip
 SOURCES = ("Placeholder", "Const", "NoOp")
 MAX_BORROWED = 24  # cases of an op that is the rarest of no case
