@@ -5,11 +5,11 @@
 An open loop of normal steps (a tiny MLP at 30 % of what one thread can do) on the normal pool,
 while the low-priority pool is kept full in turn with a chain of 1,000 small ops, with 512² MatMuls
 and, when DIR is given, with that model. The same without priorities: the low work on a second
-normal pool. One row is beside a process of nice 19 that only counts: what any work on the machine
-costs, whoever does it. The rows take turns of a few seconds, so that what else happens on the
-machine meets all of them. Prints p50 and p99 of a row's normal steps and the ratio of p99 to idle;
-then the p99 of each tenth of a second, the one in the middle and the one at the lower quarter, for
-machines whose own stalls make up the p99 of the whole.
+normal pool. Two rows are beside a program of its own, of nice 19, that counts or multiplies
+matrices: what any work on the machine costs, whoever does it. The rows take turns of a few seconds,
+so that what else happens on the machine meets all of them. Prints p50 and p99 of a row's normal
+steps and the ratio of p99 to idle; then the p99 of each tenth of a second, the one in the middle
+and the one at the lower quarter, for machines whose own stalls make up the p99 of the whole.
 
 Before it, how pools keep apart: while a step blocks the only thread of one pool, how long steps
 take on another, and how long a second step of the blocked pool waits.
@@ -51,6 +51,12 @@ from tests.conformance.case import Graph
 LOAD = 0.3  # of one thread's capacity
 BLOCKED_SECONDS = 0.5
 WARM_UP_SECONDS = 2.0  # of each row
+COUNTING = "while True: pass"
+MULTIPLYING = """
+import numpy as np
+value = x = np.eye(512, dtype=np.float32)
+while True: value = value @ x
+"""
 Submit = Callable[[ThreadPool], object]
 
 
@@ -165,10 +171,9 @@ def kept_full(submit: Submit, pool: ThreadPool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def another_process() -> Iterator[None]:
+def another_process(work: str) -> Iterator[None]:
     """Meanwhile a program that has nothing to do with this one keeps a processor busy."""
-    count = "import os; os.nice(19)\nwhile True: pass"
-    with subprocess.Popen([sys.executable, "-c", count]) as process:
+    with subprocess.Popen([sys.executable, "-c", f"import os; os.nice(19)\n{work}"]) as process:
         try:
             yield
         finally:
@@ -193,7 +198,8 @@ def main() -> None:
     print(flush=True)
     rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
         "idle": contextlib.nullcontext,
-        "another process, nice 19": another_process,
+        "another program that counts": functools.partial(another_process, COUNTING),
+        "another program, 512² MatMuls": functools.partial(another_process, MULTIPLYING),
     }
     for name, submit in work.items():
         for pool, how in ((low, "low priority"), (equal, "no priorities")):
