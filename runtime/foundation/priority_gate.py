@@ -6,11 +6,14 @@ plain thread, 34 ms with nice 19, 0.65 ms with this gate and a switch interval o
 
 While low-priority work runs, a thread that wants the interpreter lock gets it after about
 SWITCH_INTERVAL_SECONDS (a thread that wakes beside a chain of small ops has the lock after 0.9 ms
-at 0.5 ms, 0.075 ms at 0.05 ms and 0.047 ms at 0.02 ms; 0.015 ms alone), and what follows a normal
-step (its answer goes out on another thread) has GRACE_SECONDS before low-priority work takes the
-lock again. While another process does the work, AWAY_SWITCH_INTERVAL_SECONDS hold: a thread that
-waits for the lock looks at the interval when it begins to, and with the usual 5 ms it would still
-wait when the answer is taken in (half of the slow steps beside MobileNetV2 did).
+at 0.5 ms, 0.075 ms at 0.05 ms and 0.047 ms at 0.02 ms; 0.015 ms alone). While another process does
+the work, AWAY_SWITCH_INTERVAL_SECONDS hold: a thread that waits for the lock looks at the interval
+when it begins to, and with the usual 5 ms it would still wait when the answer is taken in (half of
+the slow steps beside MobileNetV2 did). With 0.02 ms two busy normal threads would lose a sixth of
+their throughput to changing hands; with 0.05 ms nothing.
+
+Who waits looks again after a pause: being woken would take time, and the lock, from the normal step
+that has just ended and whose answer goes out.
 
 Guarantees: thread-safe; a waiter goes on when no normal work is pending, or after MAX_WAIT_SECONDS,
 so that low-priority work ages instead of starving.
@@ -25,7 +28,8 @@ import threading
 import time
 
 MAX_WAIT_SECONDS = 0.05  # the longest that one node of low-priority work waits at the gate
-GRACE_SECONDS = 0.00005  # from the end of the last normal step until low-priority work goes on
+_SHORTEST_PAUSE_SECONDS = 0.0001  # of who waits at the gate; each is twice the one before, until
+_LONGEST_PAUSE_SECONDS = 0.001
 SWITCH_INTERVAL_SECONDS = 0.00002  # how long a low-priority thread may keep the interpreter lock
 AWAY_SWITCH_INTERVAL_SECONDS = 0.00005  # the same, while it only waits for another process
 _TIMER_SLACK_NANOS = 1000  # Linux adds 50 µs to every timed wait otherwise
@@ -36,7 +40,7 @@ class PriorityGate:
     """Counts pending normal work; low-priority threads wait at it between nodes."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()  # guards all that follows
+        self._lock = threading.Lock()  # guards all that follows
         self.pending = 0  # normal steps queued or running; read without the lock as a hint
         self._low_priority_tasks = 0
         self._away = 0  # of these, those whose work another process does
@@ -44,15 +48,13 @@ class PriorityGate:
 
     def enter(self) -> None:
         """Note one more piece of normal work."""
-        with self._condition:
+        with self._lock:
             self.pending += 1
 
     def leave(self) -> None:
         """Note that a piece of normal work has ended."""
-        with self._condition:
+        with self._lock:
             self.pending -= 1
-            if self.pending == 0:
-                self._condition.notify_all()
 
     def pass_through(self) -> None:
         """Wait if there is anything to wait for."""
@@ -62,10 +64,10 @@ class PriorityGate:
     def wait(self) -> None:
         """Let normal work pass, for at most MAX_WAIT_SECONDS."""
         end = time.monotonic() + MAX_WAIT_SECONDS
-        while self.pending and (remaining := end - time.monotonic()) > 0:
-            with self._condition:
-                self._condition.wait_for(lambda: self.pending == 0, remaining)
-            time.sleep(GRACE_SECONDS)
+        pause = _SHORTEST_PAUSE_SECONDS
+        while self.pending and time.monotonic() < end:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     def low_priority_task(self) -> contextlib.AbstractContextManager[None]:
         """While any such block is entered, threads get the interpreter lock sooner."""
@@ -76,7 +78,7 @@ class PriorityGate:
         return _Counted(self, 0, 1)
 
     def _count(self, tasks: int, away: int) -> None:
-        with self._condition:
+        with self._lock:
             if not self._low_priority_tasks:
                 self._usual_switch_interval = sys.getswitchinterval()
             self._low_priority_tasks += tasks
