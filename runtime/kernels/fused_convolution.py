@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/conv_ops_fused_image_transform.cc
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from runtime.kernels.convolution import conv2d
 from runtime.kernels.image_resize import resize_bilinear
 from runtime.kernels.padding import mirror_pad
 from runtime.kernels.register_types import FLOAT_TYPES
-from runtime.kernels.resampling import Taps, resize_samplings
+from runtime.kernels.resampling import resize_samplings
 
 
 def fused_pad_conv2d(
@@ -28,6 +29,10 @@ def fused_pad_conv2d(
     padding: str,
 ) -> np.ndarray:
     """FusedPadConv2D: MirrorPad, then Conv2D."""
+    if x.ndim == filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # no groups of channels
+        raise InvalidArgumentError(
+            f"input and filter must have the same depth: {x.shape[3]} vs {filter.shape[2]}"
+        )
     if len(strides) == 4 and (strides[0], strides[3]) != (1, 1):  # Conv2D: UNIMPLEMENTED
         raise InvalidArgumentError(
             "Current implementation does not yet support strides in the batch and depth dimensions."
@@ -72,8 +77,7 @@ def _resized(x: np.ndarray, size: np.ndarray, align_corners: bool) -> np.ndarray
     """ResizeBilinear in double; where an output lies is known in single precision."""
     for axis, each in enumerate(resize_samplings(x, size, align_corners, False), 1):
         taps = each.linear_taps()
-        share = taps.weights[:, 1].astype(np.float64)
-        x = Taps(taps.indices, np.stack([1 - share, share], axis=1)).apply(x, axis)
+        x = dataclasses.replace(taps, weights=taps.weights.astype(np.float64)).apply(x, axis)
     return x
 
 

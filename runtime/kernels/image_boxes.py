@@ -271,6 +271,9 @@ BOX_COLOURS = np.array(
 )  # fmt: skip
 
 
+OUT_OF_INT64 = np.float32(1 << 63)  # what does not fit is cast to the least int64
+
+
 def draw_bounding_boxes(images: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """`images` `[n, h, w, c]` with the outlines of `boxes` `[n, k, 4]` in ten colours in turn."""
     return draw_bounding_boxes_v2(images, boxes, np.zeros((0, 0), np.float32))
@@ -299,13 +302,15 @@ def draw_bounding_boxes_v2(images: np.ndarray, boxes: np.ndarray, colors: np.nda
 def _outline(image: np.ndarray, box: np.ndarray, color: np.ndarray) -> None:
     """Draw the edges of a box that lie within `image` `[h, w, c]`, in place."""
     height, width, _ = image.shape
-    if not np.isfinite(box).all():
-        return
     scaled = box.astype(np.float32) * np.array([height - 1, width - 1] * 2, np.float32)
-    top, left, bottom, right = (int(edge) for edge in scaled)
+    fits = np.abs(scaled) < OUT_OF_INT64  # neither does NaN
+    top, left, bottom, right = (int(edge) for edge in np.where(fits, scaled, -OUT_OF_INT64))
     is_empty = top > bottom or left > right
     if is_empty or top >= height or bottom < 0 or left >= width or right < 0:
         return
+    for name, size in (("row", height), ("col", width)):
+        if not size:
+            raise InvalidArgumentError(f"Max box {name} clamp is less than 0.")
     rows = slice(max(top, 0), min(bottom, height - 1) + 1)
     columns = slice(max(left, 0), min(right, width - 1) + 1)
     if top >= 0:

@@ -149,11 +149,11 @@ def _check_image(image: np.ndarray) -> None:
         raise InvalidArgumentError(
             f"image must have 1 or 3 channels, got {shape_text(image.shape)}"
         )
-    if image.size == 0:
-        raise InternalError("JPEG encoding failed")
 
 
 def _jpeg(pixels: np.ndarray, options: dict[str, Any]) -> np.ndarray:
+    if pixels.size == 0:
+        raise InternalError("JPEG encoding failed")
     # imported at the first image: a server of other models never pays for it
     from PIL import Image
 

@@ -6,6 +6,7 @@ resize_bicubic_op.cc, resize_area_op.cc
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -20,6 +21,7 @@ from runtime.kernels.accumulation import widen
 from runtime.kernels.convolution import tiles
 from runtime.kernels.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 from runtime.kernels.resampling import (
+    AreaTaps,
     Sampling,
     Taps,
     gradient_samplings,
@@ -36,6 +38,8 @@ def resize_bilinear(
 ) -> np.ndarray:
     """`images` `[n, h, w, c]` at `size`, interpolated linearly: float32."""
     rows, columns = resize_samplings(images, size, align_corners, half_pixel_centers)
+    if (rows.outputs, columns.outputs) == images.shape[1:3]:
+        return images.astype(np.float32)  # as they are, also infinities
     return _resample(images, rows.linear_taps(), columns.linear_taps())
 
 
@@ -53,7 +57,7 @@ def _resample(images: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
             part = slice(first, last)
             used = rows.indices[part]
             low, high = int(used.min()), int(used.max())
-            near = Taps(used - low, rows.weights[part])
+            near = dataclasses.replace(rows, indices=used - low, weights=rows.weights[part])
             seen = pixels[image, low : high + 1].astype(np.float32, copy=False)
             flat[image, part] = numbers.apply(near.apply(seen, 0), 1)
 
@@ -112,7 +116,7 @@ def resize_area(images: np.ndarray, size: np.ndarray, *, align_corners: bool) ->
     return _resample(images, _area_taps(rows), _area_taps(columns))
 
 
-def _area_taps(sampling: Sampling) -> Taps:
+def _area_taps(sampling: Sampling) -> AreaTaps:
     scale = sampling.scale
     starts = np.arange(sampling.outputs, dtype=np.float32) * scale
     ends = np.arange(1, sampling.outputs + 1, dtype=np.float32) * scale
@@ -121,8 +125,8 @@ def _area_taps(sampling: Sampling) -> Taps:
     check_allocation((sampling.outputs, max(count, 1)), np.int64)
     wanted = first[:, None] + np.arange(max(count, 1))
     covered = np.minimum(wanted + 1, ends[:, None]) - np.maximum(wanted, starts[:, None])
-    weights = np.maximum(covered, 0) / scale if scale else np.zeros(wanted.shape)
-    return Taps(np.clip(wanted, 0, sampling.inputs - 1), weights.astype(np.float32))
+    weights = np.maximum(covered, 0) / scale
+    return AreaTaps(np.clip(wanted, 0, sampling.inputs - 1), weights.astype(np.float32))
 
 
 def resize_bilinear_grad(

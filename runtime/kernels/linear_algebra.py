@@ -77,10 +77,20 @@ def _nan_of_nan(matrices: Any, results: Any) -> Any:
 def matrix_inverse(input: Any, *, adjoint: bool) -> Any:
     """Inverses (of the adjoints); InvalidArgumentError for a singular matrix."""
     check_matrix(input)
+    _check_first_pivot(input, "Input is not invertible.")
     try:
         return np.linalg.inv(adjoint_of(input) if adjoint else input)
     except np.linalg.LinAlgError:
         raise InvalidArgumentError("Input is not invertible.") from None
+
+
+def _check_first_pivot(matrices: Any, message: str) -> None:
+    """Raise InvalidArgumentError where a factorisation begins with NaN.
+
+    TensorFlow looks for the least pivot, from the first one on: a later NaN is never less.
+    """
+    if np.isnan(matrices[..., :1, :1]).any():
+        raise InvalidArgumentError(message)
 
 
 def half_matrix_inverse(input: Any, *, adjoint: bool) -> Any:
@@ -103,6 +113,7 @@ def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
         raise InvalidArgumentError("First input (lhs) must be a square matrix.")
     if matrix.shape[-2] != rhs.shape[-2]:
         raise InvalidArgumentError("Input matrix and rhs are incompatible.")
+    _check_first_pivot(matrix, "Input matrix is not invertible.")
     try:
         return np.linalg.solve(adjoint_of(matrix) if adjoint else matrix, rhs)
     except np.linalg.LinAlgError:
@@ -276,6 +287,7 @@ def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any,
 def lu(input: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
     """L and U in one matrix, and the order of rows that partial pivoting chose."""
     check_matrix(input, name="Input tensor")
+    _check_first_pivot(input, "Input is not invertible.")
     size = input.shape[-1]
     factors = np.array(input).reshape(int(np.prod(input.shape[:-2])), size, size)
     order = np.tile(np.arange(size), (len(factors), 1))

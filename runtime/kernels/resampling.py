@@ -24,22 +24,26 @@ class Taps:
 
     def apply(self, x: np.ndarray, axis: int) -> np.ndarray:
         """The weighted sums of `x` (float32 or float64) along `axis`."""
-        shape = (-1, *(1,) * (x.ndim - 1 - axis))
-        total = np.take(x, self.indices[:, 0], axis) * self.weights[:, 0].reshape(shape)
+        total = self._part(x, axis, 0)
         for tap in range(1, self.indices.shape[1]):
-            weights = self.weights[:, tap].reshape(shape)
-            total += np.take(x, self.indices[:, tap], axis) * weights
+            total += self._part(x, axis, tap)
         return total
 
-    def part(self, outputs: slice) -> Taps:
-        """Those of some outputs."""
-        return Taps(self.indices[outputs], self.weights[outputs])
+    def _part(self, x: np.ndarray, axis: int, tap: int) -> np.ndarray:
+        """What one of the inputs of each output gives to its sum."""
+        part = np.take(x, self.indices[:, tap], axis)
+        part *= self.weights[:, tap].reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        return part
 
     def of_numbers(self, channels: int) -> Taps:
         """The same for pixels of `channels` numbers each, number by number."""
         indices = self.indices[:, None] * channels + np.arange(channels)[:, None]
         taps = self.indices.shape[1]
-        return Taps(indices.reshape(-1, taps), np.repeat(self.weights, channels, axis=0))
+        return dataclasses.replace(
+            self,
+            indices=indices.reshape(-1, taps),
+            weights=np.repeat(self.weights, channels, axis=0),
+        )
 
     def apply_transposed(self, gradient: np.ndarray, axis: int, size: int) -> np.ndarray:
         """The gradient for an input of `size` along `axis`."""
@@ -58,6 +62,33 @@ class Taps:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class LinearTaps(Taps):
+    """Two inputs: the first, and a part of the way to the second."""
+
+    def apply(self, x: np.ndarray, axis: int) -> np.ndarray:
+        """As TensorFlow: from an infinite input there is no way, the output is NaN."""
+        total = np.take(x, self.indices[:, 0], axis)
+        way = np.take(x, self.indices[:, 1], axis)
+        way -= total
+        way *= self.weights[:, 1].reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        total += way
+        return total
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AreaTaps(Taps):
+    """Runs of inputs, some longer than others: an input of no weight is none."""
+
+    def _part(self, x: np.ndarray, axis: int, tap: int) -> np.ndarray:
+        """As TensorFlow: an infinite input beyond a run is not seen."""
+        part = Taps._part(self, x, axis, tap)
+        beyond = self.weights[:, tap] == 0
+        if beyond.any():
+            part[(slice(None),) * axis + (beyond,)] = 0
+        return part
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Sampling:
     """How output positions along one axis fall on the input."""
 
@@ -68,8 +99,8 @@ class Sampling:
 
     @property
     def scale(self) -> np.float32:
-        """Input positions an output position."""
-        if self.align_corners and self.outputs > 1:
+        """Input positions an output position; a single input has no corners to align."""
+        if self.align_corners and self.outputs > 1 and self.inputs > 1:
             return np.float32(self.inputs - 1) / np.float32(self.outputs - 1)
         return np.float32(self.inputs) / np.float32(self.outputs)
 
@@ -80,7 +111,7 @@ class Sampling:
             return (steps + np.float32(0.5)) * self.scale - np.float32(0.5)
         return steps * self.scale
 
-    def linear_taps(self) -> Taps:
+    def linear_taps(self) -> LinearTaps:
         """Linear interpolation between the two nearest inputs."""
         positions = self.positions()
         floor = np.floor(positions)
@@ -88,7 +119,7 @@ class Sampling:
         upper = np.minimum(np.ceil(positions), self.inputs - 1).astype(np.int64)
         fraction = positions - floor
         indices = np.stack([np.minimum(lower, self.inputs - 1), np.maximum(upper, 0)], axis=1)
-        return Taps(indices, np.stack([1 - fraction, fraction], axis=1))
+        return LinearTaps(indices, np.stack([1 - fraction, fraction], axis=1))
 
     def nearest(self) -> np.ndarray:
         """The nearest input of each output: int64 [outputs]."""

@@ -36,7 +36,10 @@ def string_to_hash_bucket(string_tensor: Any, *, num_buckets: int) -> np.ndarray
 
 
 def fingerprint(data: Any, method: Any) -> np.ndarray:
-    """Fingerprint: eight bytes for each row; of several strings, of their fingerprints."""
+    """Fingerprint: eight bytes for each row; of several strings, of their fingerprints.
+
+    A row of one string is that string, whatever the rank.
+    """
     rows = box(data)
     if not rows.ndim:
         raise InvalidArgumentError(
@@ -51,15 +54,11 @@ def fingerprint(data: Any, method: Any) -> np.ndarray:
         raise InvalidArgumentError(f"Unsupported fingerprint method: {name.decode()}")
     if rows.dtype != object:
         hashes = fingerprint64([np.ascontiguousarray(row).tobytes() for row in rows])
-    elif rows.ndim == 1:
-        hashes = fingerprint64(items_of(rows))
     else:
-        parts = (
-            fingerprint64(items_of(rows))
-            .astype("<u8")
-            .reshape(len(rows), math.prod(rows.shape[1:]))
-        )
-        hashes = fingerprint64([row.tobytes() for row in parts])
+        hashes = fingerprint64(items_of(rows))
+        if rows.size != len(rows):
+            parts = hashes.astype("<u8").reshape(len(rows), math.prod(rows.shape[1:]))
+            hashes = fingerprint64([row.tobytes() for row in parts])
     return hashes.astype("<u8").view(np.uint8).reshape(len(rows), 8)
 
 

@@ -168,7 +168,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4",
       "NonMaxSuppressionV5", "HSVToRGB", "RGBToHSV", "AdjustHue", "AdjustSaturation",
       "ImageProjectiveTransformV2", "ImageProjectiveTransformV3", "CTCGreedyDecoder",
-      "ResizeArea", "ClipByValue", "LRN", "LRNGrad", "Erf", "Igamma", "MaxPool", "MaxPoolV2",
+      "ClipByValue", "LRN", "LRNGrad", "Erf", "Igamma", "MaxPool", "MaxPoolV2",
       "RequantizationRange", "Sigmoid", "ScaleAndTranslate", "Polygamma", "Zeta", "BesselY1",
       "ResourceApplyAdaMax", "Conv3DBackpropInput", "Conv3DBackpropInputV2",
       "ApproxTopK", "FractionalMaxPool", "QuantizeV2", "Requantize",

@@ -34,6 +34,7 @@ DRAWN = np.stack([BOXES, BOXES[::-1]])
 MANY = np.repeat(np.linspace(0, 0.6, 12, dtype=np.float32)[:, None], 4, axis=1) + np.array(
     [0, 0, 0.3, 0.4], np.float32
 )
+UNBOUNDED = np.float32([[-np.inf, 0.4, 0.8, 1.9], [0.1, np.nan, 0.6, 0.5], [0.3, 0.3, np.inf, 0.6]])
 
 CASES = (
     *(
@@ -75,6 +76,15 @@ CASES = (
     *(case("DrawBoundingBoxes", IMAGES[..., :depth], DRAWN) for depth in (1, 3, 4)),
     case("DrawBoundingBoxes", IMAGES[:1, ..., :3], MANY[None]),
     case("DrawBoundingBoxes", IMAGES.astype(np.float16), DRAWN),
+    *(
+        case("DrawBoundingBoxes", images, np.float32([[box]]), name=f"boxes_in_no_{name}",
+             message=True)
+        for name, images, box in (
+            ("rows", IMAGES[:1, :0, :, :3], (1.5, 0, 0.2, 1)),
+            ("columns", IMAGES[:1, :, :0, :3], (0, 1.5, 1, 0.2)),
+        )
+    ),
+    case("DrawBoundingBoxes", IMAGES[:1, ..., :3], UNBOUNDED[None], name="boxes_without_bounds"),
     *(
         case("DrawBoundingBoxesV2", IMAGES[..., :3], DRAWN, colors)
         for colors in (np.zeros((0, 3), np.float32), IMAGES[0, 0, :2], IMAGES[0, 0, :, :3])

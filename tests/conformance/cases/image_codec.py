@@ -164,6 +164,10 @@ CASES = (
             (PIXELS[..., :1], {"format": "rgb"}),
         )
     ),
+    case("EncodeJpeg", PIXELS[:0, :, :3], format="grayscale", name="no_rows_of_other_channels",
+         message=True),
+    case("EncodeJpegVariableQuality", PIXELS[:0, :, :3], 50, name="no_rows_of_some_quality",
+         message=True),
     *(
         case("EncodeJpegVariableQuality", PIXELS[..., :3], quality, message=True)
         for quality in (101, [50])

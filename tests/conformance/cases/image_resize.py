@@ -40,6 +40,7 @@ def modes(op: str) -> tuple[dict[str, Any], ...]:
     return (NEITHER, CORNERS) if op == "ResizeArea" else (NEITHER, CORNERS, CENTERS)
 
 
+INFINITE = np.where(np.abs(X) > 1.2, np.inf, X).astype(np.float32)
 WEIGHTS = {"tolerance": 1e-5}  # float32 ones, also for float64 images
 GRADIENTS = ("ResizeBilinearGrad", "ResizeBicubicGrad")
 
@@ -87,5 +88,16 @@ CASES = (
     *(
         case("ResizeNearestNeighborGrad", x, np.int32(size), **NEITHER, message=True)
         for x, size in ((X, [3]), (X[0], [3, 2]), (X, [0, 2]))
+    ),
+    # What is infinite spreads by the order of TensorFlow's operations.
+    *(
+        resize(op, INFINITE, size, attrs, name=f"{op}_infinite_{position}_{number}")
+        for op in ("ResizeBilinear", "ResizeArea")
+        for position, size in enumerate(SIZES)
+        for number, attrs in enumerate(modes(op))
+    ),
+    *(
+        resize("ResizeArea", X[:, :rows, :columns], [3, 5], CORNERS, name=f"area_{rows}_{columns}")
+        for rows, columns in ((1, 1), (1, 3), (3, 1))
     ),
 )

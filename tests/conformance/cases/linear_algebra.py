@@ -105,6 +105,11 @@ def squares() -> list[Case]:
         case("Lu", BATCH.astype(np.complex128), output_idx_type=DataType.INT64),
         case("Lu", SINGULAR, message=True),
         *(
+            case(op, np.array(matrix, np.float64), name=f"{op}_{label}", message=True)
+            for op in ("MatrixInverse", "Lu")
+            for label, matrix in NOT_FINITE[:3]
+        ),
+        *(
             case(op, np.array(matrix, t), name=f"{op}_{label}_{np.dtype(t)}")
             for op in ("MatrixDeterminant", "LogMatrixDeterminant")
             for t in (np.float32, np.float64)
@@ -156,6 +161,16 @@ def solvers() -> list[Case]:
         *cases,
         case("MatrixSolve", BATCH.astype("d"), np.stack([RHS, RHS + 1]).astype("d")),
         case("MatrixSolve", EMPTY[0], ones((0, 1), "f")),
+        *(
+            case(
+                "MatrixSolve",
+                np.array(matrix, np.float64),
+                np.ones(np.shape(matrix)),
+                name=f"MatrixSolve_{label}",
+                message=True,
+            )
+            for label, matrix in NOT_FINITE[:3]
+        ),
         case("MatrixSolve", SINGULAR + np.eye(2, dtype="f"), ones((2, 0), "f")),
         case("MatrixTriangularSolve", np.array([[0, 0], [1, 1]], "f"), np.array([[1], [2]], "f")),
         case("MatrixTriangularSolve", BATCH.astype("d"), RHS.astype("d")),

@@ -112,6 +112,8 @@ CASES = (
     case("Fingerprint", WORDS[0], "farmhash64"), case("Fingerprint", WORDS, "other", message=True),
     case("Fingerprint", np.array(b"a", object), "farmhash64"),
     case("Fingerprint", np.array([1, -2], np.int64), "farmhash64"),
+    case("Fingerprint", WORDS[:, :1], "farmhash64", name="Fingerprint_column"),
+    case("Fingerprint", WORDS[:, 1:, None], "farmhash64", name="Fingerprint_deep_column"),
     case("DebugIdentity", ROWS, tensor_name="x:0"),
     case("DebugIdentityV3", ROWS, tensor_name="x:0"),
     case("DebugNanCount", ODD, tensor_name="x:0"),
