@@ -51,6 +51,9 @@ BAD_UNSORTED = (
 )
 
 
+TENTHS = np.full(90, 0.1, np.float32)
+
+
 def ids(values: object) -> np.ndarray:
     return np.array(values, np.int32)
 
@@ -97,4 +100,6 @@ CASES: tuple[Case, ...] = (
         for op in UNSORTED
         for data, each, count in BAD_UNSORTED
     ),
+    # A sum of singles rounds after every number, also where each row is one number.
+    case("UnsortedSegmentSum", TENTHS, ids([0, 1, 2] * 30), ids(3), name="rounding", exact=True),
 )
