@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test lint types bench oracle protos clean
+.PHONY: serve test fuzz lint types bench oracle protos clean
 
 serve: $(VENV)/.serve  ## Serve the example models on ports 8501 (REST) and 8500 (gRPC)
 	exec $(BIN)/runstep serve
 
 test: $(VENV)/.test  ## Run all tests
 	$(BIN)/python -m pytest -n auto
+
+fuzz: $(VENV)/.test  ## Look for new examples that break a property, until one is found
+	while $(BIN)/python -m pytest -n auto --hypothesis-profile new tests/property; do :; done
 
 lint: $(VENV)/.dev  ## Lint and check formatting
 	$(BIN)/ruff check .
