@@ -47,6 +47,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "ctc_beam_search",
     "cumulative",
     "data_formats",
+    "dataset_auto_sharding",
     "dataset_batching",
     "dataset_cache",
     "dataset_checks",

@@ -97,7 +97,7 @@ class _FilesIterator(DatasetIterator):
 
 
 class TextLineDataset(FilesDataset):
-    """TextLineDataset: lines without their ends."""
+    """TextLineDataset: lines without their ends, and without carriage returns anywhere."""
 
     kind = "TextLine"
 
@@ -107,7 +107,8 @@ class TextLineDataset(FilesDataset):
 
     def records(self, number: int) -> Records:
         """The lines of a file."""
-        return text_lines(self.filenames[number], 0, self._compression)
+        lines = text_lines(self.filenames[number], 0, self._compression)
+        return ((key, line.replace(b"\r", b"")) for key, line in lines)
 
 
 def _compression(compression_type: Any) -> str:

@@ -104,6 +104,10 @@ class GraphDataset(UnaryDataset):
         self.origin = dataset.origin
         self._runner = runner
 
+    def over(self, dataset: Dataset) -> GraphDataset:
+        """Another dataset of the same functions."""
+        return self if dataset is self.input else GraphDataset(dataset, self._runner)
+
     def step_for(self, step: StepState) -> StepState:
         """The step with the functions of the dataset's graph."""
         return step.with_functions(self._runner)

@@ -1,15 +1,13 @@
-"""Datasets of one worker's part of the elements.
+"""Datasets of one part of the elements.
 
-TF: tensorflow/core/kernels/data/shard_dataset_op.cc,
-tensorflow/core/kernels/data/experimental/auto_shard_dataset_op.cc,
-tensorflow/core/grappler/optimizers/data/auto_shard.cc
+TF: tensorflow/core/kernels/data/shard_dataset_op.cc
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
 from runtime.framework.dataset import (
     DatasetIterator,
     Element,
@@ -23,9 +21,7 @@ from runtime.framework.partial_shapes import PartialShape
 
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
-# AutoShardPolicy of tf.data.Options.
-_OFF, _AUTO, _FILE, _DATA, _HINT = -1, 0, 1, 2, 3
-_POLICIES = (_OFF, _AUTO, _FILE, _DATA, _HINT)
+SHARD_HINT = -1  # a number of shards that AutoShardDataset puts in
 
 
 class ShardDataset(UnaryDataset):
@@ -47,6 +43,8 @@ class ShardDataset(UnaryDataset):
         self.num_shards = scalar_argument(num_shards, "num_shards")
         self.index = scalar_argument(index, "index")
         self.require_non_empty = require_non_empty
+        if self.num_shards == SHARD_HINT:
+            return
         if self.num_shards <= 0:
             raise InvalidArgumentError(
                 "Number of shards must be greater than zero "
@@ -77,6 +75,13 @@ class ShardDataset(UnaryDataset):
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """The elements of the shard."""
+        if self.num_shards == SHARD_HINT:
+            raise FailedPreconditionError(
+                "`tf.data.Dataset.shard(SHARD_HINT, ...)` can only be used in "
+                "`tf.distribute.Strategy.experimental_distribute_dataset()` with "
+                "`tf.data.experimental.AutoShardPolicy.HINT` policy, or tf.data service with "
+                "`tf.data.experimental.service.ShardingPolicy.HINT` processing mode."
+            )
         return _ShardIterator(self, context, prefix)
 
 
@@ -116,46 +121,4 @@ class _ShardIterator(UnaryIterator):
             self.seen += 1
 
 
-class AutoShardDataset(ShardDataset):
-    """AutoShardDataset: a worker's part of the elements, or all of them if the policy is off.
-
-    Pipelines are not rewritten, so files are not given to workers as a whole: a worker gets one
-    element of every `num_workers` wherever elements come from.
-    """
-
-    kind = "AutoShard"
-
-    def __init__(
-        self,
-        input_dataset: Any,
-        num_workers: Any,
-        index: Any,
-        *,
-        auto_shard_policy: int,
-        output_types: Types,
-        output_shapes: Shapes,
-    ) -> None:
-        workers = scalar_argument(num_workers, "num_workers")
-        own = scalar_argument(index, "index")
-        if workers < 1:
-            raise InvalidArgumentError("num_workers must be greater than zero.")
-        if not 0 <= own < workers:
-            raise InvalidArgumentError(f"index must be between 0 and {workers - 1}")
-        if auto_shard_policy not in _POLICIES:
-            raise InvalidArgumentError("auto_shard_policy is invalid.")
-        is_whole = auto_shard_policy in (_OFF, _HINT)  # a hint is a ShardDataset of its own
-        super().__init__(
-            input_dataset,
-            1 if is_whole else workers,
-            0 if is_whole else own,
-            require_non_empty=True,
-            output_types=output_types,
-            output_shapes=output_shapes,
-        )
-
-
-KERNELS = (
-    KernelDef("AutoShardDataset", AutoShardDataset),
-    KernelDef("ExperimentalAutoShardDataset", AutoShardDataset),
-    KernelDef("ShardDataset", ShardDataset),
-)
+KERNELS = (KernelDef("ShardDataset", ShardDataset),)

@@ -205,8 +205,6 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
      refused_there("transformation"), "assertions about datasets"),
     (("ExperimentalRandomDataset",), refused_there("Given index was 2, but index of input must"),
      "a third input of ExperimentalRandomDataset"),
-    (("AutoShardDataset", "ExperimentalAutoShardDataset"),
-     refused_there("Found an unshardable source dataset"), "datasets that are sharded by files"),
     (("DeserializeIterator", "SerializeIterator", "TakeDataset"), restored_into_another_dataset,
      "a state restored into other datasets"),
     (("AdjustContrast", "MatrixSquareRoot", "MatrixLogarithm"), close, "ill-conditioned"),

@@ -1,4 +1,4 @@
-"""Pipelines that TensorFlow rewrites: shuffles that are repeated."""
+"""Pipelines that TensorFlow rewrites: shuffles that are repeated, parts for workers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from runtime.framework.attr_value import text
+import protos as pb
+from runtime.client.node_builder import build_node_def
+from runtime.framework.attr_value import NameAttrList, text
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Step
 from tests.conformance.cases.datasets import Build, DatasetGraph, iterated
 
-I64, VARIANT = DataType.INT64, DataType.VARIANT
+BOOL, I64, STRING, VARIANT = DataType.BOOL, DataType.INT64, DataType.STRING, DataType.VARIANT
+FILES = [
+    f"tests/conformance/files/{name}.txt".encode()
+    for name in ("vocabulary", "with_duplicate", "with_empty_line", "carriage_returns")
+]
 # optimization_options: apply_default_optimizations (1), shuffle_and_repeat_fusion (17)
 _OPTIONS = {
     "none": b"",
@@ -77,9 +83,174 @@ REPEATED: dict[str, Build] = {
     "beside": _beside,
     "apart": _apart,
 }  # fmt: skip
+
+
+# Policies of AutoShardDataset.
+_OFF, _AUTO, _FILE, _DATA, _HINT = -1, 0, 1, 2, 3
+_STRINGS: dict[str, Any] = {"output_types": (STRING,), "output_shapes": ((),)}
+_DATASETS: dict[str, Any] = {"output_types": (VARIANT,), "output_shapes": ((),)}
+
+
+def _function(
+    g: DatasetGraph, name: str, op: str, inputs: list[DataType], result: DataType, **attrs: Any
+) -> NameAttrList:
+    """A function of one op, whose only output is the first of that."""
+    arguments = [(f"x{i}", data_type) for i, data_type in enumerate(inputs)]
+    node = build_node_def(op, "body", arguments, attrs)
+    output = {"Identity": "output", "StringLength": "output"}.get(op, "handle")
+    definition = pb.FunctionDef(node_def=[node], ret={"y": f"body:{output}:0"})
+    definition.signature.name = name
+    for argument, data_type in arguments:
+        definition.signature.input_arg.add(name=argument, type=int(data_type))
+    definition.signature.output_arg.add(name="y", type=int(result))
+    g.graph_def.library.function.append(definition)
+    return NameAttrList(name)
+
+
+def _files(g: DatasetGraph, count: int = 4) -> Any:
+    g.types, g.shapes = (STRING,), ((),)
+    names = np.array(FILES[:count], object)
+    return g.data("TensorSliceDataset", [names], Toutput_types=(STRING,), output_types=())
+
+
+def _lines_of(g: DatasetGraph, names: Any, op: str = "FlatMapDataset", *sizes: int) -> Any:
+    """The lines of files, whose names are a dataset."""
+    read = _function(g, "read", "TextLineDataset", [STRING, STRING, I64], VARIANT)
+    captured = [np.array(b"", object), g.long(0)]
+    attrs = _DATASETS if op == "MapDataset" else _STRINGS
+    return g.data(op, names, captured, *map(g.long, sizes), f=read, **attrs)
+
+
+def _lines(g: DatasetGraph) -> Any:
+    return _lines_of(g, _files(g))
+
+
+def _each(g: DatasetGraph, dataset: Any) -> Any:
+    """The same, by a function that makes a dataset of each element."""
+    attrs = {"Toutput_types": (STRING,), "output_shapes": ((),)}
+    alone = _function(g, "alone", "TensorDataset", [STRING], VARIANT, **attrs)
+    return g.data("FlatMapDataset", dataset, [], f=alone)
+
+
+def _mixed(g: DatasetGraph, seed: int, dataset: Any) -> Any:
+    seeds = map(g.long, (4, seed, 2))
+    return g.data("ShuffleDataset", dataset, *seeds, reshuffle_each_iteration=False)
+
+
+def _datasets_joined(g: DatasetGraph) -> Any:
+    """Datasets as elements, put together by a function that hands them on."""
+    datasets = _lines_of(g, _files(g), "MapDataset")
+    itself = _function(g, "itself", "Identity", [VARIANT], VARIANT, T=VARIANT)
+    sizes = map(g.long, (2, 1))
+    return g.data("InterleaveDataset", datasets, [], *sizes, f=itself, **_STRINGS)
+
+
+def _beside_a_range(g: DatasetGraph) -> Any:
+    numbers, lines = g.range(9), _lines(g)
+    g.types, g.shapes = (STRING, I64), ((), ())
+    return g.data("ZipDataset", [lines, numbers])
+
+
+def _zipped(g: DatasetGraph) -> Any:
+    pair = [_lines(g), _lines(g)]
+    g.types, g.shapes = (STRING, STRING), ((), ())
+    return g.data("ZipDataset", pair)
+
+
+def _rebatched(g: DatasetGraph) -> Any:
+    batches = g.data("BatchDatasetV2", g.range(8), g.long(4), np.bool_(False))
+    return g.data("RebatchDatasetV2", batches, np.array([2, 1, 1], np.int64), np.bool_(False))
+
+
+def _ahead(g: DatasetGraph, dataset: Any) -> Any:
+    return g.data("PrefetchDataset", dataset, g.long(1))
+
+
+def _counted(g: DatasetGraph, dataset: Any, count: int) -> Any:
+    return g.data("AssertCardinalityDataset", dataset, g.long(count))
+
+
+def _hinted(g: DatasetGraph) -> Any:
+    return _lines_of(g, g.data("ShardDataset", _files(g), g.long(-1), g.long(0)))
+
+
+def _with_policy(g: DatasetGraph, policy: bytes) -> Any:
+    return g.data("OptionsDataset", _lines(g), serialized_options=text(b"\x12" + policy))
+
+
+def _skipped(g: DatasetGraph, dataset: Any) -> Any:
+    return g.data("SkipDataset", dataset, g.long(1))
+
+
+def _names(g: DatasetGraph) -> Any:
+    """A reader that is told all names at once."""
+    g.types, g.shapes = (STRING,), ((),)
+    return g.add("TextLineDataset", np.array(FILES, object), np.array(b"", object), g.long(0))[0]
+
+
+def _written(g: DatasetGraph) -> Any:
+    """A pipeline that was a graph in between, with functions of its own."""
+    graph = g.add("DatasetToGraph", _lines_of(g, _mixed(g, 3, _files(g))))[0]
+    return g.data("PrefetchDataset", g.add("DatasetFromGraph", graph)[0], g.long(1))
+
+
+def _unique(g: DatasetGraph) -> Any:
+    return g.data("UniqueDataset", _lines(g))
+
+
+SHARDED: dict[str, Build] = {
+    "flat_map": _lines,
+    "interleave": lambda g: _lines_of(g, _files(g), "InterleaveDataset", 2, 1),
+    "datasets": _datasets_joined,
+    "nested": lambda g: _each(g, _lines(g)),
+    "behind_lists": lambda g: _lines_of(g, _skipped(g, _each(g, _files(g)))),
+    "shuffled": lambda g: _lines_of(g, _mixed(g, 3, _files(g))),
+    "shuffled_twice": lambda g: _lines_of(g, _mixed(g, 3, _skipped(g, _mixed(g, 5, _files(g))))),
+    "shuffled_after": lambda g: _mixed(g, 3, _lines(g)),
+    "concatenated": lambda g: g.data("ConcatenateDataset", _lines(g), _lines(g)),
+    "zipped": _zipped,
+    "zipped_with_range": _beside_a_range,
+    "counted": lambda g: _counted(g, _lines(g), 99),
+    "counted_range": lambda g: _counted(g, g.range(6), 5),
+    "one_file": lambda g: _lines_of(g, _files(g, 1)),
+    "repeated": lambda g: g.data("RepeatDataset", _ahead(g, _lines(g)), g.long(2)),
+    "unique": _unique,
+    "names": _names,
+    "range": lambda g: _ahead(g, g.range(6)),
+    "not_written": lambda g: g.data("NonSerializableDataset", _lines(g)),
+    "written": _written,
+    "rebatched": _rebatched,
+    "rebatched_ahead": lambda g: _ahead(g, _rebatched(g)),
+    "hinted": _hinted,
+    **{f"policy_{policy}": lambda g, value=value: _with_policy(g, value)
+       for policy, value in (("file", b"\x02\x08\x01"), ("data", b"\x02\x08\x02"),
+                             ("off", b"\x0b\x08" + b"\xff" * 9 + b"\x01"))},
+}  # fmt: skip
+
+
+def _sharded(name: str, policy: int, index: int, workers: int = 2, replicas: int = 2) -> Case:
+    """A worker's part of a pipeline. Words are TensorFlow's graph's, and not compared."""
+
+    def build(g: DatasetGraph) -> Any:
+        numbers = (g.long(workers), g.long(index))
+        attrs = {"auto_shard_policy": policy, "num_replicas": replicas}
+        return g.data("AutoShardDataset", SHARDED[name](g), *numbers, **attrs)
+
+    label = f"sharded_{name}_{policy}_{index}_{workers}_{replicas}"
+    return dataclasses.replace(iterated(label, build, 9), message=False)
+
+
 # TensorFlow names the node that its rewrite makes, so words are not compared.
 CASES = (
     *(dataclasses.replace(iterated(f"repeated_shuffle_{name}", build, 2), message=False)
       for name, build in REPEATED.items()),
     dataclasses.replace(_asked_otherwise(), message=False),
+    *(_sharded(name, policy, index) for name in SHARDED for policy in (_AUTO, _FILE)
+      for index in (0, 1)),
+    *(_sharded(name, _DATA, 1) for name in ("flat_map", "shuffled", "rebatched", "counted")),
+    *(_sharded("hinted", policy, 1) for policy in (_HINT, _OFF, _DATA)),
+    _sharded("flat_map", _HINT, 1),
+    _sharded("range", _FILE, 0, 1),
+    _sharded("counted", _AUTO, 0, 1),
+    _sharded("rebatched", _DATA, 0, 2, 0),
 )  # fmt: skip
