@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
@@ -30,6 +30,11 @@ _FLOW = np.float32(0)
 
 
 def _array_of(handle: Any) -> TensorArray:
+    if isinstance(handle, np.ndarray) and handle.size == 2 and isinstance(handle.flat[0], bytes):
+        name = b"".join(handle.flat).decode("utf-8", "replace")
+        raise NotFoundError(  # no TensorArrayV2 gave these two strings
+            f"Container __per_step does not exist. (Could not find resource: __per_step/{name})"
+        )
     found = as_handle(handle).resource
     if not isinstance(found, TensorArray):
         raise InvalidArgumentError("Expected the handle of a TensorArray")

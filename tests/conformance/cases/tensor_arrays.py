@@ -142,6 +142,13 @@ def _grad_with_shape() -> tuple[ArrayGraph, Any]:
     return g, g.add("TensorArrayReadV3", handle, np.int32(0), flow, dtype=F32)
 
 
+def _grad_with_shape_of_matrix() -> tuple[ArrayGraph, Any]:
+    g = ArrayGraph(element_shape=(2,)).write(0, [1, 2])
+    prefix = np.array([[3]], np.int32)
+    handle, flow = g.add("TensorArrayGradWithShape", g.handle, g.flow, prefix, source="s")
+    return g, g.add("TensorArrayReadV3", handle, np.int32(0), flow, dtype=F32)
+
+
 def _grad_with_shape_written() -> tuple[ArrayGraph, Any]:
     """What the array holds is there in its gradient, as zeros of its own shape."""
     g = ArrayGraph().write(0, [1, 2])
@@ -188,6 +195,7 @@ _OK = {
     "grow": _dynamic(lambda g: [g.write(4, [1]).size()]),
 }
 _WRONG = {
+    "grad_with_shape_of_matrix": _grad_with_shape_of_matrix,
     "closed": _closed,
     "read_unset_unknown": _fixed(lambda g: g.read(1)),
     "read_beyond": _fixed(lambda g: g.read(3)),
@@ -222,5 +230,19 @@ _WRONG = {
     "size_negative": _from(ArrayGraph, size=-1)(lambda g: g.size()),
     "dtype": _fixed(lambda g: g.op("Read", np.int32(0), dtype=DataType.INT32)),
 }
-# Messages hold the array's name, which is another in every step: only codes are compared.
-CASES = tuple(_case(name, build) for name, build in (_OK | _WRONG).items())
+
+
+def _handle_of_strings() -> Case:
+    """Strings that no TensorArrayV2 has given as a handle."""
+    g = Graph()
+    g.graph_def.versions.producer = 20  # as above
+    handle = np.array([b"a", b"b"], object)
+    g.add("TensorArraySizeV2", handle, np.float32(0), name="size")
+    return Case("TensorArrayV2_strings", g.graph_def, (Step({}, ("size:0",)),))
+
+
+# Messages hold the array's name or the step's, another in every step: only codes are compared.
+CASES = (
+    *(_case(name, build) for name, build in (_OK | _WRONG).items()),
+    _handle_of_strings(),
+)
