@@ -121,6 +121,11 @@ def tensor_array_grad_with_shape(
     context: OpKernelContext, handle: Any, flow_in: Any, shape_to_prepend: Any, *, source: str
 ) -> tuple[ResourceHandle, Any]:
     """TensorArrayGradV3 whose items have further dimensions in front."""
+    if np.ndim(shape_to_prepend) != 1:
+        raise InvalidArgumentError(
+            "shape must be a vector of {int32,int64}, got shape "
+            f"{shape_text(np.shape(shape_to_prepend))}"
+        )
     prefix = tuple(np.ravel(shape_to_prepend).tolist())
     return _handle(context, _array_of(handle).gradient(source, prefix)), _FLOW
 
