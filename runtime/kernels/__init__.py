@@ -158,6 +158,7 @@ KERNEL_MODULES: tuple[str, ...] = (
     "sorting",
     "space_depth",
     "sparse_counts",
+    "sparse_fill_empty_rows",
     "sparse_math",
     "sparse_matrices",
     "sparse_matrix_products",

@@ -16,6 +16,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import REAL_NUMBER_TYPES
+from runtime.kernels.sparse_tensor_checks import check_bounds, check_sparse
 
 NEGATIVE_INPUT = "Input arr must be non-negative!"
 
@@ -121,40 +122,24 @@ def sparse_bincount(
     binary_output: bool,
 ) -> Any:
     """`bincount` of a sparse vector, or of each row of a sparse matrix; negatives are left out."""
+    if np.ndim(size):
+        raise InvalidArgumentError(f"Shape must be rank 0 but is rank {np.ndim(size)}")
+    check_sparse(indices, values, dense_shape)
+    check_bounds(indices, dense_shape)
     bins = _bin_count(size)
-    _check_sparse(indices, values, dense_shape)
-    if weights.size and weights.size != values.size:
+    if not dense_shape.size:
+        raise InvalidArgumentError("Expected a sparse vector or matrix, got a sparse scalar")
+    # Of a matrix TensorFlow reads as many weights as there are values, and no more.
+    too_few = weights.size < values.size
+    if weights.size and (too_few or (dense_shape.size == 1 and weights.size > values.size)):
         raise InvalidArgumentError("Input indices and weights must have the same size.")
     numbers = np.ravel(values).astype(np.int64)
     numbers = np.where(numbers < 0, bins, numbers)
     if dense_shape.size == 1:
         return _count_rows(0, 1, numbers, bins, weights, binary_output)[0]
     rows, num_rows = indices[:, 0], int(dense_shape[0])
-    return _count_rows(rows, num_rows, numbers, bins, weights, binary_output)
-
-
-def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
-    if indices.ndim != 2 or dense_shape.ndim != 1 or not dense_shape.size:
-        raise InvalidArgumentError(
-            "Expected a sparse vector or matrix, got indices of shape "
-            f"{shape_text(indices.shape)} and {shape_text(dense_shape.shape)} for dense_shape"
-        )
-    if indices.shape[0] != values.size:
-        raise InvalidArgumentError(
-            f"Number of elements in indices ({indices.shape[0]}) and values ({values.size}) "
-            "do not match"
-        )
-    if indices.shape[1] != dense_shape.size:
-        raise InvalidArgumentError(
-            f"Index rank ({indices.shape[1]}) and shape rank ({dense_shape.size}) do not match"
-        )
-    outside = ((indices < 0) | (indices >= dense_shape)).any(axis=1)
-    if outside.any():
-        first = int(np.argmax(outside))
-        shown = ", ".join(map(str, indices[first].tolist()))
-        raise InvalidArgumentError(
-            f"Sparse index tuple indices[{first}, :] = [{shown}] is out of bounds"
-        )
+    used = np.ravel(weights)[: values.size]
+    return _count_rows(rows, num_rows, numbers, bins, used, binary_output)
 
 
 def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: DataType) -> Any:

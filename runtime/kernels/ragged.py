@@ -10,7 +10,6 @@ fill_empty_rows_functor.h
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.gather import check_indices
-from runtime.kernels.sparse_structure import fill_empty_rows, sparse_fill_empty_rows_grad
+from runtime.kernels.sparse_fill_empty_rows import fill_empty_rows, sparse_fill_empty_rows_grad
 
 PAST_VALUES = "Final value of ragged splits must match the length the corresponding ragged values."
 
@@ -85,18 +84,10 @@ def _range_lengths(
     return np.maximum(0, exact)
 
 
-def check_ranks(nested_splits: Sequence[np.ndarray], values: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless the splits are vectors and the values are not a scalar."""
-    if any(splits.ndim != 1 for splits in nested_splits):
-        raise InvalidArgumentError("Ragged splits must be vectors")
-    if nested_splits and not values.ndim:
-        raise InvalidArgumentError("Ragged values must have rank 1 or more, got a scalar")
-
-
 def check_splits(splits: np.ndarray, values: int) -> None:
     """Raise InvalidArgumentError unless `splits` is sorted and points at most at `values` rows."""
-    if splits.ndim != 1 or not splits.size:
-        raise InvalidArgumentError("Ragged splits must be a vector with at least one element")
+    if not splits.size:
+        raise InvalidArgumentError("Ragged splits may not be empty")
     if splits[0] < 0:
         raise InvalidArgumentError("Ragged splits must be non-negative")
     if (np.diff(splits) < 0).any():
@@ -134,9 +125,18 @@ def ragged_gather(
     *nested_splits_values_indices: np.ndarray,
     OUTPUT_RAGGED_RANK: int,  # noqa: N803 # the attribute's name
 ) -> tuple[np.ndarray, ...]:
-    """RaggedGather: rows of a ragged tensor by their indices [I…]."""
-    *nested, values, indices = nested_splits_values_indices
-    check_ranks(nested, values)
+    """RaggedGather: rows of a ragged tensor by their indices [I…].
+
+    Splits that are no vectors are read one row after the other; the first ones' first dimension
+    says how many rows there are.
+    """
+    *given, values, indices = nested_splits_values_indices
+    if not given[0].ndim:
+        raise InvalidArgumentError("Split tensors must not be scalars")
+    check_indices(indices, len(given[0]) - 1)
+    if not values.ndim:
+        raise InvalidArgumentError("params.rank must be nonzero")
+    nested = [splits.ravel() for splits in given]
     if len(nested) + indices.ndim - 1 != OUTPUT_RAGGED_RANK:
         raise InvalidArgumentError(
             f"OUTPUT_RAGGED_RANK is {OUTPUT_RAGGED_RANK}, but splits and indices give "
@@ -144,7 +144,6 @@ def ragged_gather(
         )
     for splits, following in zip(nested, [*nested[1:], None], strict=True):
         check_splits(splits, len(values) if following is None else len(following) - 1)
-    check_indices(indices, len(nested[0]) - 1)
     results = [
         np.arange(math.prod(indices.shape[: axis + 1]) + 1, dtype=nested[0].dtype)
         * indices.shape[axis + 1]

@@ -22,7 +22,6 @@ from runtime.kernels.feature_crosses import (
     hashed,
     joined,
     plain_words,
-    sparse_column,
     split_inputs,
 )
 from runtime.kernels.ragged import check_splits_cover, splits_of_lengths
@@ -33,6 +32,14 @@ SAME_BATCH = "inputs must all have the same batch dimension size."
 
 def _ragged_column(values: np.ndarray, splits: np.ndarray) -> Column:
     return Column(values, splits[:-1].astype(np.int64), np.diff(splits.astype(np.int64)))
+
+
+def _sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
+    """Each row takes what comes before the first index of a later row."""
+    owners = np.maximum.accumulate(indices[: len(values), :1].ravel())
+    ends = np.searchsorted(owners, np.arange(batch), side="right")
+    starts = np.concatenate((np.zeros(1, np.int64), ends))[:-1]
+    return Column(values, starts, ends - starts)
 
 
 def _ragged_cross_columns(
@@ -48,8 +55,8 @@ def _ragged_cross_columns(
             raise InvalidArgumentError(f"Invalid SparseTensor {place}")
         if shape.size != 2:
             raise InvalidArgumentError(RANK_2)
-        if len(indices) > len(values) or not indices.shape[1]:
-            raise InvalidArgumentError(f"Invalid SparseTensor {place}")
+        if len(values) and (len(indices) < len(values) or not indices.shape[1]):
+            raise InvalidArgumentError(f"Invalid SparseTensor {place}: values without indices")
     if any(np.ndim(values) != 2 for values in dense):
         raise InvalidArgumentError(RANK_2)
     batches = {
@@ -63,7 +70,7 @@ def _ragged_cross_columns(
     check_allocation((batch, 2), np.int64)
     columns = {
         "R": [_ragged_column(*each) for each in ragged],
-        "S": [sparse_column(indices, values, batch) for indices, values, _ in sparse],
+        "S": [_sparse_column(indices, values, batch) for indices, values, _ in sparse],
         "D": [dense_column(each) for each in dense],
     }
     return columns, batch

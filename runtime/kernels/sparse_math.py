@@ -16,14 +16,8 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import NUMBER_TYPES
 from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
-from runtime.kernels.sparse_structure import (
-    Sparse,
-    check_bounds,
-    check_sparse,
-    flat_positions,
-    index_rows,
-)
-from runtime.kernels.sparse_tensor_checks import check_sparse_tensor
+from runtime.kernels.sparse_structure import Sparse, flat_positions, index_rows
+from runtime.kernels.sparse_tensor_checks import check_bounds, check_sparse, check_sparse_tensor
 
 
 def sparse_tensor_dense_add(

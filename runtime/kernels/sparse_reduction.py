@@ -11,13 +11,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
-from runtime.kernels.sparse_structure import (
-    Sparse,
-    check_bounds,
-    flat_positions,
-    index_rows,
-)
-from runtime.kernels.sparse_tensor_checks import check_sparse_tensor
+from runtime.kernels.sparse_structure import Sparse, flat_positions, index_rows
+from runtime.kernels.sparse_tensor_checks import check_bounds, check_sparse_tensor
 
 
 def sparse_reduce_sum(

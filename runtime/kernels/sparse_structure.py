@@ -2,54 +2,21 @@
 
 A sparse tensor is indices [n, rank] (int64), values [n] and a dense shape [rank].
 
-TF: tensorflow/core/kernels/sparse_{reshape,reorder,concat,split,slice,fill_empty_rows}_op.cc
+TF: tensorflow/core/kernels/sparse_{reshape,reorder,concat,split,slice}_op.cc
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
-from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
-from runtime.kernels.sparse_tensor_checks import built_shape
+from runtime.kernels.sparse_tensor_checks import built_shape, check_bounds, check_sparse
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless the three parts fit each other.
-
-    TF: tensorflow/core/util/sparse/sparse_tensor.cc's users that validate beforehand
-    """
-    for name, given, rank in (("indices", indices, 2), ("values", values, 1), ("shape", shape, 1)):
-        if given.ndim != rank:
-            raise InvalidArgumentError(
-                f"Sparse {name} must be rank {rank} but is rank {given.ndim}"
-            )
-    if len(values) != len(indices):
-        raise InvalidArgumentError(
-            f"Number of elements in indices ({len(indices)}) and values ({len(values)}) do not "
-            "match"
-        )
-    if shape.size != indices.shape[1]:
-        raise InvalidArgumentError(
-            f"Index rank ({indices.shape[1]}) and shape rank ({shape.size}) do not match"
-        )
-
-
-def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless every index lies within the dense shape."""
-    outside = (indices < 0) | (indices >= shape)
-    if outside.any():
-        first = int(outside.any(-1).argmax())
-        raise InvalidArgumentError(
-            f"Sparse index tuple indices[{first}, :] = {indices[first].tolist()} is out of bounds"
-        )
 
 
 def flat_positions(indices: np.ndarray, shape: np.ndarray) -> np.ndarray:
@@ -297,106 +264,8 @@ def _found_in_order(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.array(found, np.int64)
 
 
-def sparse_fill_empty_rows(
-    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """SparseFillEmptyRows: every row without an element gets `default_value` in column 0.
-
-    Returns indices, values, which rows were empty [rows], and each element's new place [n].
-    """
-    _check_rows(indices, values, dense_shape, default_value)
-    return fill_empty_rows(indices, values, int(dense_shape[0]), default_value)
-
-
-def fill_empty_rows(
-    indices: np.ndarray, values: np.ndarray, rows: int, default_value: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What SparseFillEmptyRows gives for indices `[n, rank]`, of which column 0 is the row."""
-    _check_owners(indices, rows)
-    check_allocation((rows,), np.int64)
-    owner = indices[:, 0]
-    counts = np.bincount(owner, minlength=rows)
-    empty = counts == 0
-    if not empty.any() and (owner[1:] >= owner[:-1]).all():
-        return indices, values, empty, np.arange(len(indices))
-    result_owner = np.concatenate((owner, np.flatnonzero(empty)))
-    order = np.argsort(result_owner, kind="stable")
-    filled = np.zeros((int(empty.sum()), indices.shape[1]), np.int64)
-    filled[:, 0] = np.flatnonzero(empty)
-    padding = np.empty(len(filled), values.dtype)
-    padding[...] = default_value
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    return (
-        np.concatenate((indices, filled))[order],
-        np.concatenate((values, padding))[order],
-        empty,
-        places[: len(indices)],
-    )
-
-
-def _check_rows(
-    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: Any
-) -> None:
-    if dense_shape.ndim != 1:
-        raise InvalidArgumentError(
-            f"dense_shape must be a vector, saw: {shape_text(dense_shape.shape)}"
-        )
-    if indices.ndim != 2:
-        raise InvalidArgumentError(f"indices must be a matrix, saw: {shape_text(indices.shape)}")
-    if values.ndim != 1:
-        raise InvalidArgumentError(f"values must be a vector, saw: {shape_text(values.shape)}")
-    if len(values) != len(indices):
-        raise InvalidArgumentError(
-            f"The length of `values` ({len(values)}) must match the first dimension of `indices` "
-            f"({len(indices)})."
-        )
-    if dense_shape.size != indices.shape[1]:
-        raise InvalidArgumentError(
-            f"The length of `dense_shape` ({dense_shape.size}) must match the second dimension of "
-            f"`indices` ({indices.shape[1]})."
-        )
-    if np.ndim(default_value):
-        raise InvalidArgumentError(
-            f"default_value must be a scalar, saw: {shape_text(default_value.shape)}"
-        )
-    if not dense_shape.size:
-        raise InvalidArgumentError("Dense shape cannot be empty.")
-
-
-def _check_owners(indices: np.ndarray, rows: int) -> None:
-    if not rows and len(indices):
-        raise InvalidArgumentError(
-            f"Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {len(indices)}"
-        )
-    outside = (indices[:, 0] < 0) | (indices[:, 0] >= rows)
-    if outside.any():
-        first = int(outside.argmax())
-        raise InvalidArgumentError(f"indices({first}, 0) is invalid: {indices[first, 0]} >= {rows}")
-
-
-def sparse_fill_empty_rows_grad(
-    reverse_index_map: np.ndarray, gradients: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """SparseFillEmptyRowsGrad: by the values, and by the default value."""
-    for name, given in (("reverse_index_map", reverse_index_map), ("grad_values", gradients)):
-        if given.ndim != 1:
-            raise InvalidArgumentError(f"{name} must be a vector, saw: {shape_text(given.shape)}")
-    outside = (reverse_index_map < 0) | (reverse_index_map >= len(gradients))
-    if outside.any():
-        raise InvalidArgumentError(
-            f"Elements in reverse index must be in [0, {len(gradients)}) but got "
-            f"{reverse_index_map[outside.argmax()]}"
-        )
-    kept = np.zeros(len(gradients), bool)
-    kept[reverse_index_map] = True
-    return gradients[reverse_index_map], gradients[~kept].sum(dtype=gradients.dtype)
-
-
 KERNELS = (
     KernelDef("SparseConcat", sparse_concat),
-    KernelDef("SparseFillEmptyRows", sparse_fill_empty_rows),
-    KernelDef("SparseFillEmptyRowsGrad", sparse_fill_empty_rows_grad),
     KernelDef("SparseReorder", sparse_reorder),
     KernelDef("SparseReshape", sparse_reshape),
     KernelDef("SparseSlice", sparse_slice),

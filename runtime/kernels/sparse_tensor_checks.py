@@ -16,6 +16,37 @@ from runtime.framework.shapes import shape_text
 COUNT_LIMIT = 1 << 63  # elements of a shape are counted in a signed int64
 
 
+def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
+    """Raise InvalidArgumentError unless the three parts fit each other.
+
+    TF: tensorflow/core/util/sparse/sparse_tensor.cc's users that validate beforehand
+    """
+    for name, given, rank in (("indices", indices, 2), ("values", values, 1), ("shape", shape, 1)):
+        if given.ndim != rank:
+            raise InvalidArgumentError(
+                f"Sparse {name} must be rank {rank} but is rank {given.ndim}"
+            )
+    if len(values) != len(indices):
+        raise InvalidArgumentError(
+            f"Number of elements in indices ({len(indices)}) and values ({len(values)}) do not "
+            "match"
+        )
+    if shape.size != indices.shape[1]:
+        raise InvalidArgumentError(
+            f"Index rank ({indices.shape[1]}) and shape rank ({shape.size}) do not match"
+        )
+
+
+def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
+    """Raise InvalidArgumentError unless every index lies within the dense shape."""
+    outside = (indices < 0) | (indices >= shape)
+    if outside.any():
+        first = int(outside.any(-1).argmax())
+        raise InvalidArgumentError(
+            f"Sparse index tuple indices[{first}, :] = {indices[first].tolist()} is out of bounds"
+        )
+
+
 def check_parts(indices: np.ndarray, values: np.ndarray, rank: int) -> None:
     """Raise InvalidArgumentError unless `indices` [n, rank] and `values` [n] fit."""
     if values.ndim != 1:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import as_strings, items_of, map_strings, string_tensor
 
 _LAST_CODE_POINT = 0x10FFFF
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _LAST_CONTROL = 0x1F  # of the C0 control characters
 # UTF-16 and UTF-32 without a byte order mark mean big endian here.
 _CODEC = {"UTF-16": "UTF-16-BE", "UTF-32": "UTF-32-BE", "US-ASCII": "ASCII"}
@@ -44,14 +46,25 @@ def _codec(encoding: str) -> str:
         ) from None
 
 
+def _check_replacement(point: int) -> None:
+    if not 0 <= point <= _LAST_CODE_POINT:
+        raise InvalidArgumentError("replacement_char out of unicode codepoint range")
+
+
+def _encoded(text: str, codec: str) -> bytes:
+    """The text in one of the output encodings; surrogates stay, but UTF-8 has none."""
+    if codec == "utf-8":
+        text = _SURROGATES.sub("\ufffd", text)
+    return text.encode(codec, "surrogatepass")
+
+
 class _Decoder:
     """Bytes to (code point, first byte) pairs under one set of attributes."""
 
     def __init__(
         self, encoding: str, errors: str, replacement_char: int, replace_control_characters: bool
     ) -> None:
-        if not 0 <= replacement_char <= _LAST_CODE_POINT:
-            raise InvalidArgumentError("replacement_char out of unicode codepoint range")
+        _check_replacement(replacement_char)
         self._codec = _codec(encoding)
         self._marks = _MARKS[self._codec] if encoding.upper() in _UNORDERED else {}
         self._errors = errors
@@ -172,6 +185,7 @@ def unicode_encode(
 ) -> np.ndarray:
     """One string for each row of code points."""
     codec = _codec(output_encoding)
+    _check_replacement(replacement_char)
     if np.ndim(input_values) != 1 or np.ndim(input_splits) != 1:
         raise InvalidArgumentError("Both the input_tensor and input_splits should be of rank 1. ")
     points, splits = input_values.tolist(), input_splits.tolist()
@@ -185,7 +199,7 @@ def unicode_encode(
                 "and in ascending order"
             )
         characters = (_valid(point, errors, replacement_char) for point in points[begin:end])
-        rows.append("".join(characters).encode(codec, "replace"))
+        rows.append(_encoded("".join(characters), codec))
     if splits[-1] != len(points):
         raise InvalidArgumentError(
             "Last value in input_splits must be equal to length of input_tensor."
@@ -217,7 +231,7 @@ def unicode_transcode(
     def transcode(text: bytes) -> bytes:
         if decoder.keeps_ascii and not decoder.replaces_controls and text.isascii():
             return text.decode().encode(codec)
-        return "".join(map(chr, decoder.points(text))).encode(codec, "replace")
+        return _encoded("".join(map(chr, decoder.points(text))), codec)
 
     return map_strings(transcode, as_strings(input))
 

@@ -103,6 +103,33 @@ def ragged_and_sparse() -> list[Case]:
             "SparseBincount", INDICES, values, DENSE_SHAPE, np.int32(-3), NO_WEIGHTS, message=True
         ),
         case("SparseBincount", INDICES, values, DENSE_SHAPE[:1], three, NO_WEIGHTS, message=True),
+        case(
+            "SparseBincount",
+            INDICES,
+            values,
+            DENSE_SHAPE,
+            three,
+            np.arange(9, dtype="f"),
+            name="SparseBincount_more_weights",
+        ),
+        case(
+            "SparseBincount",
+            *vector,
+            three,
+            np.arange(9, dtype="f"),
+            message=True,
+            name="SparseBincount_vector_more_weights",
+        ),
+        case(
+            "SparseBincount",
+            INDICES,
+            values[:, None],
+            DENSE_SHAPE,
+            three,
+            NO_WEIGHTS,
+            name="SparseBincount_column",
+            message=True,
+        ),
     ]
 
 

@@ -76,4 +76,14 @@ CASES = (
             ([[0]], [1]), ([0], [[1]]),
         )
     ),
+    *(
+        case("RaggedGather", nested, values, indices, OUTPUT_RAGGED_RANK=len(nested), message=True,
+             name=f"gather_by_splits_of_other_ranks_{number}")
+        for number, (nested, values, indices) in enumerate((
+            ([ROWS[:, None]], FLAT, [1, 0]), ([ROWS[None]], FLAT, np.zeros(0, np.int32)),
+            ([ROWS[None]], FLAT, [0]), ([OUTER, ROWS[None]], FLAT, [1]),
+            ([ROWS[0]], FLAT, [0]), ([OUTER, ROWS[1]], FLAT, [0]),
+            ([ROWS[:0]], FLAT, np.zeros(0, np.int32)), ([ROWS], FLAT[0], [0]),
+        ))
+    ),
 )  # fmt: skip

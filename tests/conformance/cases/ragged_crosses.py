@@ -56,4 +56,14 @@ CASES = (
     *(with_input(5, each) for each in (DENSE[0], DENSE[:, :0], int64([[5], [6], [7]]))),
     with_input(0, LETTERS.reshape(3, 1)),
     case("RaggedCross", [], [], [], [], [], [], **{**TEXT, "input_order": ""}),
+    *(
+        case("RaggedCross", [], [], [indices], [NUMBERS[:count]], [SHAPE], [], name=f"rows_{name}",
+             **{**TEXT, "input_order": "S"})
+        for name, indices, count in (
+            ("out_of_order", int64([[1, 0], [0, 1]]), 2), ("negative", int64([[-1, 0], [0, 1]]), 2),
+            ("beyond", int64([[0, 0], [7, 1], [1, 0]]), 3),
+            ("of_fewer_values", int64([[0, 0], [1, 1], [1, 1]]), 2),
+            ("of_nothing", int64([[], []]), 0),
+        )
+    ),
 )  # fmt: skip

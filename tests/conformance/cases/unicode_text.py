@@ -67,6 +67,21 @@ CASES = (
         errors="strict",
         message=True,
     ),
+    *(
+        case(
+            "UnicodeEncode",
+            POINTS,
+            SPLITS,
+            output_encoding=encoding,
+            errors=errors,
+            replacement_char=replacement,
+            message=True,
+            name=f"UnicodeEncode_{encoding}_{errors}_{replacement:x}",
+        )
+        for encoding in ("UTF-8", "UTF-16-BE", "UTF-32-BE")
+        for errors in ERRORS
+        for replacement in (-1, 0xD800, 0x110000)
+    ),
     case("UnicodeEncode", POINTS[:4], np.array([0, 9], np.int64), output_encoding="UTF-8"),
     case("UnicodeEncode", POINTS[:4], np.array([1, 2], np.int64), output_encoding="UTF-8"),
     case("UnicodeEncode", POINTS[:4], np.array([0, 3, 1], np.int64), output_encoding="UTF-8"),
