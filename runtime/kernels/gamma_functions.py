@@ -27,6 +27,14 @@ TINY = 1e-300  # stands in for a zero denominator in Lentz's method
 # B₂, B₄, …, the Bernoulli numbers of even index
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 HALF_LOG_TWO_PI = 0.9189385332046727
+EULER = 0.5772156649015329
+NEAR = 0.0625  # how near to 1 and 2, where lgamma is 0, its own series is summed
+# ζ(2) − 1, ζ(3) − 1, …
+ZETA_LESS_ONE = (
+    0.6449340668482264, 0.2020569031595943, 0.08232323371113819, 0.03692775514336993,
+    0.01734306198444914, 0.008349277381922827, 0.004077356197944339, 0.002008392826082214,
+    0.0009945751278180853, 0.0004941886041194646, 0.0002460865533080483,
+)  # fmt: skip
 
 
 def _wide(x: Any) -> np.ndarray:
@@ -52,8 +60,21 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
             # log(π / |sin πx|), with the sine of the fraction alone so that large x keep it.
             reflected = np.log(np.pi / np.abs(np.sin(np.pi * (x - np.floor(x))))) - result
             result = np.where(x < 0.5, reflected, result)
+    near_one, near_two = np.abs(x - 1) < NEAR, np.abs(x - 2) < NEAR
+    if near_one.any() or near_two.any():
+        with np.errstate(all="ignore"):
+            result = np.where(near_one, _log_gamma_of_two_and(x - 1) - np.log1p(x - 1), result)
+            result = np.where(near_two, _log_gamma_of_two_and(x - 2), result)
     result = np.where((x <= 0) & (x == np.floor(x)), np.inf, result)
     return np.where(np.isinf(x), np.inf, result)
+
+
+def _log_gamma_of_two_and(x: np.ndarray) -> np.ndarray:
+    """log Γ(2 + x) for small x, to its last digits (6.1.33); log Γ(1 + x) is log(1 + x) less."""
+    series = np.zeros_like(x)
+    for n, zeta_less_one in reversed([*enumerate(ZETA_LESS_ONE, 2)]):
+        series = series * x + (-1) ** n * zeta_less_one / n
+    return (series * x + (1 - EULER)) * x
 
 
 def psi(x: np.ndarray) -> np.ndarray:
@@ -157,8 +178,9 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> np.ndarray:
     result[(x == 0) & (a > 0)] = 1.0 if upper else 0.0
     result[(a > 0) & np.isfinite(a) & (x == np.inf)] = 0.0 if upper else 1.0
     result[(a == np.inf) & (x >= 0) & np.isfinite(x)] = 1.0 if upper else 0.0
+    result[(a == np.inf) & (x == np.inf)] = 0.0  # as TensorFlow has it: P as well as Q
     if not upper:
-        result[(a == 0) & (x == 0)] = 0.0  # as TensorFlow has it
+        result[x == 0] = 0.0  # whatever a is
     return result
 
 

@@ -59,9 +59,9 @@ def _fraction_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """How far a sample x moves with a; 0 at x = 0, NaN where there is no distribution."""
+    """How far a sample x moves with a; 0 at the ends, NaN where there is no distribution."""
     result = np.full(a.shape, np.nan)
-    result[(a > 0) & (x == 0)] = 0
+    result[_at_the_ends(a, x)] = 0
     proper = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     below = proper & (x < a + 1)
     with np.errstate(all="ignore"):
@@ -71,6 +71,16 @@ def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return result
 
 
+def _at_the_ends(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Where P does not change: x = 0, whatever a is, and infinities."""
+    return (x == 0) | ((a > 0) & (x > 0) & (np.isinf(a) | np.isinf(x)))
+
+
+def _log_density(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """log xᵃ e⁻ˣ / Γ(a)."""
+    return np.asarray(a * np.log(x) - x - log_gamma(a))
+
+
 def _wide(a: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
     wide_a, wide_x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
     return wide_a, wide_x
@@ -78,16 +88,21 @@ def _wide(a: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def random_gamma_grad(alpha: Any, sample: Any) -> Any:
     """RandomGammaGrad: the derivative of a gamma sample by its shape."""
-    return _sample_ratio(*_wide(alpha, sample)).astype(alpha.dtype)
+    wide_alpha, wide_sample = _wide(alpha, sample)
+    with np.errstate(all="ignore"):
+        result = _sample_ratio(wide_alpha, wide_sample)
+        # TensorFlow multiplies and divides by a density, which may vanish in the type.
+        vanishes = _log_density(wide_alpha, wide_sample) < -np.log(np.finfo(alpha.dtype).max)
+        return np.where(vanishes & (wide_alpha > 0), 0, result).astype(alpha.dtype)
 
 
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """IgammaGradA: the derivative of P(a, x) by a."""
     wide_a, wide_x = _wide(a, x)
     with np.errstate(all="ignore"):
-        density = np.exp((wide_a - 1) * np.log(wide_x) - wide_x - log_gamma(wide_a))
+        density = np.exp(_log_density(wide_a, wide_x)) / wide_x
         result = -_sample_ratio(wide_a, wide_x) * density
-    return np.where((wide_a > 0) & (wide_x == 0), 0, result).astype(a.dtype)
+    return np.where(_at_the_ends(wide_a, wide_x), 0, result).astype(a.dtype)
 
 
 TYPES = {"T": SINGLE_AND_DOUBLE}

@@ -27,6 +27,7 @@ BETAINC = (
     [0.5, 0.2, 0.3, 0.5, 0.5, 0.5, 0, 1, 1.5, -0.5, 0.9, 0.4],
 )
 WIDTHS = (np.float32, np.float64)
+ENDS = np.array([NAN, INF, -INF, 0, -1, 0.5])
 
 CASES: tuple[Case, ...] = (
     *(
@@ -48,4 +49,24 @@ CASES: tuple[Case, ...] = (
     case("Betainc", np.float32(2), [1.0, 2.0], np.float32(0.5)),
     case("Betainc", np.float32(2), np.float32(3), np.float32(0.5)),
     case("Betainc", [1.0, 2.0], [1.0], [0.5, 0.2], message=True),
+    # Where lgamma is 0, and where a sample or the shape has no or infinite extent.
+    *(
+        case("Lgamma", np.array([1, 2, 1.001, 2.03, 0.97], t), name=f"zeros_{t.__name__}")
+        for t in WIDTHS
+    ),
+    *(
+        case(op, ENDS[:, None].astype(t), ENDS.astype(t), name=f"{op}_ends_{t.__name__}")
+        for op in ("Igamma", "Igammac", "IgammaGradA")
+        for t in WIDTHS
+    ),
+    *(
+        case(
+            "RandomGammaGrad",
+            np.array([[1], [1e-10], [2.5], [INF], [NAN]], t),
+            np.array([0, 1e4, INF, 1], t),
+            name=f"far_{t.__name__}",
+            tolerance=1e-4,
+        )
+        for t in WIDTHS
+    ),
 )
