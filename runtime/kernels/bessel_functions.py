@@ -19,7 +19,10 @@ from runtime.kernels.broadcasting import in_float32
 from runtime.kernels.element_blocks import in_blocks
 from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 
+Function = Callable[[int, np.ndarray], np.ndarray]  # of the order and of x in float64
+
 I_BOUND, K_BOUND, J_BOUND = 8.0, 2.0, 8.0  # where the expansion near zero ends
+PHASE_BOUND = 2.0  # where TensorFlow's J and Y of float32 become amplitude and phase
 I_SMALL, I_LARGE = (table.I0_SMALL, table.I1_SMALL), (table.I0_LARGE, table.I1_LARGE)
 K_SMALL, K_LARGE = (table.K0_SMALL, table.K1_SMALL), (table.K0_LARGE, table.K1_LARGE)
 J_SMALL, Y_SMALL = (table.J0_SMALL, table.J1_SMALL), (table.Y0_SMALL, table.Y1_SMALL)
@@ -102,11 +105,35 @@ def bessel_y(order: int, x: np.ndarray) -> np.ndarray:
     return np.where(x <= 0, -np.inf, result)
 
 
-def _kernel(function: Callable[[int, np.ndarray], np.ndarray], order: int) -> Callable[[Any], Any]:
+def _in_single_precision(function: Function, order: int, x: np.ndarray) -> np.ndarray:
+    """J or Y beyond 2 as amplitude and phase, the phase rounded as in TensorFlow's float32.
+
+    Of a large number the phase keeps few digits; so does the result.
+    """
+    size = np.abs(x)
+    far = np.where((size > PHASE_BOUND) & np.isfinite(x), size, PHASE_BOUND)
+    j, y = bessel_j(order, far), bessel_y(order, far)
+    shift = np.arctan2(y, j) - far
+    shift -= 2 * np.pi * np.rint((shift + (2 * order + 1) * np.pi / 4) / (2 * np.pi))
+    phase = (shift.astype(np.float32) + far.astype(np.float32)).astype(np.float64)
+    result = np.hypot(j, y) * (np.cos(phase) if function is bessel_j else np.sin(phase))
+    odd = function is bessel_j and order
+    return np.where(x < 0, -result, result) if odd else result
+
+
+def _kernel(function: Function, order: int) -> Callable[[Any], Any]:
     @in_blocks(40)
     def kernel(x: Any) -> Any:
         with np.errstate(all="ignore"):
-            result = function(order, np.asarray(x, np.float64)).astype(x.dtype)
+            wide = np.asarray(x, np.float64)
+            result = function(order, wide)
+            if function in (bessel_j, bessel_y) and x.dtype == np.float32:
+                far = np.isfinite(wide) & (np.abs(wide) > PHASE_BOUND)
+                if function is bessel_y:
+                    far &= wide > 0
+                if far.any():
+                    result = np.where(far, _in_single_precision(function, order, wide), result)
+            result = result.astype(x.dtype)
             if function is bessel_y and order and x.dtype == np.float32:
                 # 1 / x and the logarithm meet at 0 as infinities in TensorFlow's single precision.
                 result = np.where(x == 0, x.dtype.type(np.nan), result)
@@ -116,7 +143,7 @@ def _kernel(function: Callable[[int, np.ndarray], np.ndarray], order: int) -> Ca
 
 
 # (name before the order, name after it)
-FUNCTIONS: dict[tuple[str, str], Callable[[int, np.ndarray], np.ndarray]] = {
+FUNCTIONS: dict[tuple[str, str], Function] = {
     ("BesselI", ""): plain_i,
     ("BesselI", "e"): scaled_i,
     ("BesselK", ""): plain_k,
