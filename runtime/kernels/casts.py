@@ -20,6 +20,7 @@ from runtime.kernels.register_types import POD_TYPES
 # Small integers: TensorFlow on x86 goes through a 32-bit integer and keeps its low bits.
 _THROUGH_INT32 = frozenset(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.uint16))
 _finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo
+_TRUNCATED = (DataType.FLOAT, DataType.DOUBLE, DataType.COMPLEX64, DataType.COMPLEX128)
 _OBJECT_TYPES = (DataType.STRING, DataType.RESOURCE, DataType.VARIANT)
 
 
@@ -37,22 +38,34 @@ def cast(x: Any, *, SrcT: DataType, DstT: DataType, Truncate: bool) -> Any:  # n
     x = np.asarray(x)
     if x.dtype.kind == "c" and target.kind != "c":
         x = x.real
-    if Truncate and SrcT in (DataType.FLOAT, DataType.DOUBLE) and DstT.is_floating:
-        x = _drop_mantissa_bits(x, target)
+    if Truncate:
+        x = _drop_mantissa_bits(x, SrcT, DstT)
     if "int4" in x.dtype.name or (target in _THROUGH_INT32 and x.dtype.kind == "f"):
         x = x.astype(np.int32)
     return x.astype(target)
 
 
-def _drop_mantissa_bits(x: np.ndarray, target: np.dtype) -> np.ndarray:
-    """Clear the mantissa bits of float32 or float64 that the target type has no room for."""
-    spare = np.finfo(x.dtype).nmant - _finfo(target).nmant
-    # TensorFlow rounds float64 to bfloat16 even so: it goes through float32.
-    if spare <= 0 or (x.dtype == np.float64 and target == ml_dtypes.bfloat16):
+def _drop_mantissa_bits(x: np.ndarray, source: DataType, target: DataType) -> np.ndarray:
+    """Clear the bits of float32 and float64 parts that the target type has no room for."""
+    spare = _spare_bits(source, target)
+    if spare <= 0:
         return x
-    signed = np.int32 if x.dtype == np.float32 else np.int64
+    signed = np.int32 if x.dtype.name in ("float32", "complex64") else np.int64
     bits: np.ndarray = np.ascontiguousarray(x).view(signed)
-    return (bits & signed(-(1 << int(spare)))).view(x.dtype).reshape(x.shape)
+    kept = (bits & signed(-(1 << spare))).view(x.dtype).reshape(x.shape)
+    return np.where(np.isnan(x), x, kept)
+
+
+def _spare_bits(source: DataType, target: DataType) -> int:
+    """How many bits TensorFlow drops: of float64 for complex64 all digits, it counts none there."""
+    if (source, target) == (DataType.DOUBLE, DataType.COMPLEX64):
+        return 53
+    if (source, target) != (DataType.COMPLEX128, DataType.COMPLEX64) and not target.is_floating:
+        return 0
+    # From these types it rounds to bfloat16 even so: it goes through float32.
+    if source not in _TRUNCATED or (target is DataType.BFLOAT16 and source is not DataType.FLOAT):
+        return 0
+    return int(np.finfo(source.numpy).nmant - _finfo(target.numpy).nmant)
 
 
 def bitcast(input: Any, *, type: DataType) -> Any:

@@ -39,7 +39,7 @@ def conv3d(
         if tensor.ndim != 5:
             raise InvalidArgumentError(f"{name} must be 5-dimensional")
     depth, filter_depth, out_depth = x.shape[channel_axis(data_format)], *filter.shape[-2:]
-    if not all(filter.shape[:-1]):
+    if not filter.size:
         raise InvalidArgumentError(
             "filter must not have zero elements (i.e. all dimensions must be non-zero)"
         )
@@ -48,11 +48,19 @@ def conv3d(
             f"Input depth must be evenly divisible by filter depth: {depth} vs {filter_depth}"
         )
     groups = depth // filter_depth
-    if not groups or out_depth % groups:
+    dimensions = attrs.place(x.shape, filter.shape[:-2])
+    if not x.shape[0] or not all(each.output for each in dimensions):
+        shape = (x.shape[0], *(each.output for each in dimensions), out_depth)
+        return from_channels_last(np.zeros(shape, x.dtype), data_format)
+    if not groups:
+        raise InvalidArgumentError(
+            f"Number of channels in filter ({filter_depth}) must match last dimension of input "
+            f"({depth})"
+        )
+    if out_depth % groups:
         raise InvalidArgumentError(
             f"output depth must be evenly divisible by number of groups: {out_depth} vs {groups}"
         )
-    dimensions = attrs.place(x.shape, filter.shape[:-2])
     y = convolve(to_channels_last(x, data_format), filter, dimensions)
     return from_channels_last(y, data_format)
 

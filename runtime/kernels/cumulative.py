@@ -31,13 +31,29 @@ def _scan(ufunc: Any, identity: float) -> Callable[..., Any]:
                 f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {shown}"
             )
         ordered = np.flip(x, position) if reverse else x
-        result = ufunc.accumulate(ordered, axis=position, dtype=x.dtype)
+        if ufunc is np.logaddexp and not (x < np.inf).all():
+            result = _odd_logsumexps(ordered, position)
+        else:
+            result = ufunc.accumulate(ordered, axis=position, dtype=x.dtype)
         if exclusive:
             result = _shifted(result, position, identity)
         return np.flip(result, position) if reverse else result
 
     kernel.__name__ = kernel.__qualname__ = f"cumulative_{ufunc.__name__}"
     return kernel
+
+
+def _odd_logsumexps(x: np.ndarray, axis: int) -> np.ndarray:
+    """With NaN, which TensorFlow's comparisons take for the sum so far, and ∞ + ∞, which is NaN."""
+    result = np.empty_like(x)
+    source, target = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
+    total = np.full(source.shape[1:], -np.inf, x.dtype)
+    for place in range(len(source)):
+        item = np.where(np.isnan(source[place]), total, source[place])
+        lost = np.isnan(total) | ((item == np.inf) & (total == np.inf))
+        total = np.where(lost, np.array(np.nan, x.dtype), np.logaddexp(total, item))
+        target[place] = total
+    return result
 
 
 def _shifted(inclusive: np.ndarray, axis: int, identity: float) -> np.ndarray:

@@ -133,13 +133,15 @@ def _dimensions(
     rates: Sequence[int],
     padding: str,
 ) -> tuple[WindowedDimension, ...]:
-    for name, values in (("Stride", strides), ("Rate", rates)):
+    given = (("Stride", strides), ("Rate", rates))
+    for name, values in given:
         if len(values) != 4:
             raise InvalidArgumentError(
                 f"Sliding window {name.lower()} field must specify 4 dimensions"
             )
         if values[0] != 1 or values[3] != 1:
             raise UnimplementedError(f"{name} is only supported across spatial dimensions.")
+    for name, values in given:
         if values[1] <= 0 or values[2] <= 0:
             raise InvalidArgumentError(f"{name} must be positive, got {list(values)}")
     if x.ndim != 4:

@@ -115,7 +115,11 @@ def _fractional_pool(
 
 
 def _pool_max(value: np.ndarray, rows: Regions, columns: Regions) -> np.ndarray:
-    by_row = np.stack([value[:, each].max(1) for each in rows], axis=1)
+    """The largest number of each region; NaN is passed over, the smallest finite one at least."""
+    is_integer = value.dtype.kind in "iu"
+    lowest = np.iinfo(value.dtype).min if is_integer else np.finfo(value.dtype).min
+    strips = [np.fmax.reduce(value[:, each], axis=1, initial=lowest) for each in rows]
+    by_row = np.stack(strips, axis=1)
     return np.stack([by_row[:, :, each].max(2) for each in columns], axis=2)
 
 
@@ -135,13 +139,16 @@ def _areas(rows: Regions, columns: Regions) -> np.ndarray:
     return np.outer(heights, widths)
 
 
-def _given_regions(name: str, cuts: Any, size: int, outputs: int, overlapping: bool) -> Regions:
-    """The regions of cuts that came as an input."""
+def _given_regions(
+    name: str, cuts: Any, size: int, outputs: int, overlapping: bool, more: bool = False
+) -> Regions:
+    """The regions of cuts that came as an input; with `more`, those beyond the outputs are idle."""
     if np.ndim(cuts) != 1 or not cuts.size:
         raise InvalidArgumentError(f"{name}_pooling_sequence must be a vector")
-    if cuts.size <= outputs:
+    if cuts.size <= outputs or (cuts.size > outputs + 1 and not more):
+        or_more = " or more" if more else ""
         raise InvalidArgumentError(
-            f"{name}_pooling_sequence must have {outputs + 1} elements or more, got {cuts.size}"
+            f"{name}_pooling_sequence must have {outputs + 1} elements{or_more}, got {cuts.size}"
         )
     cuts = cuts[: outputs + 1]
     regions = _regions(cuts, overlapping, size)
@@ -171,8 +178,6 @@ def fractional_max_pool_grad(
     _, height, width, _ = orig_input.shape
     rows = _given_regions("row", row_pooling_sequence, height, orig_output.shape[1], overlapping)
     columns = _given_regions("col", col_pooling_sequence, width, orig_output.shape[2], overlapping)
-    if not np.array_equal(_pool_max(orig_input, rows, columns), orig_output):
-        raise InvalidArgumentError("tensor_out_dup is not the same as tensor_out")
     result = np.zeros_like(orig_input)
     batch = np.arange(len(orig_input))[:, np.newaxis]
     channel = np.arange(orig_input.shape[3])
@@ -181,11 +186,21 @@ def fractional_max_pool_grad(
         strip = orig_input[:, above]
         for column, beside in enumerate(columns):
             cell = strip[:, :, beside]
-            place = cell.reshape(len(cell), -1, cell.shape[3]).argmax(1)
+            place = _first_largest(cell.reshape(len(cell), -1, cell.shape[3]))
             down, across = np.divmod(place, beside.stop - beside.start)
             target = (batch, above.start + down, beside.start + across, channel)
+            if not np.array_equal(orig_input[target], orig_output[:, row, column]):
+                raise InvalidArgumentError("tensor_out_dup is not the same as tensor_out")
             np.add.at(result, target, out_backprop[:, row, column])
     return result
+
+
+def _first_largest(cell: np.ndarray) -> np.ndarray:
+    """Positions along axis 1. Nothing is larger than NaN, nor is NaN larger than anything."""
+    if cell.dtype.kind != "f":
+        return cell.argmax(1)
+    place = np.where(np.isnan(cell), -np.inf, cell).argmax(1)
+    return np.where(np.isnan(cell[:, 0]), 0, place)
 
 
 def fractional_avg_pool_grad(
@@ -207,9 +222,12 @@ def fractional_avg_pool_grad(
     check_allocation(shape, out_backprop.dtype)
     if (shape[0], shape[3]) != (out_backprop.shape[0], out_backprop.shape[3]):
         raise InvalidArgumentError("out_backprop must have the input's batch and depth")
-    rows = _given_regions("row", row_pooling_sequence, shape[1], out_backprop.shape[1], overlapping)
-    columns = _given_regions(
-        "col", col_pooling_sequence, shape[2], out_backprop.shape[2], overlapping
+    rows, columns = (
+        _given_regions(name, cuts, shape[axis], out_backprop.shape[axis], overlapping, more=True)
+        for axis, name, cuts in (
+            (1, "row", row_pooling_sequence),
+            (2, "col", col_pooling_sequence),
+        )
     )
     shares = out_backprop / _areas(rows, columns).astype(out_backprop.dtype)[:, :, np.newaxis]
     by_row = np.zeros((shape[0], shape[1], len(columns), shape[3]), out_backprop.dtype)

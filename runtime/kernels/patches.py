@@ -89,7 +89,8 @@ def _window_count(
 ) -> tuple[int, tuple[int, int]]:
     """How many windows a dimension has, and the zeros before and after it."""
     if padding == "VALID":
-        count = (length - window) // stride + 1
+        reach = length - window + stride
+        count = -(-reach // stride) if reach < 0 else reach // stride  # C++ rounds to zero
         if count < 0:
             raise InvalidArgumentError(
                 f"Computed output size would be negative: {count} [input_size: {length}, "

@@ -122,4 +122,19 @@ CASES: tuple[Case, ...] = (
             np.array([b""], object),
         )
     ),
+    *(
+        case(
+            "Cast",
+            np.array([1.01171875, -0.3, 1 / 3, 6e4, np.inf, np.nan]).astype(source),
+            DstT=target,
+            Truncate=True,
+            name=f"truncated_{source}_{target.name}",
+        )
+        for source, targets in (
+            ("float64", (DataType.COMPLEX64, DataType.COMPLEX128)),
+            ("complex64", (DataType.HALF, DataType.BFLOAT16)),
+            ("complex128", (DataType.HALF, DataType.BFLOAT16, DataType.FLOAT, DataType.COMPLEX64)),
+        )
+        for target in targets
+    ),
 )

@@ -146,4 +146,13 @@ CASES = (
         strides=[1, 1, 1, 1],
         padding="SAME",
     ),
+    *(
+        convolution("Conv3D", x, filter)
+        for x, filter in (
+            (X3, (2, 3, 3, 4, 0)),
+            ((2, 0, 5, 6, 0), F3),
+            ((0, 4, 5, 6, 8), F3),
+            ((2, 4, 5, 6, 0), F3),
+        )
+    ),
 )

@@ -60,4 +60,19 @@ CASES: tuple[Case, ...] = (
     ),
     *(case(op, np.ones(2, np.float32), [0], message=True) for op in DTYPES),
     *(case(op, np.full(500, 0.1, np.float32), np.int32(0)) for op in DTYPES),
+    *(
+        case(
+            "CumulativeLogsumexp",
+            np.array([x, x], t),
+            np.int32(-1),
+            name=f"odd_{t.__name__}_{n}_{reverse}",
+            reverse=reverse,
+            exclusive=reverse,
+        )
+        for t in (np.float32, np.float64)
+        for n, x in enumerate(
+            ([1, np.nan, 2, np.nan, -INF, 1], [np.nan, -1, 3, 1], [INF, 1, INF, 2], [INF, np.nan])
+        )
+        for reverse in (False, True)
+    ),
 )

@@ -48,4 +48,11 @@ CASES = (
         for loose in ({"tolerance": 0.02} if t == np.float16 else {},)
     ),
     *(case(op, X, F, bad, **PLAIN, message=True) for op in GRADIENTS for bad in (X[0], X[:, :2])),
+    case(
+        "Dilation2D",
+        X,
+        F,
+        **PLAIN | {"strides": [1, -1, 1, 1], "rates": [2, 1, 1, 1]},
+        message=True,
+    ),
 )

@@ -16,6 +16,10 @@ ROWS, COLUMNS = np.int64([0, 2, 3, 5, 7]), np.int64([0, 3, 5, 8, 11])
 GRADS = RNG.normal(size=(2, 4, 4, 3))
 MAX_GRAD, AVERAGE_GRAD = (f"{op}Grad" for op in POOLS)
 
+ODD = np.array([[np.nan, 3, -np.inf, 2, np.nan, np.nan], [1, 3, -np.inf, -np.inf, 4, np.nan]])
+ODD = ODD[np.newaxis, :, :, np.newaxis]
+EVEN = np.repeat(ODD[:, :, [1, 0, 3, 2]], 2, axis=3)
+
 
 def maxima(overlapping: bool) -> np.ndarray:
     """The largest element of each region."""
@@ -69,4 +73,10 @@ CASES = (
         np.int64([[[2**63 - 1], [-15], [-4], [8]], [[7], [-7], [1], [5]]])[np.newaxis],
         pooling_ratio=[1.0, 2.0, 2.0, 1.0], deterministic=True, seed=7, seed2=11,
     ),
+    # NaN is passed over unless it comes first; nothing is below the lowest finite number.
+    case("FractionalMaxPool", ODD, pooling_ratio=[1.0, 1.0, 2.0, 1.0], **SEEDED),
+    case(MAX_GRAD, ODD, ODD[:, :, 1::2], np.ones((1, 2, 3, 1)), np.int64([0, 1, 2]),
+         np.int64([0, 2, 4, 6]), message=True),
+    case(MAX_GRAD, EVEN, EVEN[:, :, ::2], np.ones((1, 2, 2, 2)), np.int64([0, 1, 2]),
+         np.int64([0, 2, 4])),
 )  # fmt: skip

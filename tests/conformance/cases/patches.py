@@ -40,4 +40,6 @@ CASES = (
             (VOLUME[0], (1, 1, 1), (1, 1, 1)),
         )
     ),
+    case("ExtractVolumePatches", VOLUME[:, :0], ksizes=[1, 3, 2, 1, 1], strides=[1, 2, 3, 1, 1],
+         padding="VALID"),
 )  # fmt: skip
