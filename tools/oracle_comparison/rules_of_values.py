@@ -121,6 +121,36 @@ def not_finite(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     return _fed(case, odd) and _answered(ours) and not any(answer.code for answer in theirs)
 
 
+def nan_of_padding(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """Something is not finite, and the answers agree wherever neither is NaN.
+
+    Zeros of the padding, times an infinity: some algorithms multiply them, others pass them over.
+    """
+    if not same_shapes(case, ours, theirs) or not not_finite(case, ours, theirs):
+        return False
+    pairs = [
+        (got.astype(np.float32), want.astype(np.float32))
+        for mine, other in zip(ours, theirs, strict=True)
+        for got, want in zip(mine.values, other.values, strict=True)  # type: ignore[union-attr]
+    ]
+    numbers = [(got, want, ~np.isnan(got) & ~np.isnan(want)) for got, want in pairs]
+    return all(
+        np.allclose(got[both], want[both], 1e-2, 1e-3 * _largest(want))
+        for got, want, both in numbers
+    )
+
+
+def _largest(value: np.ndarray) -> float:
+    return float(np.abs(value[np.isfinite(value)]).max(initial=0))
+
+
+def nan_compared(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """A NaN was given, which no comparison orders."""
+    return same_shapes(case, ours, theirs) and _fed(
+        case, lambda value: value.dtype.kind in "fV" and bool(np.isnan(value.astype(float)).any())
+    )
+
+
 def nan_there(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     """The only difference: numbers here where TensorFlow has NaN."""
     return same_shapes(case, ours, theirs) and all(
