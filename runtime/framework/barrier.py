@@ -158,7 +158,7 @@ class Barrier(Resource):
         """`finish` of the next `count` elements, or a Deferred of it.
 
         OutOfRangeError when the barrier is closed and that many will never be complete; with
-        `allow_small_batch` only when none is.
+        `allow_small_batch` only when none is. InvalidArgumentError for a negative count.
         """
         with self._lock:
             if self._is_closed:
@@ -172,6 +172,8 @@ class Barrier(Resource):
                         f"Barrier '{self.name}' is closed and has insufficient elements "
                         f"(requested {count}, total size {available})"
                     )
+        if count < 0:
+            raise InvalidArgumentError(f"num_elements must not be negative, got {count}")
         return self.ready.dequeue(count, finish, cancellation, allow_small_batch)
 
     def close(self, cancel_pending_enqueues: bool, cancellation: CancellationManager) -> None:

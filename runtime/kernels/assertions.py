@@ -16,7 +16,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.string_tensor import scalar_string, show_shape, string_tensor
+from runtime.framework.string_tensor import as_strings, show_shape, string_tensor
 from runtime.framework.tensor_text import readable, summarize, summarize_ends
 
 _log = logging.getLogger(__name__)
@@ -78,7 +78,12 @@ _FILE_PREFIX = "file://"
 
 def print_v2(context: OpKernelContext, input: Any, *, output_stream: str, end: str) -> None:
     """Log a string, or append it to the file of a `file://` stream."""
-    text = readable(scalar_string(input))
+    given = as_strings(input)
+    if given.ndim:
+        raise InvalidArgumentError(
+            f"Input is expected to be scalar, but got {show_shape(given.shape)}"
+        )
+    text = readable(given.item())
     if output_stream.startswith(_FILE_PREFIX):
         path = output_stream[len(_FILE_PREFIX) :]
         context.step.files.check_write(path)

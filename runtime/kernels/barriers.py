@@ -137,10 +137,8 @@ def barrier_take_many(
     """BarrierTakeMany: (indices, keys, components…) of complete elements; waits for them."""
     if timeout_ms != -1:
         raise InvalidArgumentError("Timeout not supported yet.")
-    if np.ndim(num_elements) or int(num_elements) < 0:
-        raise InvalidArgumentError(
-            f"num_elements must be a scalar that is not negative, got {num_elements}"
-        )
+    if np.ndim(num_elements):
+        raise InvalidArgumentError("num_elements must be a scalar.")
     found = barrier_of(context, handle)
     if component_types != found.component_types:
         raise InvalidArgumentError(

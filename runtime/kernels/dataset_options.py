@@ -19,6 +19,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dataset import (
+    UNKNOWN,
     Dataset,
     DatasetIterator,
     Element,
@@ -236,16 +237,24 @@ class ChooseFastestDataset(Dataset):
     def __init__(self, *inputs: Any, output_types: Types, output_shapes: Shapes) -> None:
         super().__init__(output_types, output_shapes)
         self._inputs = [as_dataset(each) for each in inputs]
-        if len({each.cardinality for each in self._inputs}) > 1:
-            raise InvalidArgumentError(
-                "ChooseFastestDataset needs inputs of one cardinality, got "
-                f"{[each.cardinality for each in self._inputs]}"
-            )
+        self._cardinality = UNKNOWN
+        for number, each in enumerate(self._inputs):
+            if (
+                each.cardinality not in (UNKNOWN, self._cardinality)
+                and self._cardinality != UNKNOWN
+            ):
+                raise InvalidArgumentError(
+                    "All inputs to ChooseFastestDataset must have compatible cardinalities. "
+                    f"Input {number} has cardinality: {each.cardinality}, while all prior inputs "
+                    f"have cardinality: {self._cardinality}."
+                )
+            if self._cardinality == UNKNOWN:
+                self._cardinality = each.cardinality
 
     @property
     def cardinality(self) -> int:
-        """That of all inputs."""
-        return self._inputs[0].cardinality
+        """That of all inputs that know theirs."""
+        return self._cardinality
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """The first input's elements."""

@@ -109,10 +109,6 @@ class RebatchDataset(UnaryDataset):
             raise InvalidArgumentError("`batch_sizes` must be a scalar or a vector.")
         self.batch_sizes = np.ravel(batch_sizes).tolist()
         self.drop_remainder = bool(scalar_argument(drop_remainder, "drop_remainder"))
-        if not self.batch_sizes or any(size < 0 for size in self.batch_sizes):
-            raise InvalidArgumentError(
-                f"A RebatchDataset needs batch sizes, none of them negative, got {self.batch_sizes}"
-            )
 
     @property
     def cardinality(self) -> int:
@@ -121,6 +117,10 @@ class RebatchDataset(UnaryDataset):
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """Batches of the wanted sizes."""
+        if not self.batch_sizes or any(size < 0 for size in self.batch_sizes):
+            raise InvalidArgumentError(
+                f"A RebatchDataset needs batch sizes, none of them negative, got {self.batch_sizes}"
+            )
         return _RebatchIterator(self, context, prefix)
 
 

@@ -14,7 +14,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.element_blocks import in_blocks
 
-ONE, HALF = np.float32(1), np.float32(0.5)
+HALF = np.float32(0.5)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,12 +24,13 @@ class NudgedRange:
     low: np.ndarray
     high: np.ndarray
     scale: np.ndarray
+    inverse: np.ndarray | None = None  # of the scale, where TensorFlow does not divide by it
 
     def apply(self, value: np.ndarray) -> np.ndarray:
         """`value` clamped and rounded to the steps of the range."""
         is_scalar = not np.ndim(self.low)
         rounded = _rounded if is_scalar else _rounded.__wrapped__  # type: ignore[attr-defined]
-        return rounded(value, low=self.low, high=self.high, scale=self.scale)
+        return rounded(value, low=self.low, high=self.high, scale=self.scale, inverse=self.inverse)
 
     def inside(self, value: np.ndarray) -> np.ndarray:
         """Which elements need no clamping."""
@@ -38,22 +39,32 @@ class NudgedRange:
 
 @in_blocks(2)
 def _rounded(
-    value: np.ndarray, *, low: np.ndarray, high: np.ndarray, scale: np.ndarray
+    value: np.ndarray,
+    *,
+    low: np.ndarray,
+    high: np.ndarray,
+    scale: np.ndarray,
+    inverse: np.ndarray | None,
 ) -> np.ndarray:
-    inverse = ONE / scale
-    zero = np.floor(-low * inverse + HALF)
     steps = np.minimum(value, high)
     np.maximum(steps, low, out=steps)
     steps -= low
-    steps *= inverse
-    steps -= zero
+    if inverse is None:
+        steps /= scale
+        steps -= np.floor(-low / scale + HALF)
+    else:
+        steps *= inverse
+        steps -= np.floor(-low * inverse + HALF)
     steps += HALF
     np.floor(steps, out=steps)
     steps *= scale
     return steps
 
 
-def _nudge(low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool) -> NudgedRange:
+def _nudge(
+    low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool, divided: bool = False
+) -> NudgedRange:
+    """`divided`: numbers are divided by the scale; else multiplied by what TensorFlow inverts."""
     lowest, highest = np.float32(1 if narrow_range else 0), np.float32((1 << num_bits) - 1)
     scale = (high - low) / (highest - lowest)
     zero = lowest - low / scale
@@ -61,7 +72,10 @@ def _nudge(low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool)
         zero < lowest, lowest, np.where(zero > highest, highest, np.floor(zero + HALF))
     )
     nudged = nudged.astype(np.float32)
-    return NudgedRange((lowest - nudged) * scale, (highest - nudged) * scale, np.asarray(scale))
+    inverse = None if divided else np.asarray((highest - lowest) / (high - low))
+    return NudgedRange(
+        (lowest - nudged) * scale, (highest - nudged) * scale, np.asarray(scale), inverse
+    )
 
 
 def fake_quant_args(
@@ -139,7 +153,8 @@ def _with_variables(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        rounded = _nudge(low, high, num_bits, narrow_range).apply(value)
+        divided = not low.ndim  # but not in the op for channels
+        rounded = _nudge(low, high, num_bits, narrow_range, divided).apply(value)
     return np.where((low == 0) & (high == 0), np.float32(0), rounded)
 
 
@@ -191,16 +206,13 @@ def _gradients(
         nudged = _nudge(low, high, num_bits, narrow_range)
         flat = (low == 0) & (high == 0)  # the op gives zeros: all of the gradient passes
         inside = nudged.inside(value) | flat
-        below, above = (value < nudged.low) & ~flat, (value > nudged.high) & ~flat
         # Products, so an infinite gradient gives NaN where it does not count.
-        passed, low_parts, high_parts = (
-            gradients * counted.astype(np.float32) for counted in (inside, below, above)
+        passed, *parts = (
+            gradients * counted.astype(np.float32)
+            for counted in (inside, value < nudged.low, value > nudged.high)
         )
-        return (
-            np.asarray(passed),
-            np.asarray(np.sum(low_parts, summed, dtype=np.float32)),
-            np.asarray(np.sum(high_parts, summed, dtype=np.float32)),
-        )
+        sums = (np.sum(each, summed, dtype=np.float32) for each in parts)
+        return (np.asarray(passed), *(np.where(flat, np.float32(0), each) for each in sums))
 
 
 KERNELS = (

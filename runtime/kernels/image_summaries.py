@@ -24,12 +24,16 @@ def image_summary(tag: Any, tensor: Any, *, max_images: int, bad_color: np.ndarr
     """The first pictures of [batch, height, width, channels], scaled to 0 … 255 if not uint8."""
     name, images = as_strings(tag), np.asarray(tensor)
     if name.ndim:
-        raise InvalidArgumentError(f"Tags must be a scalar, got shape {show_shape(name.shape)}")
+        raise InvalidArgumentError("Tags must be a scalar")
     if images.ndim != 4 or images.shape[3] not in _CHANNELS:
         raise InvalidArgumentError(
             f"Tensor must be 4-D with last dim 1, 3, or 4, not {show_shape(images.shape)}"
         )
     _, height, width, channels = images.shape
+    if not height * width:
+        raise InvalidArgumentError(
+            f"input tensor must have non-zero dims. Found: [{', '.join(map(str, images.shape))}]."
+        )
     if bad_color.dtype != np.uint8 or bad_color.size < channels:
         raise InvalidArgumentError(
             f"expected depth <= bad_color.size, got depth = {channels}, "

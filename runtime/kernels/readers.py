@@ -148,9 +148,10 @@ def reader_read_up_to(
     context: OpKernelContext, reader_handle: Any, queue_handle: Any, num_records: Any
 ) -> Any:
     """Up to `num_records` records of one file: keys and values."""
-    count = int(num_records)
-    if count <= 0:
-        raise InvalidArgumentError(f"num_records must be positive, got {count}")
+    if np.size(num_records) != 1 or (count := np.asarray(num_records).item()) < 0:
+        raise InvalidArgumentError(
+            f"num_records must be one number that is not negative, got {num_records}"
+        )
 
     def several(records: list[Record]) -> tuple[np.ndarray, np.ndarray]:
         return string_tensor(key for key, _ in records), string_tensor(
@@ -166,8 +167,10 @@ def _read(
     queue_handle: Any,
     count: int,
     outputs_of: Callable[[list[Record]], Any],
-) -> Deferred:
+) -> Any:
     reader, queue = _reader(context, reader_handle), _name_queue(context, queue_handle)
+    if not count:  # no file is opened for nothing
+        return outputs_of([])
     read = reader.read_up_to(count, queue, context.step.files, context.cancellation)
     outputs = Deferred()
 

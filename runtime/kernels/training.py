@@ -36,11 +36,17 @@ class Rule:
     apply: Callable[..., None]
     variables: int
     of_rows: Callable[..., None] | None = None  # what applies to rows of several numbers, if not it
+    sparse: Callable[..., None] | None = None  # what applies to some of the rows, if not it
+
+    @property
+    def apply_to_row(self) -> Callable[..., None]:
+        """The rule for some of the rows."""
+        return self.sparse or self.apply
 
     @property
     def apply_to_rows(self) -> Callable[..., None]:
-        """The rule for rows of several numbers."""
-        return self.of_rows or self.apply
+        """The rule for some of the rows, which are of several numbers."""
+        return self.of_rows or self.apply_to_row
 
     @property
     def attrs(self) -> tuple[str, ...]:
@@ -59,7 +65,7 @@ _RULES = {
     "Adam": Rule(rules.adam, 3),
     "AdamWithAmsgrad": Rule(rules.adam_with_amsgrad, 4),
     "AddSign": Rule(rules.add_sign, 2),
-    "CenteredRMSProp": Rule(rules.centered_rms_prop, 4),
+    "CenteredRMSProp": Rule(rules.centered_rms_prop, 4, None, rules.sparse_centered_rms_prop),
     "Ftrl": Rule(rules.ftrl, 3),
     "FtrlV2": Rule(rules.ftrl_v2, 3),
     "GradientDescent": Rule(rules.gradient_descent, 1),
@@ -68,7 +74,7 @@ _RULES = {
     "PowerSign": Rule(rules.power_sign, 2),
     "ProximalAdagrad": Rule(rules.proximal_adagrad, 2),
     "ProximalGradientDescent": Rule(rules.proximal_gradient_descent, 1),
-    "RMSProp": Rule(rules.rms_prop, 3),
+    "RMSProp": Rule(rules.rms_prop, 3, None, rules.sparse_rms_prop),
 }
 
 
@@ -124,6 +130,13 @@ def _check(
             raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(np.shape(value))}")
 
 
+# Ops that want rows of the variable's rank, not of its size alone.
+_SAME_RANKS = frozenset(
+    f"{prefix}Apply{rule}"
+    for prefix in ("Sparse", "ResourceSparse")
+    for rule in ("Adagrad", "AdagradV2")
+)
+
 # Ops that look at the signs of their scalars, and by which words.
 _NO_FTRL_RATE = "lr is not a positive scalar (or zero if multiply_linear_by_lr is set)"
 _RATE = {
@@ -152,6 +165,9 @@ def _check_signs(
         "l1 regularization strength is not a non-negative scalar": not given["l1"] >= 0,
         "l2 regularization strength is not a non-negative scalar": not given["l2"] >= 0,
         "lr_power is not a non-positive scalar": power is not None and not power <= 0,
+        "l2 shrinkage regularization strength is not a non-negative scalar": (
+            "l2_shrinkage" in given and not given["l2_shrinkage"] >= 0
+        ),
     }
     for message, is_wrong in wrong.items():
         if is_wrong:
@@ -188,9 +204,11 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         gradient = gradient_at - (at < gradient_at)
         grad = values[gradient]
         shape = variables[0].shape or ()
+        if op in _SAME_RANKS and shape and grad.ndim != len(shape):
+            raise InvalidArgumentError("grad must have the same number of dimensions as var")
         _check_rows(shape, grad, indices)
         grad = grad.reshape(len(indices), *shape[1:])
-        apply = rule.apply_to_rows if math.prod(shape[1:]) > 1 else rule.apply
+        apply = rule.apply_to_rows if math.prod(shape[1:]) > 1 else rule.apply_to_row
 
         def change(arrays: list[np.ndarray]) -> None:
             for positions in _rounds(indices):

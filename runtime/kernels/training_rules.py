@@ -213,6 +213,42 @@ def centered_rms_prop(
     var -= mom
 
 
+def sparse_rms_prop(
+    var: Array,
+    ms: Array,
+    mom: Array,
+    lr: Any,
+    rho: Any,
+    momentum: Any,
+    epsilon: Any,
+    grad: Array,
+) -> None:
+    """RMSProp with its means as sums of shares, which keeps infinities."""
+    one = var.dtype.type(1)
+    ms[...] = ms * rho + np.square(grad) * (one - rho)
+    mom[...] = mom * momentum + one / np.sqrt(ms + epsilon) * lr * grad
+    var -= mom
+
+
+def sparse_centered_rms_prop(
+    var: Array,
+    mg: Array,
+    ms: Array,
+    mom: Array,
+    lr: Any,
+    rho: Any,
+    momentum: Any,
+    epsilon: Any,
+    grad: Array,
+) -> None:
+    """Centred RMSProp with its means as sums of shares, which keeps infinities."""
+    one = var.dtype.type(1)
+    ms[...] = ms * rho + np.square(grad) * (one - rho)
+    mg[...] = mg * rho + grad * (one - rho)
+    mom[...] = mom * momentum + one / np.sqrt(ms - np.square(mg) + epsilon) * lr * grad
+    var -= mom
+
+
 def ftrl(
     var: Array,
     accum: Array,

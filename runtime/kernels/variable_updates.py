@@ -35,13 +35,15 @@ def _divide(target: np.ndarray, index: Any, updates: Any) -> None:
         return
     if not np.all(updates):
         raise InvalidArgumentError("Integer division by zero")
-    # Towards zero, as in C: the sign apart, then the quotient of the sizes.
+    # Towards zero, as in C: the sign apart, then the quotient of the sizes, which have room for
+    # that of the lowest number without a sign only.
     signs = np.ones(target.shape, target.dtype)
     np.multiply.at(signs, index, np.sign(updates))
     signs *= np.sign(target)
-    sizes = np.abs(target)
-    np.floor_divide.at(sizes, index, np.abs(updates))
-    target[...] = sizes * signs
+    unsigned = np.dtype(f"u{target.itemsize}")
+    sizes = np.abs(target).view(unsigned)
+    np.floor_divide.at(sizes, index, np.abs(updates).view(unsigned))
+    target[...] = sizes.view(target.dtype) * signs
 
 
 def _subtract(target: np.ndarray, index: Any, updates: Any) -> None:
@@ -82,6 +84,10 @@ def _check_scatter(shape: tuple[int, ...], indices: np.ndarray, updates: Any) ->
 
 def _scatter(combine: Combine, is_resource: bool) -> Kernel:
     def apply(variable: Variable, indices: np.ndarray, updates: Any) -> Variable:
+        # Of any type, and even if they go nowhere; by reference only integers are refused.
+        if is_resource and combine is _divide and not np.all(updates):
+            raise InvalidArgumentError("updates must not contain 0")
+
         def change(array: np.ndarray) -> None:
             _check_scatter(array.shape, indices, updates)
             if indices.size:

@@ -36,6 +36,10 @@ from tools.oracle_comparison.rules_of_factorisations import (
     refused_of_nan,
     same_eigenpairs,
 )
+from tools.oracle_comparison.rules_of_failed_steps import (
+    beside_a_refused_queue_op,
+    set_although_refused,
+)
 from tools.oracle_comparison.rules_of_iterators import (
     after_a_step_that_ended_one,
     asked_twice_in_a_step,
@@ -201,7 +205,8 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("ScaleAndTranslate", "ScaleAndTranslateGrad"),
      refused_here("scale and translation must be finite"), "scales that are not finite"),
     (("RandomIndexShuffle",), refused_here("rounds must be even"), "an odd number of rounds"),
-    (("ResourceGather",), refused_here("should be equal to indices.shape"),
+    (("ResourceGather",),
+     refused_here("should be equal to indices.shape", "Expected batch_dims in the range"),
      "batch dimensions that do not fit"),
     (("BatchNormWithGlobalNormalization", "BatchNormWithGlobalNormalizationGrad"),
      refused_here("must have shape"),
@@ -228,6 +233,13 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("AccumulatorApplyGradient", "SparseAccumulatorApplyGradient",
       "ResourceAccumulatorApplyGradient"), refused_by_both("local_step must be scalar"),
      "a local_step that is no scalar"),
+    (("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep"), set_although_refused,
+     "a step of an accumulator that is no scalar"),
+    (("QueueEnqueueMany", "QueueEnqueueManyV2"), refused_here("Expected at least rank 1"),
+     "rows of a scalar"),
+    (("QueueEnqueue", "QueueEnqueueV2", "QueueEnqueueMany", "QueueEnqueueManyV2", "QueueDequeue",
+      "QueueDequeueV2", "QueueDequeueMany", "QueueDequeueManyV2", "QueueDequeueUpTo",
+      "QueueDequeueUpToV2"), beside_a_refused_queue_op, "queue operations of a step that fails"),
     (("BarrierInsertMany",), refused_here("Expected one value for each of"),
      "fewer values than keys of a barrier"),
     (("ReadVariableOp",), accepted_here("Unsupported dtype: q"), "ReadVariableOp of qint8"),

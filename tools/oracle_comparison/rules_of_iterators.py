@@ -30,7 +30,7 @@ def after_a_step_that_ended_one(case: Case, ours: Answers, theirs: list[Answer])
     return any(
         theirs[step].code == Code.OUT_OF_RANGE
         and sum(each.op in _GETTERS for each in _above(nodes, *case.steps[step].fetches)) > 1
-        for step in range(_agreed_steps(case, ours, theirs))
+        for step in range(agreed_steps(case, ours, theirs))
     )
 
 
@@ -64,10 +64,10 @@ def restored_into_another_dataset(case: Case, ours: Answers, theirs: list[Answer
         if node.op == "MakeIterator"
     ]
     is_another = any(each != numbers[0] for each in numbers)
-    return is_another and _agreed_steps(case, ours, theirs) >= first
+    return is_another and agreed_steps(case, ours, theirs) >= first
 
 
-def _agreed_steps(case: Case, ours: Answers, theirs: list[Answer]) -> int:
+def agreed_steps(case: Case, ours: Answers, theirs: list[Answer]) -> int:
     """How many steps, from the first on, have the same answer."""
     for count in range(1, len(case.steps) + 1):
         begun = dataclasses.replace(case, steps=case.steps[:count])

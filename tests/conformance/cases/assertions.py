@@ -80,6 +80,7 @@ CASES = (
     case("StringFormat", [1], template="nothing"),
     case("Print", 3, [4, "x"], message="m", first_n=1, summarize=2),
     case("PrintV2", "text", output_stream="stderr"),
+    *(case("PrintV2", text, message=True) for text in (["text"], ["a", "b"], [["a"]], [])),
     *(
         unwritten(op, data_type, shape)
         for op in ("Assert", "StringFormat")

@@ -157,9 +157,9 @@ def _zipped(g: DatasetGraph) -> Any:
     return g.data("ZipDataset", pair)
 
 
-def _rebatched(g: DatasetGraph) -> Any:
+def _rebatched(g: DatasetGraph, *sizes: int) -> Any:
     batches = g.data("BatchDatasetV2", g.range(8), g.long(4), np.bool_(False))
-    return g.data("RebatchDatasetV2", batches, np.array([2, 1, 1], np.int64), np.bool_(False))
+    return g.data("RebatchDatasetV2", batches, np.array(sizes, np.int64), np.bool_(False))
 
 
 def _ahead(g: DatasetGraph, dataset: Any) -> Any:
@@ -219,8 +219,9 @@ SHARDED: dict[str, Build] = {
     "range": lambda g: _ahead(g, g.range(6)),
     "not_written": lambda g: g.data("NonSerializableDataset", _lines(g)),
     "written": _written,
-    "rebatched": _rebatched,
-    "rebatched_ahead": lambda g: _ahead(g, _rebatched(g)),
+    "rebatched": lambda g: _rebatched(g, 2, 1, 1),
+    "rebatched_ahead": lambda g: _ahead(g, _rebatched(g, 2, 1, 1)),
+    "rebatched_without_sizes": _rebatched,
     "hinted": _hinted,
     **{f"policy_{policy}": lambda g, value=value: _with_policy(g, value)
        for policy, value in (("file", b"\x02\x08\x01"), ("data", b"\x02\x08\x02"),

@@ -63,6 +63,25 @@ def _chosen(op: str) -> Build:
     return lambda g: g.data(op, [g.range(3), g.range(3)], num_experiments=2)
 
 
+def _chosen_of(kinds: str) -> Build:
+    """Of datasets of some elements, unknown (?) or without end (*)."""
+
+    def made(g: DatasetGraph, kind: str) -> Any:
+        if kind == "*":
+            return g.data("RepeatDataset", g.range(1), g.long(-1))
+        if kind == "?":
+            predicate = g.function("less", "Less", 2, BOOL)
+            return g.data("FilterDataset", g.range(3), [g.long(9)], predicate=predicate)
+        return g.range(int(kind))
+
+    def build(g: DatasetGraph) -> Any:
+        datasets = [made(g, kind) for kind in kinds]
+        chosen = g.data("ChooseFastestDataset", datasets, num_experiments=2)
+        return g.data("TakeDataset", chosen, g.long(1))
+
+    return build
+
+
 def _rebatched(g: DatasetGraph) -> Any:
     rows = g.data("BatchDatasetV2", g.range(7), g.long(4), np.bool_(False))
     return g.data("ExperimentalRebatchDataset", rows, g.long(2))
@@ -135,6 +154,8 @@ ITERATED: dict[str, tuple[Build, int]] = {
     "AssertPrevDataset_none": (_checked("AssertPrevDataset"), 2),
     "AutoShardDataset": (_sharded("AutoShardDataset"), 7),
     "ExperimentalAutoShardDataset": (_sharded("ExperimentalAutoShardDataset"), 7),
+    **{f"ChooseFastestDataset_{kinds}": (_chosen_of(kinds), 4)
+       for kinds in ("?3", "3?", "??", "*3", "3*", "*?", "?34", "3?4", "03")},
     **{f"{prefix}ChooseFastestDataset": (_chosen(f"{prefix}ChooseFastestDataset"), 4)
        for prefix in ("", "Experimental")},
     "ExperimentalRandomDataset": (_random, 3),

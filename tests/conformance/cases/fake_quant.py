@@ -9,6 +9,8 @@ SLOPES = np.arange(1, 11, dtype=np.float32).reshape(2, 5)
 RANGES = ((-6.0, 6.0), (0.0, 6.0), (-0.3, 2.7), (1.0, 5.0), (-5.0, -1.0))
 WIDTHS = ((8, False), (4, True), (16, False))
 LOWS, HIGHS = np.float32([-6, -1, 0, 0, 1]), np.float32([6, 2, 1, 0, 5])
+HALVES = np.arange(-4, 28, dtype=np.float32) / np.float32(7)
+ODD_SLOPES = np.float32([[np.inf, np.nan, 1], [2, -np.inf, 3]])
 
 CASES = (
     *(
@@ -57,5 +59,16 @@ CASES = (
         "FakeQuantWithMinMaxArgsGradient", np.float32([-np.inf, np.inf, -1, 2]),
         np.float32([-70, 0.5, 70, 1]), min=0.3, max=2.7,
     ),
+    # A range from 0 to 0 has no gradient, not even of NaN.
+    case("FakeQuantWithMinMaxVarsGradient", ODD_SLOPES, -ODD_SLOPES, 0.0, 0.0),
+    case("FakeQuantWithMinMaxVarsPerChannelGradient", ODD_SLOPES, -ODD_SLOPES,
+         np.float32([0, 0, -1]), np.float32([0, 1, 1])),
     case("FakeQuantWithMinMaxArgs", np.float32([1, 2]), min=1.0, max=float("nan"), message=True),
+    # Halves of a step: multiplied by the inverse of a scale, or divided by the scale.
+    case("FakeQuantWithMinMaxArgs", HALVES, min=1.0, max=5.0, num_bits=4, narrow_range=True),
+    case("FakeQuantWithMinMaxArgs", HALVES * 3, min=-6.0, max=6.0, num_bits=4, narrow_range=True),
+    case("FakeQuantWithMinMaxVars", HALVES, 1.0, 5.0, num_bits=4, narrow_range=True),
+    case("FakeQuantWithMinMaxVars", HALVES * 3, -6.0, 6.0, num_bits=4, narrow_range=True),
+    case("FakeQuantWithMinMaxVarsPerChannel", np.stack([HALVES, HALVES * 3], 1),
+         np.float32([1, -6]), np.float32([5, 6]), num_bits=4, narrow_range=True),
 )  # fmt: skip

@@ -104,8 +104,25 @@ def _several_names_at_once() -> Case:
     return Case("several_names_at_once", graph.graph_def, tuple(steps), message=True)
 
 
+def _numbers_of_records() -> Case:
+    """None are read at once; a vector of one number is a number."""
+    graph = Graph()
+    queue = graph.add("FIFOQueueV2", name="queue", component_types=(DataType.STRING,))[0]
+    graph.add("QueueEnqueueV2", queue, [np.array(b"a", object)], name="enqueue")
+    reader = graph.add("IdentityReaderV2", name="reader")[0]
+    number = graph.placeholder(DataType.INT64, "number")
+    graph.add("ReaderReadUpToV2", reader, queue, number, name="read")
+    graph.add("QueueSizeV2", queue, name="size")
+    reads = [
+        Step({"number:0": np.array(each, np.int64)}, ("read:0", "read:1")) for each in (0, [0], [1])
+    ]
+    steps = (reads[0], Step({}, (), ("enqueue",)), *reads, Step({}, ("size:0",)))
+    return Case("numbers_of_records", graph.graph_def, steps, message=True)
+
+
 CASES = (
     _several_names_at_once(),
+    _numbers_of_records(),
     *(restored_case("IdentityReaderV2", state) for state in STATES),
     restored_case("WholeFileReaderV2", STATES[1]),
     reader_case("lines", "TextLineReaderV2", ["vocabulary.txt", "with_empty_line.txt"], 9),

@@ -98,6 +98,11 @@ def _variants() -> Iterator[Case]:
     for op in ("ResourceApplyProximalAdagrad", "ResourceApplyAdagradDA"):
         graph, steps = _updates(op, DataType.FLOAT, changed={"l1": 0.0})
         yield Case(f"{op}_without_l1", graph.graph_def, steps)
+    for op in ("RMSProp", "CenteredRMSProp"):
+        for prefix in ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply"):
+            infinite = np.where(np.eye(3, 2), np.inf, GRADIENT)
+            graph, steps = _updates(f"{prefix}{op}", DataType.DOUBLE, changed={"grad": infinite})
+            yield Case(f"{prefix}{op}_infinite", graph.graph_def, steps)
     for op in ("SparseApplyAdagradDA", "ResourceSparseApplyAdagradDA", "ResourceApplyAdagradDA"):
         for step in (-1, 0):
             graph, steps = _updates(op, DataType.DOUBLE, changed={"global_step": step})
@@ -113,6 +118,13 @@ def _errors() -> Iterator[Case]:
     for name, (graph, steps) in built.items():
         # What follows differs: TensorFlow has changed the rows before the bad index by then.
         yield Case(name, graph.graph_def, steps[:2], message=True)
+    for op in ("SparseApplyFtrlV2", "ResourceSparseApplyFtrlV2"):
+        graph, steps = _updates(op, DataType.FLOAT, changed={"l2_shrinkage": -0.5})
+        yield Case(f"{op}_l2_shrinkage", graph.graph_def, steps, message=True)
+    for op in ("ResourceSparseApplyAdagrad", "ResourceSparseApplyAdagradV2"):
+        columns = np.expand_dims(GRADIENT, -1)
+        graph, steps = _updates(op, DataType.FLOAT, changed={"grad": columns})
+        yield Case(f"{op}_rank", graph.graph_def, steps, message=True)
     graph, steps = _updates("ResourceApplyAdam", DataType.FLOAT)
     yield Case("unassigned", graph.graph_def, steps[1:2], message=True)
     graph, steps = _updates("ApplyMomentum", DataType.FLOAT)

@@ -81,6 +81,16 @@ def _scatters() -> Iterator[Case]:
             beyond = np.array([[0, 1], [4, 0]], np.int32)
             yield _case(name, F32, (beyond, np.ones((2, 2, 2), np.float32)), name=f"{name}_beyond")
             yield _case(name, F32, (INDICES, np.zeros((2, 2), np.float32)), name=f"{name}_shape")
+        for dtype in (I32, DataType.INT64):
+            lowest = np.full((3, 2), np.iinfo(dtype.numpy).min, dtype.numpy)
+            name = f"{prefix}ScatterDiv_{dtype.tf_name}_lowest"
+            yield _case(f"{prefix}ScatterDiv", dtype, (INDICES, lowest), name=name)
+        for dtype, rows in ((F32, ROWS), (F32, 0), (I32, 0)):
+            if dtype == I32 and not prefix:
+                continue  # TensorFlow crashes
+            name = f"{prefix}ScatterDiv_{dtype.tf_name}_{np.ndim(rows)}_zero"
+            updates = np.where(np.array(rows) == 1, 0, rows)
+            yield _case(f"{prefix}ScatterDiv", dtype, (INDICES, _of(updates, dtype)), name=name)
         for op in ND:
             name = f"{prefix}ScatterNd{op}"
             for dtype in (F32, I32):
