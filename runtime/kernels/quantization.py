@@ -12,6 +12,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
 from runtime.kernels.rounding import ROUND_MODES, round_half_away
 
 FLOAT_MAX = np.finfo(np.float32).max
@@ -53,8 +54,8 @@ def quantize_v2(
         raise InvalidArgumentError(
             f"Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED', but mode is '{mode}'."
         )
-    low = _per_slice(value, min_range, axis, "min_range")
-    high = _per_slice(value, max_range, axis, "max_range")
+    low = _slices(value, min_range, axis, "min_range")
+    high = _slices(value, max_range, axis, "max_range")
     if (high < low).any():
         raise InvalidArgumentError("input_max_range must be larger than input_min_range.")
     if mode == "MIN_FIRST" and low.ndim:
@@ -79,8 +80,8 @@ def quantize_v2(
     return result, lowest.reshape(shape), highest.reshape(shape)
 
 
-def _per_slice(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:
-    """A range input in a shape that broadcasts with `value`."""
+def _slices(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:
+    """A range of QuantizeV2 in a shape that broadcasts with `value`; one slice is as none."""
     if axis == -1:
         if given.size != 1:
             raise InvalidArgumentError(
@@ -106,8 +107,25 @@ def _per_slice(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np
             f"If axis is specified, {name} must be a 1-D tensor whose size matches the axis "
             f"dimension of the input and output tensors, but {name} {found}"
         )
-    if given.size == 1:  # one slice is as no slices at all
-        return given.reshape(())
+    return given.reshape(() if given.size == 1 else (-1, *(1,) * (value.ndim - axis - 1)))
+
+
+def _per_slice(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:
+    """A range of Dequantize in a shape that broadcasts with `value`."""
+    if axis == -1:
+        if given.size != 1:
+            raise InvalidArgumentError(
+                f"`{name}` must be a scalar but has shape {shape_text(given.shape)}"
+            )
+        return np.asarray(given, np.float32).reshape(())
+    if axis < 0 or axis >= value.ndim:
+        raise InvalidArgumentError(
+            f"Axis must be less than input dimension({value.ndim}), got {axis}"
+        )
+    if given.shape != (value.shape[axis],):
+        raise InvalidArgumentError(
+            f"{name} has incorrect size, expected {value.shape[axis]} was {given.size}"
+        )
     return given.reshape(-1, *(1,) * (value.ndim - axis - 1))
 
 

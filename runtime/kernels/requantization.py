@@ -96,7 +96,8 @@ def requantization_range(
     # Of no elements, the least is the highest integer and the largest the lowest.
     least, largest = value.min(initial=limits.highest), value.max(initial=limits.lowest)
     ends = min_first_to_float(np.array([least, largest]), low, high, limits)
-    return np.minimum(np.float32(0), ends[0]), np.asarray(ends[1])
+    # TensorFlow's comparison passes over NaN.
+    return np.fmin(np.float32(0), ends[0]), np.asarray(ends[1])
 
 
 def quantize_down_and_shrink_range(

@@ -125,7 +125,7 @@ ITERATED: dict[str, tuple[Build, int]] = {
        (_on_range("SlidingWindowDataset", size, shift, 1, size=n, drop_remainder=drop), 2)
        for n, size, shift in ((8, 3, 2), (3, 5, 1)) for drop in (True, False)},
     **{f"threads_{count}": (_on_range("PrivateThreadPoolDataset", count), 1)
-       for count in (2**31, 2**32, FIRST)},
+       for count in (65536, 2**31, 2**32, FIRST)},
     **{f"intra_op_{count}": (_on_range("MaxIntraOpParallelismDataset", count), 1)
        for count in (2**31, FIRST)},
     "optimize_names": (_on_range("OptimizeDataset", _NAMES), 1),

@@ -19,10 +19,16 @@ BOX = np.array([[[0.1, 0.2, 0.8, 0.7]]], F32)
 
 def of_arithmetic() -> list[Case]:
     sums = np.array([[1, 2], [2**31 - 1, 5], [4, 0], [-5, -6]], np.int32)
+    holes = np.array([[1, np.nan], [3, 4], [5, 6]])
     energies = np.abs(np.sin(np.arange(2 * 65, dtype=F32))).reshape(1, 2, 65)
     energies[0, 1, 50] = -1
     return [
         case("SegmentMean", sums, np.array([0, 0, 2, 2]), name="SegmentMean_wraps"),
+        *(
+            case("MatrixSolveLs", matrix, np.ones((3, 1)), np.float64(np.inf), fast=True,
+                 name=f"MatrixSolveLs_infinite_{number}")
+            for number, matrix in enumerate((holes, np.nan_to_num(holes)))
+        ),
         case("Pow", np.zeros((0, 3), np.int32), np.int32([[2, -1, 2]]), name="Pow_of_nothing"),
         case("Mfcc", energies, np.int32(22050), tolerance=1e-4, name="Mfcc_below_zero"),
         *(
@@ -80,7 +86,10 @@ def of_quantising() -> list[Case]:
         return case("QuantizedConv2D", image, filters, 0.0, 6.0, -1.0, 2.0, dtypes=both,
                     name=f"QuantizedConv2D_{name}", **attrs)  # fmt: skip
 
+    whole = np.array([-9 * 10**8, 75 * 10**7], np.int32)
     return [
+        case("RequantizationRange", whole, F32(-3), F32(np.nan), dtypes=[DataType.QINT32],
+             name="RequantizationRange_nan"),
         *(
             case("QuantizeV2", row, low, high, T=DataType.QINT8, mode=mode, axis=0,
                  name=f"QuantizeV2_one_slice_{mode}")
