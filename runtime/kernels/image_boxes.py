@@ -8,7 +8,8 @@ TF: tensorflow/core/kernels/image/crop_and_resize_op.cc, draw_bounding_box_op.cc
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import functools
+import operator
 
 import numpy as np
 
@@ -201,18 +202,21 @@ def crop_and_resize_grad_image(
     is_inside = rows.is_inside[:, :, None] & columns.is_inside[:, None]
     total = np.zeros((shape[0] * shape[1] * shape[2], shape[3]), np.float64)
 
-    def spread(y: np.ndarray, x: np.ndarray, weight: Any) -> None:
+    def spread(y: np.ndarray, x: np.ndarray, *weights: np.ndarray) -> None:
+        """The weights one after the other, each product rounded, as in TensorFlow."""
         target = (box_ind[:, None, None] * shape[1] + y[:, :, None]) * shape[2] + x[:, None]
-        np.add.at(total, target[is_inside], (grads * weight)[is_inside])
+        np.add.at(
+            total, target[is_inside], functools.reduce(operator.mul, weights, grads)[is_inside]
+        )
 
     if method == "nearest":
-        spread(rows.nearest(), columns.nearest(), np.float32(1))
+        spread(rows.nearest(), columns.nearest())
     else:
         down, across = rows.fraction[:, :, None, None], columns.fraction[:, None, :, None]
-        spread(rows.lower, columns.lower, (1 - down) * (1 - across))
-        spread(rows.lower, columns.upper, (1 - down) * across)
-        spread(rows.upper, columns.lower, down * (1 - across))
-        spread(rows.upper, columns.upper, down * across)
+        spread(rows.lower, columns.lower, 1 - down, 1 - across)
+        spread(rows.lower, columns.upper, 1 - down, across)
+        spread(rows.upper, columns.lower, down, 1 - across)
+        spread(rows.upper, columns.upper, down, across)
     return total.reshape(shape).astype(T.numpy)
 
 

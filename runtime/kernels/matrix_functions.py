@@ -43,8 +43,9 @@ def matrix_exponential(input: Any) -> Any:
     if not matrix.size:
         return input
     norms = np.abs(matrix).sum(axis=-2).max(axis=-1)
-    largest = float(np.max(norms))
-    squarings = max(0, int(np.ceil(np.log2(largest / _PADE_NORM)))) if 0 < largest < np.inf else 0
+    # A matrix that is not finite gives NaN, and is not what the others are scaled by.
+    largest = float(norms[np.isfinite(norms)].max(initial=0))
+    squarings = max(0, int(np.ceil(np.log2(largest / _PADE_NORM)))) if largest else 0
     scaled = matrix / 2.0**squarings
     powers = [np.broadcast_to(np.eye(matrix.shape[-1]), matrix.shape)]
     square = scaled @ scaled

@@ -33,6 +33,10 @@ from runtime.kernels.sequence_example_features import (
     sparse_list,
 )
 
+KEY_LISTS = (
+    "context_sparse_keys", "context_dense_keys", "feature_list_sparse_keys",
+    "feature_list_dense_keys",
+)  # fmt: skip
 Types = Sequence[DataType]
 Shapes = Sequence[tuple[int, ...] | None]
 
@@ -262,6 +266,20 @@ def _sparse_of_one(parts: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
     return [*(each[:, 1:] for each in indices), *values, *(each[1:] for each in shapes)]
 
 
+def _check_scalar_keys(given: Sequence[Any], counts: Sequence[int]) -> None:
+    """Raise InvalidArgumentError unless each key of the four lists is one string."""
+    keys = iter(given)
+    lists = [list(itertools.islice(keys, count)) for count in counts]
+    for place in (1, 0, 3, 2):  # TensorFlow looks at those of dense features first
+        name = KEY_LISTS[place]
+        for number, key in enumerate(lists[place]):
+            if np.ndim(key):
+                raise InvalidArgumentError(
+                    f"Expected {name}[{number}] to be a scalar, got shape: "
+                    f"{show_shape(np.shape(key))}"
+                )
+
+
 def parse_single_sequence_example(
     serialized: Any,
     feature_list_dense_missing_assumed_empty: Any,
@@ -289,6 +307,7 @@ def parse_single_sequence_example(
         )
     counts = (Ncontext_sparse, Ncontext_dense, Nfeature_list_sparse, Nfeature_list_dense)
     ends = list(itertools.accumulate(counts))
+    _check_scalar_keys(rest, counts)
     keys = [
         [scalar_string(key) for key in rest[end - count : end]]
         for count, end in zip(counts, ends, strict=True)

@@ -62,7 +62,7 @@ def dependent_columns(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     matrix = _matrix_of(case, "Qr")
     if matrix is None or not np.isfinite(matrix).all() or not same_shapes(case, ours, theirs):
         return False
-    if not matrix.size or not _is_singular(matrix):
+    if not matrix.size or not _is_singular(matrix) or len(theirs[0].values) != 2:
         return False
     wide = np.complex128 if matrix.dtype.kind == "c" else np.float64
     (q, r), (other_q, other_r) = (
@@ -76,13 +76,24 @@ def normal_equations(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     """The square of the matrix's condition leaves less digits than are compared."""
     matrix = _matrix_of(case, "MatrixSolveLs")
     node = next((each for each in case.graph.node if each.op == "MatrixSolveLs"), None)
-    if matrix is None or node is None or not node.attr["fast"].b or not _answered(ours):
+    if matrix is None or node is None or not node.attr["fast"].b:
         return False
     if not matrix.size or not np.isfinite(matrix).all():
         return False
     spectrum = np.linalg.svd(matrix.astype(np.complex128), compute_uv=False)
     condition = spectrum.max(axis=-1) / np.maximum(spectrum.min(axis=-1), 1e-300)
     return bool((condition.max() ** 2 * np.finfo(matrix.dtype).eps) > 1e-5)
+
+
+def no_logarithm(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """A singular matrix has no logarithm: both answer with that of their rounding of zero."""
+    matrix = _matrix_of(case, "MatrixLogarithm")
+    return (
+        matrix is not None
+        and same_shapes(case, ours, theirs)
+        and bool(np.isfinite(matrix).all())
+        and _is_singular(matrix)
+    )
 
 
 def lost_in_both(case: Case, ours: Answers, theirs: list[Answer]) -> bool:

@@ -102,4 +102,5 @@ CASES = (
         "CropAndResize", IMAGES, np.float32([[np.nan, 0, 1, 1]]), np.int32([99]), np.int32([2, 2]),
         message=True, name="box_of_no_image_first",
     ),
+    case("CropAndResizeGradImage", GRADS, BOXES, OWNERS, SHAPE, T=np.float64, name="double_crops"),
 )  # fmt: skip

@@ -53,4 +53,5 @@ CASES = (
     from_producer(13, case("BatchMatrixDiag", np.array([[1, 2], [3, 4]], "f"))),
     from_producer(13, case("BatchMatrixDiagPart", np.array([[[1, 2], [3, 4]]], "i"))),
     from_producer(13, case("BatchMatrixSetDiag", GENERAL[0], GENERAL[0, :, 0])),
+    exponential(np.stack([LARGE, np.full((3, 3), np.inf), np.full((3, 3), np.nan)])),
 )  # fmt: skip

@@ -166,13 +166,16 @@ def by_inputs(
     )
 
 
-def single(name: str, serialized: bytes, message: bool = False) -> Case:
+def single(
+    name: str, serialized: bytes, message: bool = False, shape: tuple[int, ...] = ()
+) -> Case:
+    """`shape` is that of each key: scalars are asked for."""
     spec = SPECS[name]
     return case(
         "ParseSingleSequenceExample",
         serialized,
         strings(spec.get("may_be_missing", [])),
-        *keys(spec),
+        *([strings([each]).reshape(shape) for each in group] for group in keys(spec)),
         defaults(spec),
         "debug",
         message=message,
@@ -202,6 +205,7 @@ CASES = (
     *(by_inputs("dense", given, message=True) for given in WRONG_COUNTS),
     *(by_attributes("dense", given, message=True) for given in WRONG_COUNTS),
     *(single("dense", given[0], message=True) for given in WRONG_COUNTS if len(given) == 1),
+    *(single(name, A, message=True, shape=(1,)) for name in SPECS),
     by_inputs("everything", [b"\x0a\x05ab"]),
     by_inputs("everything", strings([[A]])),
 )
