@@ -6,6 +6,7 @@ TF: tensorflow/core/kernels/conv_ops_fused_image_transform.cc
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,18 +30,27 @@ def fused_pad_conv2d(
     padding: str,
 ) -> np.ndarray:
     """FusedPadConv2D: MirrorPad, then Conv2D."""
-    if x.ndim == filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # no groups of channels
-        raise InvalidArgumentError(
-            f"input and filter must have the same depth: {x.shape[3]} vs {filter.shape[2]}"
-        )
     if len(strides) == 4 and (strides[0], strides[3]) != (1, 1):  # Conv2D: UNIMPLEMENTED
         raise InvalidArgumentError(
             "Current implementation does not yet support strides in the batch and depth dimensions."
         )
-    if x.ndim != 4:
+    if x.ndim < 4:
         raise InvalidArgumentError(f"input must be 4-dimensional, got {x.ndim} dimensions")
     if not x.size:
         raise InvalidArgumentError("Input tensor can't be empty")
+    if x.ndim > 4:  # TensorFlow reads as much as the first dimensions say
+        x = x.reshape(-1)[: math.prod(x.shape[:4])].reshape(x.shape[:4])
+    if paddings.shape == (4, 2):
+        for name, margins in (("batches", paddings[0]), ("channels", paddings[3])):
+            if margins.any():
+                raise InvalidArgumentError(
+                    f"Fused mirror padding only support spatial padding, not {name}: "
+                    f"{margins.tolist()}"
+                )
+    if filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # no groups of channels
+        raise InvalidArgumentError(
+            f"input and filter must have the same depth: {x.shape[3]} vs {filter.shape[2]}"
+        )
     return conv2d(
         mirror_pad(x, paddings, mode=mode),
         filter,

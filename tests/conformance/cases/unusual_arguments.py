@@ -285,6 +285,21 @@ def strides_of_padded() -> Case:
     return Case("FusedPadConv2D_strides", graph.graph_def, steps, message=True)
 
 
+def padded_elsewhere() -> Case:
+    """Margins of batches or channels, and more dimensions than four."""
+    graph = Graph()
+    x, filter = graph.placeholder(np.float32, "x"), np.ones((3, 3, 2, 1), np.float32)
+    attrs = {"strides": [1, 1, 1, 1], "padding": "VALID", "mode": "SYMMETRIC"}
+    for name, row in (("batches", 0), ("rows", 1), ("channels", 3)):
+        margins = np.zeros((4, 2), np.int32)
+        margins[row] = 1, 0
+        graph.add("FusedPadConv2D", x, margins, filter, name=name, **attrs)
+    image = np.arange(80, dtype=np.float32).reshape(1, 4, 5, 2, 2)
+    fed = [({"x:0": image[..., 0]}, name) for name in ("batches", "rows", "channels")]
+    steps = tuple(Step(feeds, (f"{name}:0",)) for feeds, name in (*fed, ({"x:0": image}, "rows")))
+    return Case("FusedPadConv2D_elsewhere", graph.graph_def, steps)
+
+
 def resized_in_double() -> Case:
     graph = Graph()
     x = graph.placeholder(np.float64, "x")
@@ -379,6 +394,7 @@ CASES: tuple[Case, ...] = (
     filled_with_nothing(), *of_scalars(), of_declared_shape(), slice_of_variable(),
     closed_queue("QueueDequeueManyV2_timeout", np.int32(1), timeout_ms=3),
     closed_queue("QueueDequeueManyV2_vector", np.array([2], np.int32)),
-    *of_dense_numbers(), strides_of_padded(), resized_in_double(), *of_masks_and_orders(),
+    *of_dense_numbers(), strides_of_padded(), resized_in_double(), padded_elsewhere(),
+    *of_masks_and_orders(),
     *of_peepholes(), *of_quantised_numbers(),
 )  # fmt: skip
