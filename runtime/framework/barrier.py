@@ -115,23 +115,25 @@ class Barrier(Resource):
                 f"{self._is_cancelled:d}.  Number of new insertions: {len(keys)}.  "
                 f"Number of incomplete keys: {left}."
             )
-        for index, key in enumerate(keys):
-            if self._is_closed and key not in self._incomplete:
-                raise CancelledError(
-                    f"Barrier {self.name} is closed, but attempted to insert a brand new key: "
-                    f"{readable(key)}.  Pending enqueues cancelled: "
-                    f"{self._is_cancelled:d}.  Insertion index: {index}.  "
-                    f"Number of incomplete keys: {left}."
-                )
+
+    def _check_open_for(self, key: bytes, index: int) -> None:
+        if self._is_closed:
+            raise CancelledError(
+                f"Barrier {self.name} is closed, but attempted to insert a brand new key: "
+                f"{readable(key)}.  Pending enqueues cancelled: "
+                f"{self._is_cancelled:d}.  Insertion index: {index}.  "
+                f"Number of incomplete keys: {len(self._incomplete)}."
+            )
 
     def _insert(
         self, keys: Sequence[bytes], component: int, values: Sequence[Any]
     ) -> list[Element]:
         complete: list[Element] = []
         has_new = False
-        for key, value in zip(keys, values, strict=True):
+        for index, (key, value) in enumerate(zip(keys, values, strict=True)):
             parts = self._incomplete.get(key)
             if parts is None:
+                self._check_open_for(key, index)
                 has_new = True
                 parts = [np.int64(self._next_index), np.array(key, object)]
                 parts += [_NOT_THERE] * len(self.component_types)

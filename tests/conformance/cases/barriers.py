@@ -110,6 +110,8 @@ CASES = (
     on("insert_and_take", STATE, HALF, STATE, OTHER_HALF, STATE, take(2), STATE),
     on("in_order_of_first_parts", HALF, put(0, "c", 3), put(1, "c", 30), OTHER_HALF, take(3)),
     on("take_nothing", take(0)),
+    # A key that is complete is new again, and what came before it in the step is lost.
+    on("complete_and_again", HALF, CLOSE, put(1, "bab", 20, 10, 30), STATE, small(1)),
     on("take_less_than_nothing", CLOSE, take(-2), small(-2)),
     on("key_comes_again", put(0, "a", 1), put(1, "a", 2), put(0, "a", 3), STATE),
     on("twice", HALF, HALF, STATE),
