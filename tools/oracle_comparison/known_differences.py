@@ -44,6 +44,7 @@ from tools.oracle_comparison.rules_of_failed_steps import (
 from tools.oracle_comparison.rules_of_iterators import (
     after_a_step_that_ended_one,
     asked_twice_in_a_step,
+    chosen_by_speed,
     restored_into_another_dataset,
 )
 from tools.oracle_comparison.rules_of_single_numbers import (
@@ -228,6 +229,8 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
      refused_there("transformation"), "assertions about datasets"),
     (("ExperimentalRandomDataset",), refused_there("Given index was 2, but index of input must"),
      "a third input of ExperimentalRandomDataset"),
+    (("ChooseFastestDataset", "ExperimentalChooseFastestDataset"), chosen_by_speed,
+     "the fastest of datasets that are not alike"),
     (("DeserializeIterator", "SerializeIterator", "TakeDataset"), restored_into_another_dataset,
      "a state restored into other datasets"),
     (("AdjustContrast", "MatrixSquareRoot", "MatrixLogarithm"), close, "ill-conditioned"),
