@@ -36,7 +36,7 @@ CASES = (
             np.float32(2.5),
         )
     ),
-    case("HistogramSummary", "in_order", np.sin(np.arange(1, 21))),
+    case("HistogramSummary", "in_order", np.sin(np.arange(1, 41))),
     case("HistogramSummary", "h", [np.nan, 1.0], message=True),
     case("HistogramSummary", "h", [np.inf, 1.0], message=True),
     case("HistogramSummary", ["h"], [1.0]),
