@@ -23,7 +23,7 @@ def sparse_to_dense(
 ) -> np.ndarray:
     """SparseToDense: indices [n, k], [n] or [] and values [n] or [] in a tensor of rank k."""
     _check_inputs(indices, output_shape, values, default_value)
-    rows = indices.reshape(-1, indices.shape[1] if indices.ndim > 1 else 1)
+    rows = indices if indices.ndim > 1 else indices.reshape(-1, 1)
     sizes = tuple(output_shape.tolist())
     check_allocation(sizes, values.dtype)
     if validate_indices:
@@ -34,7 +34,8 @@ def sparse_to_dense(
         )
     result = np.empty(sizes, values.dtype)
     result[...] = default_value
-    result[tuple(rows.T)] = values
+    if len(rows):
+        result[tuple(rows.T)] = values
     return result
 
 

@@ -257,6 +257,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     (("BarrierInsertMany",), refused_here("Expected one value for each of"),
      "fewer values than keys of a barrier"),
     (("ReadVariableOp",), accepted_here("Unsupported dtype: q"), "ReadVariableOp of qint8"),
+    (("Fingerprint",), of_nothing, "outputs that TensorFlow leaves unset"),
     (("MatrixLogarithm",), no_logarithm, "factorisations that failed"),
     (("ParseSequenceExample", "ParseSequenceExampleV2"),
      accepted_here("expected 1, but found 0"), "an empty batch with a required context feature"),

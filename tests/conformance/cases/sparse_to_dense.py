@@ -30,4 +30,7 @@ CASES = (
         for t in (np.bool_, np.int8, np.uint8, np.int64, np.float16, ml_dtypes.bfloat16,
                   np.float64, np.complex64)
     ),
+    case("SparseToDense", np.zeros((0, 0), np.int64), np.zeros(0, np.int64),
+         np.zeros(0, np.float32), np.float32(-4), validate_indices=True,
+         name="nothing_in_a_scalar"),
 )  # fmt: skip
