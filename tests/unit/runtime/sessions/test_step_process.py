@@ -165,7 +165,8 @@ def test_kernels_of_ones_own_stay_here(pool: ThreadPool) -> None:
 # its cancellation, its functions or their own node's name; datasets do nothing until iterated.
 LOOKED_AT = frozenset(
     (
-        "CTCBeamSearchDecoder", "DatasetCardinality", "DatasetFingerprint", "DatasetFromGraph",
+        "AutoShardDataset", "CTCBeamSearchDecoder", "DatasetCardinality", "DatasetFingerprint",
+        "DatasetFromGraph", "ExperimentalAutoShardDataset",
         "DatasetToGraph", "DatasetToGraphV2", "For", "GatherNd", "GetElementAtIndex",
         "HistogramSummary", "LegacyParallelInterleaveDatasetV2", "OptimizeDataset",
         "OptimizeDatasetV2", "ParallelInterleaveDataset",
