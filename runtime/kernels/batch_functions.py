@@ -29,6 +29,7 @@ def batch_function(
     allowed_batch_sizes: tuple[int, ...],
     enable_large_batch_splitting: bool,
     Tin: tuple[DataType, ...],  # noqa: N803 # the attribute's name
+    Tout: tuple[DataType, ...],  # noqa: N803
 ) -> list[Any] | Deferred:
     """BatchFunction: `f` of the batched inputs and what it captured."""
     _check_allowed_sizes(allowed_batch_sizes, max_batch_size, enable_large_batch_splitting)
@@ -42,6 +43,9 @@ def batch_function(
             "Batching input tensors supplied in a given op invocation must have equal "
             "0th-dimension size"
         )
+    if sizes and not sizes[0]:
+        # No rows come to no queue, and the function is not called: each output is an empty vector.
+        return [np.zeros(0, each.numpy) for each in Tout]
     largest = allowed_batch_sizes[-1] if allowed_batch_sizes else max_batch_size
     if num_batch_threads > 0:
         _check_queue(max_batch_size, largest, batch_timeout_micros, enable_large_batch_splitting)

@@ -61,7 +61,7 @@ def batch(
     allowed_batch_sizes: tuple[int, ...],
     container: str,
     shared_name: str,
-) -> Deferred:
+) -> Deferred | tuple[Any, ...]:
     """Batch: (the rows of all steps of a batch…, whose they are, an id); see StepBatcher."""
     sizes = allowed_batch_sizes
     if any(size >= following for size, following in itertools.pairwise(sizes)):
@@ -76,6 +76,10 @@ def batch(
         StepBatcher,
         lambda: StepBatcher(max_batch_size, batch_timeout_micros, sizes),
     )
+    if in_tensors and not len(in_tensors[0]):
+        # No rows join no batch: at once, and whatever it is, each output is an empty vector.
+        nothing = [np.zeros(0, each.dtype) for each in in_tensors]
+        return *nothing, np.zeros(0, np.int64), np.zeros(0, np.int64)
     return batcher.add(in_tensors, context.cancellation)
 
 

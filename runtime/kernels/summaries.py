@@ -108,8 +108,11 @@ def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.nda
 
 
 def _in_order(numbers: np.ndarray) -> float:
-    """Their sum, one number after another: numpy adds in pairs, with other last digits."""
-    return float(np.add.accumulate(numbers)[-1]) if numbers.size else 0.0
+    """Their sum, one number after another: numpy adds in pairs, with other last digits.
+
+    It begins with 0: of negative zeros too it is 0.
+    """
+    return float(0.0 + np.add.accumulate(numbers)[-1]) if numbers.size else 0.0
 
 
 def merge_summary(*inputs: Any) -> np.ndarray:

@@ -1,12 +1,14 @@
-"""Cases of BatchFunction with attributes that its queue refuses."""
+"""Cases of BatchFunction with attributes that its queue refuses, and of no rows."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 import protos as pb
-from tests.conformance.case import Case
+from tests.conformance.case import Case, Step
 from tests.conformance.cases.old_ops import batched
 
 
@@ -27,6 +29,14 @@ def _with(**attrs: Any) -> Case:
     return dataclasses.replace(case, name=name, graph=graph, message=True)
 
 
+def _without_rows(shape: tuple[int, ...], **attrs: Any) -> Case:
+    """The batched function of no rows, which comes to no queue."""
+    case = _with(**attrs)
+    feeds = {"x:0": np.zeros(shape, np.float32), "captured:0": np.ones(shape[1:], np.float32)}
+    steps = (Step(feeds, ("result:0",)),)
+    return dataclasses.replace(case, name=f"no_rows_{len(shape)}_{case.name}", steps=steps)
+
+
 SPLIT = {"enable_large_batch_splitting": True}
 ADAPTIVE = {"num_batch_threads": 0}
 CASES = (
@@ -41,4 +51,7 @@ CASES = (
     *(_with(allowed_batch_sizes=sizes, **SPLIT) for sizes in ((2, 3), (2, 5))),
     _with(allowed_batch_sizes=(2, 5), **SPLIT, **ADAPTIVE),
     _with(max_enqueued_batches=-1),
+    _without_rows((0,), max_batch_size=0),
+    _without_rows((0, 2), max_batch_size=4),
+    _without_rows((0, 2), max_batch_size=0, **ADAPTIVE),
 )

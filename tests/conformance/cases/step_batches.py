@@ -74,6 +74,15 @@ CASES = (
     _there_and_back("padded_and_back", ("back:0",), allowed_batch_sizes=[3, 4]),
     _there_and_back("a_full_batch", ("back:0",), max_batch_size=2, batch_timeout_micros=10**9),
     _there_and_back("no_bound", ("back:0",), max_batch_size=-1, batch_timeout_micros=1000),
+    *(
+        _there_and_back(f"no_rows_{name}", (output,), x=ROWS[:0])
+        for name, output in (
+            ("batched", "batch:0"),
+            ("second", "second:0"),
+            ("index", "batch:2"),
+            ("id", "batch:3"),
+        )
+    ),
     _refused("different_rows", ROWS, [1], message=False),
     _refused("a_scalar", 1, [1], message=False),
     _refused("too_many_rows", [[1]] * 5, [1] * 5),

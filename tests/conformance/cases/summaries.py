@@ -65,6 +65,7 @@ CASES = (
     case("HistogramSummary", b"\xff\xfe", [1.0]),
     case("HistogramSummary", "h", [-0.0, 0.0, 1.0]),
     case("HistogramSummary", "h", [-1.0, 0.0, -0.0]),
+    case("HistogramSummary", "negative_zero", [-0.0]),
     case("AudioSummaryV2", b"\xff", np.zeros((1, 2), np.float32), np.float32(8000)),
     case("TensorSummaryV2", b"\xff", 1, ""),
     case("TensorSummaryV2", "", 1, ""),
