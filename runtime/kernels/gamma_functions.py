@@ -60,11 +60,13 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
             # log(π / |sin πx|), with the sine of the fraction alone so that large x keep it.
             reflected = np.log(np.pi / np.abs(np.sin(np.pi * (x - np.floor(x))))) - result
             result = np.where(x < 0.5, reflected, result)
+    result = np.asarray(result)
     near_one, near_two = np.abs(x - 1) < NEAR, np.abs(x - 2) < NEAR
-    if near_one.any() or near_two.any():
-        with np.errstate(all="ignore"):
-            result = np.where(near_one, _log_gamma_of_two_and(x - 1) - np.log1p(x - 1), result)
-            result = np.where(near_two, _log_gamma_of_two_and(x - 2), result)
+    if near_one.any():
+        rest = x[near_one] - 1
+        result[near_one] = _log_gamma_of_two_and(rest) - np.log1p(rest)
+    if near_two.any():
+        result[near_two] = _log_gamma_of_two_and(x[near_two] - 2)
     result = np.where((x <= 0) & (x == np.floor(x)), np.inf, result)
     return np.where(np.isinf(x), np.inf, result)
 
