@@ -102,14 +102,16 @@ def ragged_bincount(
         raise InvalidArgumentError(
             f"Splits must end with the number of values, got {splits[-1]} instead of {values.size}"
         )
-    if weights.size and weights.size != values.size:
+    # TensorFlow reads as many weights as there are values, and no more.
+    if weights.size and weights.size < values.size:
         raise InvalidArgumentError("Input indices and weights must have the same size.")
     numbers = np.ravel(values).astype(np.int64)
     if (numbers < 0).any():
         raise InvalidArgumentError("Input must be non-negative")
     # The row of a value is the last one that starts at or before it.
     rows = np.searchsorted(splits, np.arange(numbers.size), side="right") - 1
-    return _count_rows(rows, splits.size - 1, numbers, bins, weights, binary_output)
+    used = np.ravel(weights)[: values.size]
+    return _count_rows(rows, splits.size - 1, numbers, bins, used, binary_output)
 
 
 def sparse_bincount(

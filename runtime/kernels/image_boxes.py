@@ -147,17 +147,22 @@ def _check_image(image: np.ndarray) -> None:
         raise InvalidArgumentError("image dimensions must be positive")
 
 
+def _check_vector(box_ind: np.ndarray) -> None:
+    if box_ind.ndim != 1:
+        raise InvalidArgumentError(
+            f"box_indices must be rank 1 but is shape {shape_text(box_ind.shape)}"
+        )
+
+
 def _check_boxes(boxes: np.ndarray, box_ind: np.ndarray) -> None:
     if boxes.size == 0 and box_ind.size == 0 and boxes.ndim == 2:
+        _check_vector(box_ind)
         return
     if boxes.ndim != 2:
         raise InvalidArgumentError(f"boxes must be 2-D, got: {shape_text(boxes.shape)}")
     if boxes.shape[1] != 4:
         raise InvalidArgumentError("boxes must have 4 columns")
-    if box_ind.ndim != 1:
-        raise InvalidArgumentError(
-            f"box_indices must be rank 1 but is shape {shape_text(box_ind.shape)}"
-        )
+    _check_vector(box_ind)
     if box_ind.shape[0] != boxes.shape[0]:
         raise InvalidArgumentError("box_index has incompatible shape")
 

@@ -35,6 +35,8 @@ def ragged_tensor_to_tensor(
     check_allocation(sizes, values.dtype)
     depth = levels.ragged_rank + 1
     rows = math.prod(sizes[:depth])
+    if not rows:  # TensorFlow looks at no partition then
+        return np.empty(sizes, values.dtype)
     places = levels.places(sizes[:depth], len(values))
     result = np.empty((rows, *sizes[depth:]), values.dtype)
     result[...] = default_value
@@ -87,16 +89,17 @@ class _Levels:
         else:
             raise InvalidArgumentError(f"{types[0]} cannot be first")
         self.ragged_rank = len(partitions)
-        # One pair a level: each value's row, and its column within the row.
-        self._levels = [
-            _rows_and_columns(partition, kind)
-            for partition, kind in zip(partitions, types, strict=True)
-        ]
+        for partition, kind in zip(partitions, types, strict=True):
+            _check_partition(partition, kind)
+        self._levels = list(zip(partitions, types, strict=True))
 
     def width(self, level: int) -> int:
         """Length of the longest row of a level (0 is the outermost partition)."""
-        columns = self._levels[level][1]
-        return int(columns.max()) + 1 if len(columns) else 0
+        partition, kind = self._levels[level]
+        if kind == "ROW_SPLITS":
+            return int(np.diff(partition).max(initial=0))
+        columns = _rows_and_columns_of_ids(partition)[1]
+        return int(columns.max(initial=-1)) + 1
 
     def places(self, sizes: list[int], count: int) -> np.ndarray:
         """Where each of the first `count` values goes in a flat tensor of `sizes`; −1: nowhere.
@@ -106,7 +109,8 @@ class _Levels:
         stride = math.prod(sizes[1:])
         places = np.arange(self.first_dimension, dtype=np.int64)
         places = np.where(places < sizes[0], places * stride, -1)
-        for (rows, columns), size in zip(self._levels, sizes[1:], strict=True):
+        for level, size in zip(self._levels, sizes[1:], strict=True):
+            rows, columns = _rows_and_columns(*level)
             stride = stride // size if size else 0
             beyond = rows >= len(places)
             if beyond.any():
@@ -119,18 +123,26 @@ class _Levels:
         return places[:count]
 
 
-def _rows_and_columns(partition: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def _check_partition(partition: np.ndarray, kind: str) -> None:
     if partition.ndim != 1:
         raise InvalidArgumentError(f"A row partition of type {kind} must be a vector")
+    if kind not in ("ROW_SPLITS", "VALUE_ROWIDS"):
+        raise InvalidArgumentError(f"Unsupported partition type: {kind}")
+
+
+def _rows_and_columns(partition: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Each value's row, and its column within the row."""
     if kind == "ROW_SPLITS":
         return rows_and_columns_of_splits(partition)
-    if kind != "VALUE_ROWIDS":
-        raise InvalidArgumentError(f"Unsupported partition type: {kind}")
+    if (partition < 0).any():
+        raise InvalidArgumentError(f"Got value_rowid={partition.min()} which is less than 0")
+    return _rows_and_columns_of_ids(partition)
+
+
+def _rows_and_columns_of_ids(partition: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = len(partition)
     if not count:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    if (partition < 0).any():
-        raise InvalidArgumentError(f"Got value_rowid={partition.min()} which is less than 0")
     begins = np.flatnonzero(np.concatenate(([True], np.diff(partition) != 0)))
     lengths = np.diff(np.append(begins, count))
     return partition, np.arange(count) - np.repeat(begins, lengths)

@@ -164,7 +164,7 @@ def ragged_count_sparse_output(
     """RaggedCountSparseOutput: counts in each ragged row."""
     _check_weights(weights, values, "values")
     flat_splits, flat_values = np.ravel(splits), np.ravel(values)
-    if np.ndim(splits) != 1 or flat_splits.size < 2:
+    if flat_splits.size < 2:
         raise InvalidArgumentError("Must provide at least 2 elements for the splits argument")
     if flat_splits[0]:
         raise InvalidArgumentError(f"Splits must start with 0, not with {flat_splits[0]}")

@@ -94,6 +94,21 @@ def ragged_and_sparse() -> list[Case]:
         *cases,
         case("RaggedBincount", SPLITS, values - 1, three, NO_WEIGHTS, message=True),
         case("RaggedBincount", np.array([0], np.int64), values[:0], three, NO_WEIGHTS),
+        *(
+            case(
+                "RaggedBincount",
+                splits,
+                values[: splits[-1]],
+                three,
+                weights,
+                name=f"RaggedBincount_more_weights_{name}",
+            )
+            for name, splits, weights in (
+                ("vector", SPLITS, np.arange(9, dtype="f")),
+                ("matrix", SPLITS, np.arange(4, dtype="f").reshape(2, 2)),
+                ("empty", SPLITS * 0, np.arange(2, dtype="f")),
+            )
+        ),
         case("SparseBincount", *vector, three, NO_WEIGHTS),
         case("SparseBincount", INDICES, values - 1, DENSE_SHAPE, three, NO_WEIGHTS),
         case("SparseBincount", INDICES, values + 2, DENSE_SHAPE, three, NO_WEIGHTS),

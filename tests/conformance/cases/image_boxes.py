@@ -45,6 +45,16 @@ CASES = (
     *(case("CropAndResize", X.astype(t), BOXES, OWNERS, [3, 2]) for t in TYPES),
     case("CropAndResize", X, BOXES[:0], OWNERS[:0], [2, 3]),
     *(case("CropAndResize", *inputs, message=True) for inputs in REFUSED),
+    *(
+        case("CropAndResize", images, boxes, owners, size, message=True,
+             name=f"owners_no_vector_{name}")
+        for name, images, boxes, owners, size in (
+            ("images", X[0], BOXES, OWNERS[None], [2, 3]),
+            ("boxes", X, BOXES[0], OWNERS[None], [2, 3]),
+            ("size", X, BOXES, OWNERS[None], [2]),
+            ("none", X, BOXES[:0], OWNERS[None, :0], [2, 3]),
+        )
+    ),
     case("CropAndResize", X, BOXES, OWNERS + 9, np.int32([2065374891, 1 << 30])),
     *(
         case("CropAndResizeGradImage", GRADS, BOXES, OWNERS, SHAPE, T=dtype, method=method)

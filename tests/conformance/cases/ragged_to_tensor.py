@@ -41,6 +41,11 @@ LAYOUTS = (
     (UNKNOWN, FLAT, 0.0, [np.int64([0, 9])], [SPLITS]),
     (UNKNOWN, FLAT, 0.0, [np.int64([0, 4, 2, 6])], [SPLITS]),
     (np.int64([-2, 3]), FLAT, 0.0, [ROWS], [SPLITS]),
+    # no partition is looked at where the answer has no places
+    (UNKNOWN, FLAT, 0.0, [np.int64(2), np.int64([]), np.int64([0, 0, 1, 1, 1, 2])],
+     [FIRST, ROWIDS, ROWIDS]),
+    (UNKNOWN, FLAT, 0.0, [OUTER, np.int64([1, 1, -1, -9, -9])], [SPLITS, SPLITS]),
+    (np.int64([0, 3]), FLAT, 0.0, [np.int64(2), np.int64([-1, 9])], [FIRST, ROWIDS]),
 )  # fmt: skip
 
 CASES = (
