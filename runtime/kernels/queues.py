@@ -262,12 +262,17 @@ def _only(elements: list[Element]) -> Element:
 
 def queue_dequeue_many(context: OpKernelContext, handle: Any, n: Any) -> Any:
     """Take n elements, stacked; waits until there are as many."""
-    return _dequeue_many(context, handle, np.asarray(n).item(), False)
+    return _dequeue_many(context, handle, _first(n), False)
 
 
 def queue_dequeue_up_to(context: OpKernelContext, handle: Any, n: Any) -> Any:
     """Take n elements, stacked, or all of a closed queue that has fewer."""
-    return _dequeue_many(context, handle, np.asarray(n).item(), True)
+    return _dequeue_many(context, handle, _first(n), True)
+
+
+def _first(n: Any) -> int:
+    """Of as many numbers as there are, TensorFlow reads one."""
+    return np.asarray(n).ravel()[:1].item()
 
 
 def _dequeue_many(context: OpKernelContext, handle: Any, count: int, is_partial_fine: bool) -> Any:
