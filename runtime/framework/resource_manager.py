@@ -85,7 +85,8 @@ class VariableChanges:
     """Tells whether any variable of this process has changed, without a look at each of them.
 
     `newest` is another object after every write to a variable, and after every removal of a
-    resource, whichever manager has it.
+    resource, whichever manager has it. No lock: each change stores an object of its own, so that
+    an object that was seen after a change never comes back for a later one.
     """
 
     def __init__(self) -> None:

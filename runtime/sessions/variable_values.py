@@ -1,7 +1,7 @@
 """The values of variables that go along with a step to another process.
 
 Most steps find that no variable of this process has changed since the process had them
-(`variable_changes`): looking at 262 variables of a model, one by one, takes 1 ms.
+(`variable_changes`): looking at the 262 of a MobileNetV2, one by one, takes most of a millisecond.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class ChangedVariables:
 
 
 class SentVariables:
-    """What another process has of a step's variables. No array is kept alive by it."""
+    """What another process has of a step's variables. No array is kept alive by it.
+
+    For one thread at a time: the one that has the process.
+    """
 
     def __init__(self, portable: PortableStep) -> None:
         self._keys = portable.keys
