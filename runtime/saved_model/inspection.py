@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import protos as pb
 from runtime.framework import op_def_registry
 from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY
+from runtime.saved_model.op_packages import explain_op
 from runtime.saved_model.tensor_infos import tensor_names
 
 _NOT_SERVED = (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY)
@@ -29,6 +30,15 @@ class OpReport:
     unknown: dict[str, list[str]]
     without_kernel: dict[str, list[str]]
     reached_by: dict[str, list[str]]
+
+    def explanations(self) -> dict[str, list[str]]:
+        """{why ops are missing: the ops}, for missing ops whose package is known."""
+        found: dict[str, list[str]] = {}
+        for op in sorted({*self.unknown, *self.without_kernel}):
+            explanation = explain_op(op)
+            if explanation is not None:
+                found.setdefault(explanation, []).append(op)
+        return found
 
 
 def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], bool]) -> OpReport:
