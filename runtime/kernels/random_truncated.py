@@ -1,6 +1,7 @@
-"""Normal numbers cut off at given bounds, each batch with its own mean, deviation and bounds.
+"""Truncated normal distributions, with a mean, standard deviation and bounds for each batch.
 
-They are drawn by the quantile function: distributed as TensorFlow's, not its sequence.
+Samples are drawn through the inverse of the cumulative distribution: they follow TensorFlow's
+distribution, but are not its sequence of numbers.
 
 TF: tensorflow/core/kernels/parameterized_truncated_normal_op.cc
 """
@@ -36,7 +37,7 @@ def _check_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
 
 
 def _parameter(name: str, value: Any, batch: int) -> np.ndarray:
-    """One number a batch: float64 [batch]."""
+    """A parameter as float64 [batch]: a scalar or a vector of length 1 is repeated."""
     if np.ndim(value) > 1:
         raise InvalidArgumentError(
             f"Input {name} should be a scalar or vector, got shape: {shape_text(np.shape(value))}"
@@ -50,13 +51,14 @@ def _parameter(name: str, value: Any, batch: int) -> np.ndarray:
 
 
 def _probability(x: np.ndarray) -> np.ndarray:
+    """The cumulative distribution function of the standard normal distribution."""
     return np.asarray(erfc(-x / math.sqrt(2)) / 2)
 
 
 def parameterized_truncated_normal(
     context: OpKernelContext, shape: Any, means: Any, stdevs: Any, minvals: Any, maxvals: Any
 ) -> np.ndarray:
-    """ParameterizedTruncatedNormal: `[batch, …]` normal numbers within each batch's bounds."""
+    """ParameterizedTruncatedNormal: `[batch, …]` samples, each batch with its own parameters."""
     sizes = _check_shape(shape, means.dtype)
     mean, deviation, low, high = (
         _parameter(name, value, sizes[0])[:, np.newaxis]
@@ -73,7 +75,7 @@ def parameterized_truncated_normal(
 def stateless_parameterized_truncated_normal(
     shape: Any, seed: Any, means: Any, stddevs: Any, minvals: Any, maxvals: Any
 ) -> np.ndarray:
-    """StatelessParameterizedTruncatedNormal: parameters broadcast to the shape."""
+    """StatelessParameterizedTruncatedNormal: samples of `shape`; the parameters broadcast to it."""
     sizes = _check_shape(shape, means.dtype)
     parameters = (means, stddevs, minvals, maxvals)
     try:
@@ -91,7 +93,11 @@ def _draw(
     low: np.ndarray,
     high: np.ndarray,
 ) -> np.ndarray:
-    """Numbers of this shape; the parameters broadcast to it."""
+    """Samples of shape `sizes`, float64; the parameters broadcast to it.
+
+    Raises InvalidArgumentError unless deviation > 0, low < high and at least one bound is finite;
+    InternalError for a mean that is not finite.
+    """
     one_sided = np.isfinite(low) | np.isfinite(high)
     if not ((deviation > 0) & (low < high) & one_sided).all():
         raise InvalidArgumentError("Invalid parameters")
@@ -100,7 +106,7 @@ def _draw(
             "TruncatedNormal exponential distribution rejection sampler failed to accept a sample."
         )
     first, last = (low - mean) / deviation, (high - mean) / deviation
-    # Probabilities are exact in the lower tail alone: bounds in the upper one are mirrored.
+    # The distribution function is exact only in the lower tail: bounds in the upper are mirrored.
     mirrored = first > 0
     lower = np.where(mirrored, -last, first)
     upper = np.where(mirrored, -first, last)

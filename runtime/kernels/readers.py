@@ -1,6 +1,6 @@
-"""Readers of files, and what is done with them.
+"""Readers: ops that read records from files whose names come from a queue.
 
-A read may have to wait for a file's name: its kernel is asynchronous and returns a Deferred.
+A read may have to wait for the next file name: its kernel is asynchronous and returns a Deferred.
 
 TF: tensorflow/core/kernels/reader_ops.cc
 """
@@ -38,7 +38,7 @@ def _handle(
     open_work: Callable[[str], Records],
     **options: bool,
 ) -> ResourceHandle:
-    """The handle of the node's reader, which is made at first use."""
+    """The handle of the node's reader; the reader is created at the node's first run."""
 
     def make() -> ResourceHandle:
         name = shared_name or private_name(context.node.name)
@@ -55,7 +55,7 @@ def _handle(
 def text_line_reader(
     context: OpKernelContext, *, skip_header_lines: int, container: str, shared_name: str
 ) -> ResourceHandle:
-    """A reader of lines."""
+    """TextLineReader: a reader whose records are lines of text."""
     open_work = functools.partial(text_lines, skip_header_lines=skip_header_lines)
     return _handle(context, container, shared_name, open_work)
 
@@ -71,7 +71,10 @@ def fixed_length_record_reader(
     shared_name: str,
     encoding: str,
 ) -> ResourceHandle:
-    """A reader of records of equal length; the first version lacks `encoding`, and always fails."""
+    """FixedLengthRecordReader: a reader of records of equal length.
+
+    Version 1 of the op has no attribute `encoding`, so that it always fails.
+    """
     for name, value, least in (
         ("header_bytes", header_bytes, 0),
         ("record_bytes", record_bytes, 1),
@@ -94,7 +97,7 @@ def fixed_length_record_reader(
 def tf_record_reader(
     context: OpKernelContext, *, container: str, shared_name: str, compression_type: str
 ) -> ResourceHandle:
-    """A reader of TFRecords."""
+    """TFRecordReader: a reader of TFRecord files."""
     open_work = functools.partial(tf_records, compression_type=compression_type)
     return _handle(context, container, shared_name, open_work)
 
@@ -102,14 +105,14 @@ def tf_record_reader(
 def whole_file_reader(
     context: OpKernelContext, *, container: str, shared_name: str
 ) -> ResourceHandle:
-    """A reader whose records are files."""
+    """WholeFileReader: a reader whose records are whole files."""
     return _handle(context, container, shared_name, whole_file, is_restorable=True)
 
 
 def identity_reader(
     context: OpKernelContext, *, container: str, shared_name: str
 ) -> ResourceHandle:
-    """A reader whose records are the names themselves."""
+    """IdentityReader: a reader whose records are the file names themselves."""
 
     def name_itself(work: str) -> Records:
         yield "", work.encode("utf-8", "surrogateescape")
@@ -135,7 +138,7 @@ def _name_queue(context: OpKernelContext, handle: Any) -> Queue:
 
 
 def reader_read(context: OpKernelContext, reader_handle: Any, queue_handle: Any) -> Any:
-    """The next record: its key and its value."""
+    """ReaderRead: the key and the value of the next record."""
 
     def one(records: list[Record]) -> tuple[np.ndarray, np.ndarray]:
         key, value = records[0]
@@ -147,7 +150,7 @@ def reader_read(context: OpKernelContext, reader_handle: Any, queue_handle: Any)
 def reader_read_up_to(
     context: OpKernelContext, reader_handle: Any, queue_handle: Any, num_records: Any
 ) -> Any:
-    """Up to `num_records` records of one file: keys and values."""
+    """ReaderReadUpTo: the keys and values of up to `num_records` records of one file."""
     if np.size(num_records) != 1 or (count := np.asarray(num_records).item()) < 0:
         raise InvalidArgumentError(
             f"num_records must be one number that is not negative, got {num_records}"
@@ -169,7 +172,7 @@ def _read(
     outputs_of: Callable[[list[Record]], Any],
 ) -> Any:
     reader, queue = _reader(context, reader_handle), _name_queue(context, queue_handle)
-    if not count:  # no file is opened for nothing
+    if not count:  # no file needs to be opened
         return outputs_of([])
     read = reader.read_up_to(count, queue, context.step.files, context.cancellation)
     outputs = Deferred()
@@ -185,22 +188,25 @@ def _read(
 
 
 def reader_num_records_produced(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
-    """Records read since the last reset."""
+    """ReaderNumRecordsProduced: the number of records read since the last reset."""
     return np.array(_reader(context, reader_handle).num_records_produced, np.int64)
 
 
 def reader_num_work_units_completed(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
-    """Files read to their end since the last reset."""
+    """ReaderNumWorkUnitsCompleted: the number of files read to their end since the last reset."""
     return np.array(_reader(context, reader_handle).num_work_units_completed, np.int64)
 
 
 def reader_reset(context: OpKernelContext, reader_handle: Any) -> None:
-    """Begin anew."""
+    """ReaderReset: discard the current file and set the counts to 0."""
     _reader(context, reader_handle).reset()
 
 
 def reader_serialize_state(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
-    """The reader's state as bytes; UnimplementedError for a reader of many records a file."""
+    """ReaderSerializeState: the reader's state as bytes.
+
+    Raises UnimplementedError for a reader with more than one record per file.
+    """
     reader = _reader(context, reader_handle)
     if not reader.is_restorable:
         raise UnimplementedError("Reader SerializeState")
@@ -208,7 +214,7 @@ def reader_serialize_state(context: OpKernelContext, reader_handle: Any) -> np.n
 
 
 def reader_restore_state(context: OpKernelContext, reader_handle: Any, state: Any) -> None:
-    """Go on where the state was taken."""
+    """ReaderRestoreState: continue from a state that ReaderSerializeState returned."""
     reader, text = _reader(context, reader_handle), as_strings(state)
     if text.ndim:
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Records to tensors: raw numbers and compressed strings.
+"""Decoding of strings: raw bytes as numbers, and decompression.
 
 TF: tensorflow/core/kernels/decode_raw_op.cc, decode_padded_raw_op.cc, decode_compressed_op.cc
 """
@@ -24,7 +24,7 @@ from runtime.framework.string_tensor import as_strings, map_strings, show_shape
 
 
 def decode_raw(bytes: Any, *, out_type: DataType, little_endian: bool) -> np.ndarray:
-    """The bytes of equally long strings as numbers, [*shape, length / item size]."""
+    """DecodeRaw: the bytes of strings of equal length as numbers [*shape, length / item size]."""
     strings = as_strings(bytes)
     items = strings.ravel().tolist()
     if not items:
@@ -47,7 +47,7 @@ def decode_raw(bytes: Any, *, out_type: DataType, little_endian: bool) -> np.nda
 def decode_padded_raw(
     input_bytes: Any, fixed_length: Any, *, out_type: DataType, little_endian: bool
 ) -> np.ndarray:
-    """The same of strings that are cut or filled with zeros to `fixed_length` bytes."""
+    """DecodePaddedRaw: DecodeRaw of strings cut or zero-padded to `fixed_length` bytes."""
     strings = as_strings(input_bytes)
     if np.ndim(fixed_length):
         raise InvalidArgumentError(
@@ -81,12 +81,16 @@ def _numbers(
     return numbers.reshape((*shape, length // out_type.numpy.itemsize))
 
 
-# The window bits that tell zlib which header to expect.
+# zlib's `wbits`, which select the header that it expects.
 _WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
 
 
 def decode_compressed(bytes: Any, *, compression_type: str) -> np.ndarray:
-    """Every element decompressed, as ZLIB or GZIP data; untouched without a type."""
+    """DecodeCompressed: each element decompressed; an empty `compression_type` returns the input.
+
+    Raises UnimplementedError for ZSTD, InvalidArgumentError for an unknown type, DataLossError for
+    corrupt data, ResourceExhaustedError for output larger than a tensor may be.
+    """
     if not compression_type:
         return as_strings(bytes)
     window_bits = _WINDOW_BITS.get(compression_type)

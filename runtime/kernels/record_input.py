@@ -1,6 +1,6 @@
-"""RecordInput: records of many files in random order, all of them once an epoch.
+"""RecordInput: the records of many files in random order, each once per epoch.
 
-TF: tensorflow/core/kernels/record_input_op.cc, record_yielder.cc; the order is ours.
+TF: tensorflow/core/kernels/record_input_op.cc, record_yielder.cc; their random order differs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _COMPRESSIONS = ("", "ZLIB", "GZIP")
 
 
 class RecordYielder:
-    """Records without end: epoch after epoch, through a buffer that mixes them.
+    """An endless sequence of records: epoch after epoch, shuffled through a buffer.
 
-    Guarantees: thread-safe; no record comes twice before all of its epoch have come.
+    Guarantees: thread-safe; no record is returned twice before the rest of its epoch.
     """
 
     def __init__(
@@ -32,16 +32,16 @@ class RecordYielder:
     ) -> None:
         self._pattern = string_tensor([raw_bytes(pattern)], ())
         self._compression = compression_type
-        self._random = random.Random(seed)  # an order, no secret
+        self._random = random.Random(seed)  # not for security
         self._shift_ratio = shift_ratio
         self._buffer_size = buffer_size
-        self._lock = threading.Lock()  # guards all below
+        self._lock = threading.Lock()  # guards the attributes below
         self._epoch = 0
         self._buffer: list[bytes] = []
         self._records: Iterator[bytes] = iter(())
 
     def take(self, context: OpKernelContext, count: int) -> list[bytes]:
-        """The next `count` records; NotFoundError when there are no files."""
+        """The next `count` records; NotFoundError when no file matches the pattern."""
         with self._lock:
             return [self._next(context) for _ in range(count)]
 
@@ -54,7 +54,7 @@ class RecordYielder:
         return self._buffer.pop()
 
     def _fill(self) -> bool:
-        """Whether a record of this epoch is left."""
+        """Fill the buffer from the current epoch; return whether it has a record."""
         while len(self._buffer) < self._buffer_size:
             record = next(self._records, None)
             if record is None:
@@ -93,7 +93,7 @@ def record_input(
     batch_size: int,
     compression_type: str,
 ) -> np.ndarray:
-    """The next `batch_size` records; files are read one after another."""
+    """RecordInput: the next `batch_size` records. Files are read sequentially."""
     for name, value in (
         ("file_buffer_size", file_buffer_size),
         ("file_parallelism", file_parallelism),
@@ -105,7 +105,7 @@ def record_input(
         raise InvalidArgumentError(
             f"file_shuffle_shift_ratio must be within [0, 1], got {file_shuffle_shift_ratio}"
         )
-    # TensorFlow takes an unknown compression for none.
+    # As in TensorFlow, an unknown compression type means none.
     compression = compression_type if compression_type in _COMPRESSIONS else ""
     yielder: RecordYielder = context.kernel_state(
         lambda: RecordYielder(

@@ -39,7 +39,10 @@ def lstm_block_cell_grad(
     *,
     use_peephole: bool,
 ) -> Arrays:
-    """(cs_prev_grad, dicfo `[batch, 4 * cells]`, gradients of wci, wcf, wco) of one step."""
+    """LSTMBlockCellGrad: gradients of one LSTM step.
+
+    Returns (cs_prev_grad, dicfo `[batch, 4 * cells]`, wci_grad, wcf_grad, wco_grad).
+    """
     peepholes = (wci, wcf, wco)
     check_lstm(x, 2, cs_prev, h_prev, w, peepholes, b, use_peephole)
     gates = (i, cs, f, o, ci, co, cs_grad, h_grad)
@@ -59,7 +62,7 @@ def lstm_block_cell_grad(
 def _step_grad(
     cs_prev: np.ndarray, gates: Arrays, peepholes: Arrays | None
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """(gradient of cs_prev, gradient of each gate before its activation)."""
+    """(gradient of cs_prev, gradients of the gates i, c, f and o before their activation)."""
     i, _, f, o, ci, co, cs_grad, h_grad = gates
     d_o = o * (1 - o) * h_grad * co
     d_cs = (1 - co * co) * h_grad * o + cs_grad
@@ -117,7 +120,10 @@ def block_lstm_grad(
     *,
     use_peephole: bool,
 ) -> Arrays:
-    """Gradients of x, cs_prev, h_prev, w, wci, wcf, wco and b over `[time, batch, …]`."""
+    """BlockLSTMGrad: gradients of x, cs_prev, h_prev, w, wci, wcf, wco and b.
+
+    `x`, the gates and `h` are `[time, batch, …]`; the gates' order in `w` is i, c, f, o.
+    """
     gates = (i, cs, f, o, ci, co, cs_grad, h_grad)
     state = (x, cs_prev, h_prev, w, wci, wcf, wco, b)
     return _sequence_grad(seq_len_max, state, gates, h, use_peephole, "icfo")
@@ -145,7 +151,7 @@ def block_lstm_grad_v2(
     *,
     use_peephole: bool,
 ) -> Arrays:
-    """`block_lstm_grad` with the gates in the order i, f, c, o."""
+    """BlockLSTMGradV2: BlockLSTMGrad with the gates in the order i, f, c, o."""
     gates = (i, cs, f, o, ci, co, cs_grad, h_grad)
     state = (x, cs_prev, h_prev, w, wci, wcf, wco, b)
     return _sequence_grad(seq_len_max, state, gates, h, use_peephole, "ifco")
@@ -194,7 +200,10 @@ def gru_block_cell_grad(
     c: np.ndarray,
     d_h: np.ndarray,
 ) -> Arrays:
-    """(d_x, d_h_prev, d_c_bar, d_r_bar_u_bar) of one GRU step; `bar` is before the activation."""
+    """GRUBlockCellGrad: (d_x, d_h_prev, d_c_bar, d_r_bar_u_bar) of one GRU step.
+
+    `bar` marks the gradient of a gate before its activation.
+    """
     check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
     _check_same_shape((r, u, c, d_h), h_prev.shape)
     inputs = x.shape[1]

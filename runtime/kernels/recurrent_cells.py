@@ -1,4 +1,4 @@
-"""Fused recurrent cells: LSTM and GRU, one step or a whole sequence.
+"""Fused recurrent cells: LSTM and GRU, over one step or a whole sequence.
 
 TF: tensorflow/core/kernels/rnn/lstm_ops.cc, gru_ops.cc
 """
@@ -21,24 +21,24 @@ PEEPHOLES = ("wci", "wcf", "wco")
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """Logistic function without overflow."""
+    """The logistic function, by way of tanh, which does not overflow."""
     half = x.dtype.type(0.5)
     return np.tanh(x * half) * half + half
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LstmCell:
-    """Weights and attributes of an LSTM cell; `order` names its gates in the weights' columns."""
+    """Weights and attributes of an LSTM cell; `order` is the order of the gates in `w` and `b`."""
 
     w: np.ndarray  # [inputs + cells, 4 * cells]
     b: np.ndarray  # [4 * cells]
     peepholes: tuple[np.ndarray, np.ndarray, np.ndarray] | None  # of i, f, o: [cells] each
     forget_bias: float
     cell_clip: float
-    order: str  # i input gate, c new content, f forget gate, o output gate
+    order: str  # i: input gate, c: cell input, f: forget gate, o: output gate
 
     def step(self, gates: np.ndarray, cs_prev: np.ndarray) -> Outputs:
-        """One step from `gates` `[batch, 4 * cells]`: (i, cs, f, o, ci, co, h)."""
+        """One step: (i, cs, f, o, ci, co, h) from the sums `gates` `[batch, 4 * cells]`."""
         parts = dict(zip(self.order, np.split(gates, 4, axis=1), strict=True))
         i, f, o = parts["i"], parts["f"] + gates.dtype.type(self.forget_bias), parts["o"]
         if self.peepholes is not None:
@@ -54,10 +54,10 @@ class LstmCell:
         return i, cs, f, o, ci, co, co * o
 
     def sequence(self, steps: int, x: np.ndarray, cs: np.ndarray, h: np.ndarray) -> Outputs:
-        """The first `steps` of `x` `[time, batch, inputs]`; zeros after them."""
+        """`step` over the first `steps` of `x` `[time, batch, inputs]`; zeros after them."""
         inputs, cells = x.shape[2], cs.shape[1]
         outputs = [np.zeros((*x.shape[:2], cells), x.dtype) for _ in range(7)]
-        from_input = x[:steps] @ self.w[:inputs] + self.b  # of all steps at once
+        from_input = x[:steps] @ self.w[:inputs] + self.b  # one product for all steps
         recurrent = self.w[inputs:]
         for step in range(steps):
             values = self.step(from_input[step] + h @ recurrent, cs)
@@ -81,7 +81,10 @@ def lstm_block_cell(
     cell_clip: float,
     use_peephole: bool,
 ) -> Outputs:
-    """One LSTM step of `x` `[batch, inputs]`: (i, cs, f, o, ci, co, h), each `[batch, cells]`."""
+    """LSTMBlockCell: one step of `x` `[batch, inputs]`.
+
+    Returns (i, cs, f, o, ci, co, h), each `[batch, cells]`.
+    """
     check_lstm(x, 2, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)
     if not cs_prev.size:
         rows, cells = cs_prev.shape
@@ -123,7 +126,7 @@ def check_lstm(
     b: np.ndarray,
     use_peephole: bool,
 ) -> None:
-    """Check the shapes of an LSTM's inputs against each other; `rank` is that of `x`."""
+    """Raise InvalidArgumentError unless an LSTM's inputs fit together; `x` must be of `rank`."""
     _check_ranks(
         ("x", x, rank), ("cs_prev", cs_prev, 2), ("h_prev", h_prev, 2), ("w", w, 2),
         *((name, each, 1) for name, each in zip(PEEPHOLES, peepholes, strict=True)), ("b", b, 1),
@@ -154,7 +157,7 @@ def _check_block_lstm(
     peepholes: tuple[np.ndarray, ...],
     b: np.ndarray,
 ) -> None:
-    """`check_lstm`; the peepholes must fit, used or not."""
+    """`check_lstm`, and the shapes of the peepholes even if they are not used."""
     for name, weights in zip(PEEPHOLES, peepholes, strict=True):
         if weights.ndim != 1:
             raise InvalidArgumentError(f"{name} must be 1D")
@@ -197,7 +200,10 @@ def block_lstm(
     cell_clip: float,
     use_peephole: bool,
 ) -> Outputs:
-    """LSTM over `x` `[time, batch, inputs]`: (i, cs, f, o, ci, co, h), `[time, batch, cells]`."""
+    """BlockLSTM: an LSTM over `x` `[time, batch, inputs]`.
+
+    Returns (i, cs, f, o, ci, co, h), each `[time, batch, cells]`.
+    """
     _check_block_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, forget_bias, cell_clip, "icfo")
     return _run_sequence(cell, seq_len_max, x, cs_prev, h_prev)
@@ -217,7 +223,7 @@ def block_lstm_v2(
     cell_clip: float,
     use_peephole: bool,
 ) -> Outputs:
-    """`block_lstm` without a forget bias, its gates in the order i, f, c, o."""
+    """BlockLSTMV2: BlockLSTM without a forget bias, its gates in the order i, f, c, o."""
     _check_block_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, 0.0, cell_clip, "ifco")
     return _run_sequence(cell, seq_len_max, x, cs_prev, h_prev)
@@ -246,7 +252,7 @@ def gru_block_cell(
     b_ru: np.ndarray,
     b_c: np.ndarray,
 ) -> Outputs:
-    """One GRU step of `x` `[batch, inputs]`: (r, u, c, h), each `[batch, cells]`."""
+    """GRUBlockCell: one step of `x` `[batch, inputs]`: (r, u, c, h), each `[batch, cells]`."""
     check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
     inputs = x.shape[1]
     r, u = np.split(sigmoid(x @ w_ru[:inputs] + h_prev @ w_ru[inputs:] + b_ru), 2, axis=1)
@@ -262,7 +268,7 @@ def check_gru(
     b_ru: np.ndarray,
     b_c: np.ndarray,
 ) -> None:
-    """Check the shapes of a GRU cell's inputs against each other."""
+    """Raise InvalidArgumentError unless the shapes of a GRU cell's inputs fit together."""
     _check_ranks(
         ("x", x, 2),
         ("h_prev", h_prev, 2),

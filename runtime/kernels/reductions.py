@@ -1,6 +1,6 @@
 """Reductions over axes, and the index of the largest or smallest element.
 
-Half-precision sums accumulate in float32, as TensorFlow's do.
+Half-precision sums are accumulated in float32, as in TensorFlow.
 
 TF: tensorflow/core/kernels/{reduction_ops_common.h,argmax_op.cc,l2loss_op.cc}
 """
@@ -28,7 +28,7 @@ from runtime.kernels.register_types import (
 )
 
 FULL_WIDTH_TYPES = SINGLE_AND_DOUBLE + INTEGRAL_TYPES + COMPLEX_TYPES
-# numpy's stubs do not know a `keepdims` that is a variable.
+# numpy's type stubs reject a `keepdims` that is not a literal.
 Reduce = Callable[..., Any]
 add_reduce: Reduce = np.add.reduce
 multiply_reduce: Reduce = np.multiply.reduce
@@ -36,15 +36,15 @@ maximum_reduce: Reduce = np.maximum.reduce
 minimum_reduce: Reduce = np.minimum.reduce
 and_reduce: Reduce = np.logical_and.reduce
 or_reduce: Reduce = np.logical_or.reduce
-FOLDED_SIZE = 64  # elements; multiplied one after the other, they take less than folding
+FOLDED_SIZE = 64  # elements; shorter rows are multiplied faster one by one than by folding
 ARG_MAX_RANK = 7  # TensorFlow's largest rank for ArgMax and ArgMin
 
 
 @functools.lru_cache(maxsize=4096)
 def _checked_axes(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """Axes counted from 0, in order.
+    """The axes as sorted numbers in [0, rank).
 
-    Raises InvalidArgumentError for an axis out of range or given twice.
+    Raises InvalidArgumentError for an axis out of range or named twice.
     """
     found: list[int] = []
     for axis in axes:
@@ -66,7 +66,7 @@ def _axes_of(input: Any, reduction_indices: Any) -> tuple[int, ...]:
 
 
 def _reduction(reduce: Reduce) -> Reduce:
-    """A kernel from `reduce(input, axes, keep_dims)`; no axes return the input."""
+    """A kernel from `reduce(input, axes, keep_dims)`; without axes it returns the input."""
 
     def kernel(input: Any, reduction_indices: Any, *, keep_dims: bool) -> Any:
         axes = _axes_of(input, reduction_indices)
@@ -77,7 +77,7 @@ def _reduction(reduce: Reduce) -> Reduce:
 
 
 def _in_float32(reduce: Reduce) -> Reduce:
-    """`reduce` for half-precision input: float32 inside, rounded once."""
+    """`reduce` for half-precision input: computed in float32 and rounded once."""
 
     def wide(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
         return reduce(input.astype(np.float32), axes, keep_dims).astype(input.dtype)
@@ -87,12 +87,12 @@ def _in_float32(reduce: Reduce) -> Reduce:
 
 
 def reduce_sum(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """Sum, wrapping around for integers."""
+    """Sum: the sum in the input's dtype; integers wrap around."""
     return add_reduce(input, axis=axes, keepdims=keep_dims, dtype=input.dtype)
 
 
 def reduce_prod(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """Product, wrapping around for integers."""
+    """Prod: the product in the input's dtype; integers wrap around."""
     if axes == tuple(range(input.ndim - len(axes), input.ndim)) and input.size > FOLDED_SIZE:
         kept = input.shape[: input.ndim - len(axes)]
         input = _folded(input.reshape(*kept, -1))
@@ -102,9 +102,10 @@ def reduce_prod(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
 
 
 def _folded(rows: Any) -> Any:
-    """Rows with the same products, at most FOLDED_SIZE long: halves are multiplied side by side.
+    """Rows of at most FOLDED_SIZE elements with the same products as `rows` `[…, n]`.
 
-    numpy multiplies along a row one element after the other.
+    Each round multiplies the two halves of a row elementwise, which numpy vectorises; its `reduce`
+    along a row multiplies one element after the other.
     """
     while rows.shape[-1] > FOLDED_SIZE:
         half = rows.shape[-1] // 2
@@ -116,16 +117,16 @@ def _folded(rows: Any) -> Any:
 
 
 def reduce_mean(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """Mean of floating-point or complex numbers; NaN for no elements."""
+    """Mean: the mean of floating-point or complex numbers; NaN over no elements."""
     total = add_reduce(input, axis=axes, keepdims=keep_dims)
     count = math.prod(input.shape[axis] for axis in axes)
     if count == 0 and input.dtype.kind == "c":
-        return total  # TensorFlow's complex mean of nothing is 0
+        return total  # TensorFlow's complex mean over no elements is 0
     return np.divide(total, input.dtype.type(count))
 
 
 def reduce_integer_mean(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """Mean of integers, summed in 64 bits and rounded toward zero; 0 for no elements."""
+    """Mean: the mean of integers, summed in 64 bits, rounded toward zero; 0 over no elements."""
     total = add_reduce(
         input,
         axis=axes,
@@ -152,31 +153,31 @@ def is_floating(dtype: np.dtype) -> bool:
 
 
 def reduce_max(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """Largest element; the type's lowest value for no elements."""
+    """Max: the largest element; the dtype's lowest value over no elements."""
     if input.size:
         return maximum_reduce(input, axis=axes, keepdims=keep_dims)
     return maximum_reduce(input, axis=axes, keepdims=keep_dims, initial=_lowest(input.dtype))
 
 
 def reduce_min(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """Smallest element; the type's highest value for no elements."""
+    """Min: the smallest element; the dtype's highest value over no elements."""
     if input.size:
         return minimum_reduce(input, axis=axes, keepdims=keep_dims)
     return minimum_reduce(input, axis=axes, keepdims=keep_dims, initial=_highest(input.dtype))
 
 
 def reduce_all(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """Whether all elements are true."""
+    """All: whether all elements are true."""
     return and_reduce(input, axis=axes, keepdims=keep_dims)
 
 
 def reduce_any(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """Whether any element is true."""
+    """Any: whether at least one element is true."""
     return or_reduce(input, axis=axes, keepdims=keep_dims)
 
 
 def reduce_euclidean_norm(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """sqrt(sum(|x|²)), computed in the input's own type."""
+    """EuclideanNorm: sqrt(sum(|x|²)), computed in the input's dtype."""
     if input.dtype.char in "fd":
         every = [*range(input.ndim)]
         kept = [axis for axis in every if axis not in axes]
@@ -190,24 +191,24 @@ def reduce_euclidean_norm(input: Any, axes: tuple[int, ...], keep_dims: bool) ->
 
 
 def euclidean_norm(input: Any, reduction_indices: Any, *, keep_dims: bool) -> Any:
-    """sqrt(sum(|x|²)); the absolute value for no axes."""
+    """EuclideanNorm: sqrt(sum(|x|²)); without axes the absolute values."""
     return reduce_euclidean_norm(input, _axes_of(input, reduction_indices), keep_dims)
 
 
 def half_euclidean_norm(input: Any, reduction_indices: Any, *, keep_dims: bool) -> Any:
-    """`euclidean_norm` of half-precision input, computed in float32."""
+    """EuclideanNorm of half-precision input, computed in float32."""
     axes = _axes_of(input, reduction_indices)
     return reduce_euclidean_norm(input.astype(np.float32), axes, keep_dims).astype(input.dtype)
 
 
 def l2_loss(t: Any) -> Any:
-    """sum(t²) / 2."""
+    """L2Loss: sum(t²) / 2."""
     flat = np.ravel(t)
     return np.multiply(np.dot(flat, flat), t.dtype.type(0.5))
 
 
 def half_l2_loss(t: Any) -> Any:
-    """sum(t²) / 2 of a half-precision tensor, summed in float32."""
+    """L2Loss of a half-precision tensor, summed in float32."""
     return l2_loss(t.astype(np.float32)).astype(t.dtype)
 
 
@@ -234,7 +235,7 @@ def _arg_axis(input: Any, dimension: Any) -> int:
 
 
 def _arg_kernel(find: Reduce, loser: float) -> Reduce:
-    """ArgMax or ArgMin; `loser` stands in for NaN, which TensorFlow passes over."""
+    """ArgMax or ArgMin; `loser` replaces NaN, which TensorFlow's comparisons ignore."""
 
     def kernel(input: Any, dimension: Any, *, output_type: DataType) -> Any:
         axis = _arg_axis(input, dimension)

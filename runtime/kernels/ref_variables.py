@@ -1,6 +1,6 @@
-"""Variables of version 1, whose output is a reference: the Variable itself.
+"""Reference variables (version 1): the output of their op is a reference, the Variable itself.
 
-The executor reads a reference where an op wants a value.
+The executor replaces a reference by the variable's value for an input that is not a reference.
 
 TF: tensorflow/core/kernels/variable_ops.cc, assign_op.h, dense_update_ops.cc
 """
@@ -23,14 +23,14 @@ from runtime.kernels.boxing import box
 
 
 class TemporaryVariable(RefVariable):
-    """A variable that lives until it is destroyed in the step that made it."""
+    """A variable of one step, which lives until DestroyTemporaryVariable."""
 
     type_name = "N10tensorflow19TemporaryVariableOp6TmpVarE"
     __slots__ = ("maker",)
 
     def __init__(self, dtype: DataType, name: str, maker: str) -> None:
         super().__init__(dtype, name)
-        self.maker = maker  # the node; in a loop it makes the variable anew in each iteration
+        self.maker = maker  # node name; the same node may make it again (in a loop), no other may
 
 
 def variable(
@@ -41,7 +41,7 @@ def variable(
     dtype: DataType,
     shape: tuple[int, ...] | None,
 ) -> Variable:
-    """VariableV2 and Variable: the node's variable, uninitialised at first."""
+    """VariableV2 and Variable: a reference to the node's variable, uninitialised at first."""
     name = shared_name or context.node.name
     found = context.resources.look_up_or_create(
         container or DEFAULT_CONTAINER,
@@ -62,7 +62,10 @@ def variable(
 def temporary_variable(
     context: OpKernelContext, *, var_name: str, dtype: DataType, shape: tuple[int, ...] | None
 ) -> Variable:
-    """TemporaryVariable: a variable of the step, with zeros in it; no two nodes make the same."""
+    """TemporaryVariable: a reference to a variable of this step, filled with zeros.
+
+    Raises AlreadyExistsError when another node has made a variable of the same name.
+    """
     name, container = var_name or context.node.name, _step_container(context)
     made = TemporaryVariable(dtype, name, context.node.name)
     found = context.step.resources.find(container, TemporaryVariable, name)
@@ -76,7 +79,7 @@ def temporary_variable(
 
 
 def destroy_temporary_variable(context: OpKernelContext, ref: Variable, *, var_name: str) -> Any:
-    """DestroyTemporaryVariable: the last value of the variable, which is gone."""
+    """DestroyTemporaryVariable: delete the variable and return its last value."""
     value = ref.read()
     context.step.resources.delete(
         _step_container(context), TemporaryVariable.type_name, var_name or ref.name
@@ -89,7 +92,7 @@ def _step_container(context: OpKernelContext) -> str:
 
 
 def assign(ref: RefVariable, value: Any, *, validate_shape: bool) -> Variable:
-    """Assign: replace the value; its shape must stay unless `validate_shape` is off."""
+    """Assign: replace the value; with `validate_shape` its shape must not change."""
     array, shape = box(value), ref.shape
     if shape is None:
         shape = ref.declared_shape

@@ -1,4 +1,4 @@
-"""Calls on other devices, and which device a node is on; all devices are in this process.
+"""RemoteCall and DeviceIndex; all devices are in this process.
 
 TF: tensorflow/core/kernels/function_ops.cc (RemoteCallOp), functional_ops.cc (DeviceIndexOp)
 """
@@ -17,17 +17,17 @@ from runtime.framework.string_tensor import scalar_string
 def remote_call(
     context: OpKernelContext, target: Any, *args: Any, f: NameAttrList
 ) -> list[Any] | Deferred:
-    """RemoteCall: the function's outputs; `target` names the device that shall run it.
+    """RemoteCall: the outputs of the function `f`, run on the device named `target`.
 
-    Raises InvalidArgumentError for what is no device's name, InternalError for one that the session
-    does not have.
+    Raises InvalidArgumentError for a name that is not a device's, InternalError for a device that
+    the session does not have.
     """
     context.step.session.check_device(text(scalar_string(target)))
     return context.start_function(f, *args)
 
 
 def device_index(*, device_names: tuple[str, ...]) -> np.ndarray:
-    """DeviceIndex: the place of "CPU" among the names; their number when it is not there."""
+    """DeviceIndex: the index of "CPU" in `device_names`, or their number if it is not in them."""
     known = [name.upper() for name in device_names]
     return np.array(known.index("CPU") if "CPU" in known else len(known), np.int32)
 

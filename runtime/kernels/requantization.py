@@ -1,4 +1,4 @@
-"""Quantised integers moved to another range or type.
+"""Requantization: quantized integers converted to another range or dtype.
 
 TF: tensorflow/core/kernels/{requantize,requantization_range_op,quantize_down_and_shrink_range}.cc,
 quantization_utils.h (RequantizeManyInNewRange)
@@ -19,7 +19,7 @@ FIXED_POINT_BITS = 16
 
 
 def one_float(given: np.ndarray, name: str) -> np.ndarray:
-    """A range input, which must be one number."""
+    """A range input as a float32 scalar; InvalidArgumentError unless it has one element."""
     if given.size != 1:
         raise InvalidArgumentError(
             f"{name} must be a scalar, but has shape {shape_text(given.shape)}"
@@ -32,7 +32,7 @@ def in_range(
     old: tuple[np.ndarray, np.ndarray, DataType],
     new: tuple[np.ndarray, np.ndarray, DataType],
 ) -> np.ndarray:
-    """The same floats as integers of another range, by way of the floats."""
+    """Quantized `value` of range `old` in range `new`, by way of floats."""
     floats = min_first_to_float(value, old[0], old[1], quantized_range(old[2]))
     with np.errstate(invalid="ignore", divide="ignore"):
         return min_first(floats, new[0], new[1], quantized_range(new[2])).astype(new[2].numpy)
@@ -41,7 +41,7 @@ def in_range(
 def _fixed_point(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, bottom: np.ndarray, top: np.ndarray
 ) -> np.ndarray:
-    """32-bit integers of range [low, high] as 8-bit ones of [bottom, top], as TensorFlow rounds."""
+    """int32 of range [low, high] as uint8 of range [bottom, top], in TensorFlow's fixed point."""
     unit = 1 << FIXED_POINT_BITS
     span = float(top) - float(bottom)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -54,7 +54,7 @@ def _fixed_point(
 
 
 def _whole(number: float) -> int:
-    """Towards zero, within what 62 bits hold: ranges from the wire may be infinite."""
+    """`number` truncated toward zero and limited to ±2⁶²: a client's ranges may be infinite."""
     return int(np.clip(np.nan_to_num(number), -(1 << 62), 1 << 62))
 
 
@@ -67,7 +67,7 @@ def requantize(
     *,
     out_type: DataType,
 ) -> Quantized:
-    """Requantize: the same floats as integers of another type and range."""
+    """Requantize: the same values in another dtype and range."""
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
     bottom = one_float(requested_min, "requested_output_min")
     top = one_float(requested_max, "requested_output_max")
@@ -90,13 +90,13 @@ def requantization_range(
     *,
     Tinput: DataType,  # noqa: N803 # the attribute's name
 ) -> tuple[np.ndarray, np.ndarray]:
-    """RequantizationRange: the range of floats that occurs, its minimum at most 0."""
+    """RequantizationRange: the range of floats that occurs in `value`; its minimum is at most 0."""
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
     limits = quantized_range(Tinput)
-    # Of no elements, the least is the highest integer and the largest the lowest.
+    # Without elements the minimum is the highest integer and the maximum the lowest.
     least, largest = value.min(initial=limits.highest), value.max(initial=limits.lowest)
     ends = min_first_to_float(np.array([least, largest]), low, high, limits)
-    # TensorFlow's comparison passes over NaN.
+    # TensorFlow's comparison ignores NaN.
     return np.fmin(np.float32(0), ends[0]), np.asarray(ends[1])
 
 
@@ -107,7 +107,7 @@ def quantize_down_and_shrink_range(
     *,
     Tinput: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
-    """QuantizeDownAndShrinkRange: Requantize to the range that occurs."""
+    """QuantizeDownAndShrinkRange: Requantize to the range that occurs in `value`."""
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
     bottom, top = requantization_range(value, low, high, Tinput=Tinput)
     return _fixed_point(value, low, high, bottom, top), bottom, top

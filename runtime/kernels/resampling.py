@@ -1,4 +1,4 @@
-"""Weighted sums of a few source positions along one axis: what every resize method comes down to.
+"""Resampling along one axis as weighted sums of a few inputs, the basis of all resize methods.
 
 TF: tensorflow/core/util/image_resizer_state.h
 """
@@ -17,7 +17,7 @@ from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Taps:
-    """For each output along an axis, which inputs it takes and with which weights."""
+    """The inputs of each output along an axis, and their weights."""
 
     indices: np.ndarray  # int64 [outputs, taps]
     weights: np.ndarray  # float32 [outputs, taps]
@@ -30,13 +30,13 @@ class Taps:
         return total
 
     def _part(self, x: np.ndarray, axis: int, tap: int) -> np.ndarray:
-        """What one of the inputs of each output gives to its sum."""
+        """The weighted input number `tap` of each output."""
         part = np.take(x, self.indices[:, tap], axis)
         part *= self.weights[:, tap].reshape(-1, *(1,) * (x.ndim - 1 - axis))
         return part
 
     def of_numbers(self, channels: int) -> Taps:
-        """The same for pixels of `channels` numbers each, number by number."""
+        """The same taps where each pixel is `channels` consecutive numbers of the axis."""
         indices = self.indices[:, None] * channels + np.arange(channels)[:, None]
         taps = self.indices.shape[1]
         return dataclasses.replace(
@@ -46,7 +46,7 @@ class Taps:
         )
 
     def apply_transposed(self, gradient: np.ndarray, axis: int, size: int) -> np.ndarray:
-        """The gradient for an input of `size` along `axis`."""
+        """The gradient of `apply` by its input, whose length along `axis` is `size`."""
         moved = np.ascontiguousarray(np.moveaxis(gradient, axis, 0))
         lines = moved.reshape(len(moved), -1)
         result = np.zeros((size, *moved.shape[1:]), gradient.dtype)
@@ -63,10 +63,10 @@ class Taps:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LinearTaps(Taps):
-    """Two inputs: the first, and a part of the way to the second."""
+    """Linear interpolation between two inputs."""
 
     def apply(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """As TensorFlow: from an infinite input there is no way, the output is NaN."""
+        """`first + (second − first) · weight`, as TensorFlow: NaN if both are infinite."""
         total = np.take(x, self.indices[:, 0], axis)
         way = np.take(x, self.indices[:, 1], axis)
         way -= total
@@ -77,10 +77,10 @@ class LinearTaps(Taps):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AreaTaps(Taps):
-    """Runs of inputs, some longer than others: an input of no weight is none."""
+    """Sums over runs of inputs of different lengths; shorter runs are filled with weight 0."""
 
     def _part(self, x: np.ndarray, axis: int, tap: int) -> np.ndarray:
-        """As TensorFlow: an infinite input beyond a run is not seen."""
+        """As TensorFlow: an input of weight 0 is ignored, even if it is infinite."""
         part = Taps._part(self, x, axis, tap)
         beyond = self.weights[:, tap] == 0
         if beyond.any():
@@ -90,7 +90,7 @@ class AreaTaps(Taps):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sampling:
-    """How output positions along one axis fall on the input."""
+    """The mapping from output positions along one axis to input positions."""
 
     inputs: int
     outputs: int
@@ -99,20 +99,20 @@ class Sampling:
 
     @property
     def scale(self) -> np.float32:
-        """Input positions an output position; a single input has no corners to align."""
+        """The number of input positions per output position; a single input is never aligned."""
         if self.align_corners and self.outputs > 1 and self.inputs > 1:
             return np.float32(self.inputs - 1) / np.float32(self.outputs - 1)
         return np.float32(self.inputs) / np.float32(self.outputs)
 
     def positions(self) -> np.ndarray:
-        """Where each output lies on the input: float32 [outputs]."""
+        """The input position of each output: float32 [outputs]."""
         steps = np.arange(self.outputs, dtype=np.float32)
         if self.half_pixel_centers:
             return (steps + np.float32(0.5)) * self.scale - np.float32(0.5)
         return steps * self.scale
 
     def linear_taps(self) -> LinearTaps:
-        """Linear interpolation between the two nearest inputs."""
+        """The taps of linear interpolation between the two nearest inputs."""
         positions = self.positions()
         floor = np.floor(positions)
         lower = np.maximum(floor, 0).astype(np.int64)
@@ -122,7 +122,7 @@ class Sampling:
         return LinearTaps(indices, np.stack([1 - fraction, fraction], axis=1))
 
     def nearest(self) -> np.ndarray:
-        """The nearest input of each output: int64 [outputs]."""
+        """The index of the input nearest to each output: int64 [outputs]."""
         steps = np.arange(self.outputs, dtype=np.float32)
         if self.half_pixel_centers:
             steps = steps + np.float32(0.5)
@@ -135,7 +135,9 @@ class Sampling:
 def resize_samplings(
     images: np.ndarray, size: np.ndarray, align_corners: bool, half_pixel_centers: bool
 ) -> tuple[Sampling, Sampling]:
-    """Check a resize of `images` `[n, h, w, c]` to `size` (height, width): rows, columns.
+    """Check a resize of `images` `[n, h, w, c]` to `size` (height, width).
+
+    Returns the sampling of rows and that of columns.
 
     TF: ImageResizerState::ValidateAndCalculateOutputSize
     """
@@ -156,7 +158,7 @@ def resize_samplings(
 
 
 def check_size(size: np.ndarray, name: str) -> tuple[int, int]:
-    """(height, width) from an int32 vector; both positive."""
+    """(height, width) from a vector of two positive integers."""
     if np.ndim(size) != 1:
         raise InvalidArgumentError(f"{name} must be 1-dimensional{shape_text(np.shape(size))}")
     if np.size(size) != 2:
@@ -173,7 +175,9 @@ def gradient_samplings(
     align_corners: bool,
     half_pixel_centers: bool,
 ) -> tuple[Sampling, Sampling]:
-    """Check a resize's gradient against the original image: rows, columns.
+    """Check a resize's gradient against the original image.
+
+    Returns the sampling of rows and that of columns.
 
     TF: ImageResizerGradientState::ValidateAndCreateOutput
     """

@@ -1,7 +1,7 @@
-"""Resource variables: handles, reads, assigns.
+"""Resource variables: handles, reads and assigns.
 
-A handle names a Variable, which the first assign makes; a read hands out the variable's own array
-(see `runtime.framework.variable` for who may write into it).
+A handle names a Variable, which the first assign creates. A read returns the variable's own array:
+see `runtime.framework.variable` for when it may be written.
 
 TF: tensorflow/core/kernels/resource_variable_ops.cc
 """
@@ -21,7 +21,7 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.variable import Variable
 from runtime.kernels.boxing import box, unbox
 
-# The shared_name that asks for a handle of its own at every run (TF: kAnonymousName).
+# The shared_name that requests a new variable at every run (TF: kAnonymousName).
 ANONYMOUS_NAME = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 
@@ -33,7 +33,7 @@ def var_handle(
     dtype: DataType,
     shape: tuple[int, ...] | None,
 ) -> ResourceHandle:
-    """VarHandleOp: the same handle at every run of the node, unless it asks for a new variable."""
+    """VarHandleOp: a variable's handle, the same at every run unless the variable is anonymous."""
     if shared_name == ANONYMOUS_NAME:
         made = Variable(dtype)
         return ResourceHandle(
@@ -51,7 +51,7 @@ def var_handle(
 
 
 def as_handle(value: Any) -> ResourceHandle:
-    """A resource tensor as its first handle; InvalidArgumentError for anything else."""
+    """The first handle of a resource tensor; InvalidArgumentError for any other value."""
     if isinstance(value, ResourceHandle):
         return value
     if isinstance(value, np.ndarray) and value.size and value.dtype == object:
@@ -62,7 +62,7 @@ def as_handle(value: Any) -> ResourceHandle:
 
 
 def find_variable(context: OpKernelContext, handle: Any) -> Variable | None:
-    """The variable of a handle, or None."""
+    """The variable that a handle refers to, or None."""
     handle = as_handle(handle)
     bound = handle.resource
     if bound is not None:
@@ -71,7 +71,7 @@ def find_variable(context: OpKernelContext, handle: Any) -> Variable | None:
 
 
 def look_up_variable(context: OpKernelContext, handle: Any) -> Variable:
-    """The variable of a handle; NotFoundError when nothing was assigned yet."""
+    """The variable that a handle refers to; NotFoundError before its first assign."""
     variable = find_variable(context, handle)
     if variable is None:
         handle = as_handle(handle)
@@ -82,7 +82,7 @@ def look_up_variable(context: OpKernelContext, handle: Any) -> Variable:
 
 
 def read_variable(context: OpKernelContext, handle: Any, *, dtype: DataType) -> Any:
-    """ReadVariableOp: the value, shared with the variable until the next write."""
+    """ReadVariableOp: the value, which shares memory with the variable until the next write."""
     variable = find_variable(context, handle)
     if variable is None:
         raise _uninitialized(context, as_handle(handle))
@@ -107,7 +107,7 @@ def _uninitialized(context: OpKernelContext, handle: ResourceHandle) -> FailedPr
 def assign_variable(
     context: OpKernelContext, handle: Any, value: Any, *, dtype: DataType, validate_shape: bool
 ) -> None:
-    """AssignVariableOp: make the variable at the first assign, then replace its value."""
+    """AssignVariableOp: replace the value; the first assign creates the variable."""
     variable = find_variable(context, handle)
     if variable is None:
         variable = _create(context, as_handle(handle), dtype)
@@ -152,13 +152,13 @@ def _assign_update(function: np.ufunc) -> Callable[..., None]:
 
 
 def var_is_initialized(context: OpKernelContext, handle: Any) -> np.bool_:
-    """VarIsInitializedOp: whether the handle leads to a variable with a value."""
+    """VarIsInitializedOp: whether the handle refers to a variable that has a value."""
     variable = find_variable(context, handle)
     return np.bool_(variable is not None and variable.is_initialized)
 
 
 def destroy_resource(context: OpKernelContext, handle: Any, *, ignore_lookup_error: bool) -> None:
-    """DestroyResourceOp: forget a named resource; an anonymous one goes with its last handle."""
+    """DestroyResourceOp: remove a named resource; an anonymous one lives as long as its handles."""
     handle = as_handle(handle)
     try:
         context.resources.delete(handle.container, handle.type_name, handle.name)
@@ -175,7 +175,7 @@ def variable_shape(context: OpKernelContext, handle: Any, *, out_type: DataType)
 
 
 def disable_copy_on_read(handle: Any) -> None:
-    """DisableCopyOnRead: nothing to do, reads copy nothing here."""
+    """DisableCopyOnRead: does nothing, because reads do not copy."""
 
 
 KERNELS = (

@@ -1,7 +1,7 @@
-"""Rows with the same number, combined: what segment sums, embeddings and scattered updates share.
+"""Combining the rows that have the same id: for segment sums, embeddings and scattered updates.
 
-Rows are put in order of their numbers and combined run by run. `ufunc.reduceat` over rows is ten
-times slower: it takes one element at a time.
+The rows are sorted by id, then each run of equal ids is combined. `ufunc.reduceat` over rows is ten
+times slower, because it handles one element at a time.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-_RADIX = 1 << 16  # numpy sorts 16-bit integers by their digits, ten times as fast as by comparing
+_RADIX = 1 << 16  # numpy radix-sorts 16-bit integers, ten times as fast as by comparison
 
 
 def stable_order(numbers: np.ndarray, limit: int) -> np.ndarray:
-    """The order that sorts integers of 0 … `limit` − 1, equal ones as they stand."""
+    """The order that sorts integers in [0, `limit`) stably."""
     if limit <= _RADIX:
         return np.argsort(numbers.astype(np.uint16), kind="stable")
     if limit > _RADIX * _RADIX or len(numbers) < 1024:
@@ -28,10 +28,11 @@ def stable_order(numbers: np.ndarray, limit: int) -> np.ndarray:
 def combine_runs(
     ufunc: Any, data: np.ndarray, rows: np.ndarray | None, starts: np.ndarray, dtype: np.dtype
 ) -> np.ndarray:
-    """`[runs, …]`: `ufunc` over runs of rows of `data`, in `dtype`.
+    """Combine each run of rows of `data` with `ufunc`: `[runs, …]` in `dtype`.
 
-    Run i is `rows[starts[i]:starts[i + 1]]`, numbers of rows; without `rows` the rows themselves.
-    Runs longer than √n are reduced one by one, and all others together: first rows, second rows, …
+    Run i is `rows[starts[i]:starts[i + 1]]`, which are row numbers of `data`; without `rows` it is
+    `data[starts[i]:starts[i + 1]]`. Runs longer than √n are reduced one by one. All shorter runs
+    are combined together: their first rows, then their second rows, and so on.
     """
     count = len(data) if rows is None else len(rows)
     if math.prod(data.shape[1:]) == 1:
@@ -59,7 +60,7 @@ def combine_runs(
 
 
 def run_starts(ordered: np.ndarray) -> np.ndarray:
-    """Where each run of equal numbers begins; there is at least one number."""
+    """The index at which each run of equal numbers begins; `ordered` must not be empty."""
     changes = np.empty(len(ordered), bool)
     changes[0] = True
     np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])

@@ -1,6 +1,6 @@
-"""Datasets saved to files, whole or by shards, and read from there.
+"""Datasets written to files, unsharded or in shards, and read back.
 
-The files are laid out as TensorFlow's.
+The files have TensorFlow's layout.
 
 TF: tensorflow/core/kernels/data/experimental/{save_dataset,load_dataset}_op.cc
 """
@@ -47,7 +47,10 @@ Shapes = tuple[PartialShape, ...]
 
 
 def shard_of(function: CapturedFunction, context: OpKernelContext, element: Element) -> int:
-    """The shard that a function chooses for an element; InvalidArgumentError for no number."""
+    """The shard that `function` returns for an element.
+
+    Raises InvalidArgumentError for any output but one scalar integer.
+    """
     outputs = function(context, *element)
     if len(outputs) != 1 or np.ndim(outputs[0]) or np.asarray(outputs[0]).dtype.kind not in "iu":
         raise InvalidArgumentError("`shard_func` must return a scalar int64.")
@@ -63,7 +66,7 @@ def save_dataset(
     shard_func: NameAttrList,
     use_shard_func: bool,
 ) -> None:
-    """SaveDataset: write all elements of a dataset."""
+    """SaveDataset: write all elements of a dataset to files."""
     iterator = SaveDataset(
         input_dataset,
         path,
@@ -79,7 +82,7 @@ def save_dataset(
 
 
 class SaveDataset(UnaryDataset):
-    """SaveDatasetV2: the elements of its input, which are written on the way."""
+    """SaveDatasetV2: its input's elements, each of which is written to a file when it is read."""
 
     kind = "SaveV2"
 
@@ -100,7 +103,7 @@ class SaveDataset(UnaryDataset):
         self.shard_function = CapturedFunction(shard_func, captures) if use_shard_func else None
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The input's elements, written one after another."""
+        """An iterator that writes each element of the input and returns it."""
         open_writer = functools.partial(
             SnapshotWriter, self.path, self.compression, self.output_types
         )
@@ -108,7 +111,7 @@ class SaveDataset(UnaryDataset):
 
 
 class WritingIterator(UnaryIterator):
-    """The input's elements; the run is whole once the last has been seen."""
+    """Writes the input's elements to files and returns them; the run is complete after the last."""
 
     state = ("input", "count")
 
@@ -127,7 +130,7 @@ class WritingIterator(UnaryIterator):
         self.count = 0
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The next element, written; None at the end, when the run is whole."""
+        """The next element, after writing it; None at the end, which completes the run."""
         if self._writer is None:
             self._writer = self._open_writer(context.step.files)
         is_running = self.input is not None
@@ -143,7 +146,7 @@ class WritingIterator(UnaryIterator):
         return element
 
     def save(self) -> State:
-        """Where the input and the run stand."""
+        """The state of the input, the number of elements, the run's id and next file number."""
         if self._writer is None:
             return {**super().save(), "run": None}
         self._writer.begin_files()
@@ -151,7 +154,7 @@ class WritingIterator(UnaryIterator):
         return {**super().save(), "run": run}
 
     def restore(self, context: OpKernelContext, saved: State) -> None:
-        """Go on with the run that `save` told of."""
+        """Continue the run that `save` described, in new files."""
         super().restore(context, saved)
         if saved["run"] is not None and self.input is not None:
             run_id, number = saved["run"]
@@ -160,7 +163,7 @@ class WritingIterator(UnaryIterator):
 
 
 class ShardDataset(Dataset):
-    """SnapshotDatasetReader: the elements of one shard, from an index on."""
+    """SnapshotDatasetReader: the elements of one shard, from `start_index` on."""
 
     kind = "SnapshotDatasetReader"
 
@@ -185,7 +188,7 @@ class ShardDataset(Dataset):
         return read_elements(self.folder, self.compression, self.output_types, files)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One element after another."""
+        """An iterator over the elements from `start` on."""
         return _ReadingIterator(self)
 
 
@@ -232,7 +235,7 @@ class _ReadingIterator(DatasetIterator):
 
 
 def nested_readers(*inputs: Any, output_types: Types, output_shapes: Shapes) -> Dataset:
-    """SnapshotNestedDatasetReader: a dataset of the datasets given."""
+    """SnapshotNestedDatasetReader: a dataset whose elements are the input datasets."""
     return WindowElements([(as_dataset(each),) for each in inputs], (DataType.VARIANT,), ((),))
 
 
@@ -242,7 +245,7 @@ def _check_version(version: int) -> None:
 
 
 class StoredRun:
-    """A whole run, as a dataset of the datasets of its shards that a function joins."""
+    """A complete run as a dataset of datasets, one per shard, which a function combines."""
 
     def __init__(
         self,
@@ -264,7 +267,7 @@ class StoredRun:
     def iterate(
         self, function: CapturedFunction, context: OpKernelContext, prefix: str
     ) -> DatasetIterator:
-        """An iterator of what the function makes of the shards."""
+        """An iterator over the dataset that `function` returns for the dataset of shards."""
         context.step.files.check_read(os.path.join(self._path, self._run_id))
         shards: list[Element] = []
         for folder in shard_folders(self._path, self._run_id):
@@ -275,9 +278,9 @@ class StoredRun:
 
 
 class LoadDataset(Dataset):
-    """LoadDataset: the elements that were saved, in the order that a function gives their shards.
+    """LoadDataset: the saved elements, in the order in which a function reads their shards.
 
-    `path` needs a finished run when the dataset is made: NotFoundError when there is no run.
+    NotFoundError when `path` has no metadata of a saved run at the time the dataset is made.
     """
 
     kind = "Load"
@@ -299,11 +302,11 @@ class LoadDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """As many as were saved."""
+        """The number of saved elements, UNKNOWN if the metadata lacks it."""
         return self._count if self._count >= 0 else UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """What the function makes of the shards."""
+        """An iterator over the dataset that the function returns for the dataset of shards."""
         return self._run.iterate(self._function, context, prefix)
 
 
@@ -316,7 +319,7 @@ def load_dataset(
     output_types: Types,
     output_shapes: Shapes,
 ) -> LoadDataset:
-    """LoadDataset."""
+    """LoadDataset: read the metadata at `path` and make the dataset."""
     folder = file_name(path, "`path`")
     metadata = read_metadata(folder, context.step.files)
     if metadata is None:

@@ -1,4 +1,4 @@
-"""Writing slices at their indices: ScatterNd and the TensorScatter ops.
+"""Scattering updates to indices of a tensor: ScatterNd and the TensorScatter ops.
 
 TF: tensorflow/core/kernels/scatter_nd_op.cc
 """
@@ -18,10 +18,10 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 
-# Puts updates [n, m] at rows [n] of a target [r, m], in order; rows may repeat.
+# Combines updates [n, m] with rows [n] of a target [r, m], in order; rows may repeat.
 Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
-_MAX_DEPTH = 7  # numbers in an index
+_MAX_DEPTH = 7  # largest length of an index vector
 _EMPTY_OUTPUT_SHAPE = "Indices and updates specified for empty output shape"
 
 
@@ -30,7 +30,7 @@ def _update(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
 
 
 def _add(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    if target.dtype.hasobject:  # strings are joined
+    if target.dtype.hasobject:  # strings: adding concatenates
         for row, update in zip(rows.tolist(), updates, strict=True):
             target[row] += update
     else:
@@ -38,7 +38,7 @@ def _add(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
 
 
 def _combine(ufunc: Any, target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    """Combine what goes to one row first, then with the row."""
+    """Combine the updates of each row with each other, then with the row."""
     if updates.shape[1] == 1:
         ufunc.at(target[:, 0], rows, updates[:, 0])
         return
@@ -65,7 +65,7 @@ def _minimum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
 def scatter_nd(
     indices: np.ndarray, updates: Any, shape: np.ndarray, *, bad_indices_policy: str
 ) -> np.ndarray:
-    """ScatterNd: zeros of `shape` with updates [I…, S…] added at indices [I…, k]."""
+    """ScatterNd: zeros of `shape` with the updates [I…, S…] added at indices [I…, k]."""
     updates = box(updates)
     _check_ranks(indices.shape, updates.shape)
     sizes = tuple(shape.ravel().tolist())
@@ -84,7 +84,7 @@ def scatter_nd(
 
 
 def _has_room(places: int, indices: np.ndarray, updates: np.ndarray) -> bool:
-    """Whether there is nothing to write, or something and somewhere to.
+    """Whether all three of target, indices and updates have elements, or there is no update.
 
     TF: ValidEmptyOutputShape
     """
@@ -109,9 +109,9 @@ def _check_scatter_nd_shapes(
 
 
 def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarray) -> None:
-    """What every scatter asks for, whatever the op asked for before.
+    """The checks that all scatter ops share, after those of the op itself.
 
-    TF: PrepareAndValidateInputs, for which a vector is a column of indices
+    TF: PrepareAndValidateInputs, for which a vector of indices is a column
     """
     if not shape:
         raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
@@ -134,7 +134,7 @@ def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarr
             f"indices.shape: {shape_text(indices.shape)}, params_shape: {shape_text(shape)}, "
             f"slice_dim: {depth}, and batch_dim: {outer}"
         )
-    if math.prod(shape) and indices.shape == (0,):  # TensorFlow reads what lies behind
+    if math.prod(shape) and indices.shape == (0,):  # TensorFlow reads beyond the empty vector
         raise InvalidArgumentError(f"indices = [] does not index into shape {shape_text(shape)}")
     if math.prod(shape) and not 0 < depth <= _MAX_DEPTH:
         raise InvalidArgumentError(
@@ -146,13 +146,14 @@ def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarr
 def _scatter(
     target: np.ndarray, indices: np.ndarray, updates: np.ndarray, combine: Combine, policy: str
 ) -> None:
-    """Combine `updates` into `target`, which is this call's own array; the shapes are checked."""
+    """Combine `updates` with `target` in place: the caller has copied it and checked the shapes."""
     if not target.size or not indices.size:
         return
     if indices.ndim > 1:
         rows = indices.reshape(-1, indices.shape[-1])
     else:
-        rows, updates = indices[:1, np.newaxis], updates[:1]  # of a vector TensorFlow reads one
+        # TensorFlow uses only the first element of a vector of indices.
+        rows, updates = indices[:1, np.newaxis], updates[:1]
     depth = rows.shape[1]
     limits = np.array(target.shape[:depth], np.int64)
     slices = updates.reshape(len(rows), math.prod(target.shape[depth:]))
@@ -166,7 +167,7 @@ def _scatter(
 
 
 def _strides(limits: np.ndarray) -> np.ndarray:
-    """How many rows apart neighbours along each indexed dimension are."""
+    """The strides of the indexed dimensions, in rows."""
     return np.append(limits[1:], 1)[::-1].cumprod()[::-1][: len(limits)]
 
 
@@ -182,7 +183,7 @@ def _raise_bad_index(
 def scatter_nd_non_aliasing_add(
     input: Any, indices: np.ndarray, updates: Any, *, bad_indices_policy: str
 ) -> np.ndarray:
-    """ScatterNdNonAliasingAdd: the input with updates [I…, S…] added at indices [I…, k]."""
+    """ScatterNdNonAliasingAdd: the input plus the updates [I…, S…] at indices [I…, k]."""
     array, changes = box(input), box(updates)
     _check_ranks(indices.shape, changes.shape)
     return _scattered(array, indices, changes, _add, bad_indices_policy)
