@@ -1,4 +1,4 @@
-"""Sums, means, products and extremes of the rows that carry the same segment id.
+"""Segment reductions: sums, means, products and extremes of the rows with the same segment id.
 
 TF: tensorflow/core/kernels/segment_reduction_ops_impl.h
 """
@@ -20,16 +20,16 @@ from runtime.kernels.reductions import is_floating
 from runtime.kernels.register_types import NUMBER_TYPES, REAL_NUMBER_TYPES
 from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 
-finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo  # numpy's does not know bfloat16
+finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo  # numpy's own does not support bfloat16
 
 
 def reduce_rows(
     ufunc: Any, data: Any, ids: Any, count: int, initial: Any, rows: Any = None
 ) -> np.ndarray:
-    """`[count, …]`: rows of `data` combined by their id; `initial` where an id has none.
+    """Combine the rows of `data` by id: `[count, …]`, with `initial` for ids without rows.
 
-    `rows` says which row of `data` each id belongs to; by default they go side by side. Ids below 0
-    or from `count` on are left out.
+    `rows` gives the row number in `data` of each id; without it id i belongs to row i. Ids outside
+    [0, `count`) are ignored.
     """
     inner = data.shape[1:]
     check_allocation((count, *inner), data.dtype)
@@ -44,7 +44,7 @@ def reduce_rows(
         numbers = np.ravel(data) if rows is None else np.ravel(data)[rows]
         if data.dtype.char == "d":
             return np.bincount(ids, numbers, count).reshape(result.shape)
-        # In their order and type: graphs take the square of one sum from another.
+        # In order and in float32: graphs subtract the square of one sum from another sum.
         np.add.at(np.ravel(result), ids.astype(np.intp, copy=False), numbers)
         return result
     if (ids[1:] < ids[:-1]).any():
@@ -59,18 +59,18 @@ def reduce_rows(
 
 
 def segment_mean_rows(data: Any, ids: Any, count: int) -> np.ndarray:
-    """Means of the rows by id, integers rounded toward zero; 0 where an id has none."""
+    """The mean of the rows of each id, integers rounded toward zero; 0 for ids without rows."""
     totals = reduce_rows(np.add, data, ids, count, 0)
     sizes = np.maximum(np.bincount(ids, minlength=count), 1).reshape(-1, *(1,) * (data.ndim - 1))
     if data.dtype.kind in "iu":
-        # Not by absolute values: a sum that wrapped may be the lowest number, which has none.
+        # Not by absolute values: a sum that wrapped may be the lowest integer, which has none.
         sizes = sizes.astype(data.dtype)
         return (totals - np.fmod(totals, sizes)) // sizes
     return (totals / sizes.astype(data.dtype)).astype(data.dtype)
 
 
 def check_ascending(ids: Any, count: int) -> None:
-    """Raise InvalidArgumentError for the first run of ids that falls, or lies outside 0 … count."""
+    """Raise InvalidArgumentError for the first run of ids that falls or is not in [0, count)."""
     if not ids.size:
         return
     run_ends = np.flatnonzero(ids[1:] != ids[:-1])
@@ -90,7 +90,7 @@ def check_ascending(ids: Any, count: int) -> None:
 
 
 def check_segment_ids(data: Any, ids: Any) -> int:
-    """How many segments sorted ids make; InvalidArgumentError when they do not fit the data."""
+    """The number of segments of sorted ids; InvalidArgumentError if they do not fit the data."""
     if np.ndim(ids) != 1:
         raise InvalidArgumentError("segment_ids should be a vector.")
     if np.ndim(data) < 1:
@@ -107,7 +107,7 @@ def check_segment_ids(data: Any, ids: Any) -> int:
 
 
 def _segment(ufunc: Any, default: int) -> Kernel:
-    """A kernel over sorted ids; `default` fills the segments without rows."""
+    """A kernel over sorted ids; `default` is the value of segments without rows."""
 
     def kernel(data: Any, segment_ids: Any) -> Any:
         count = check_segment_ids(data, segment_ids)
@@ -117,7 +117,7 @@ def _segment(ufunc: Any, default: int) -> Kernel:
 
 
 def segment_mean(data: Any, segment_ids: Any) -> Any:
-    """Mean of each segment of rows; 0 for segments without rows."""
+    """SegmentMean: the mean of the rows of each segment; 0 for segments without rows."""
     return segment_mean_rows(data, segment_ids, check_segment_ids(data, segment_ids))
 
 
@@ -138,7 +138,7 @@ def _limits(dtype: np.dtype) -> Any:
 
 
 def _unsorted(ufunc: Any, default: Callable[[np.dtype], Any]) -> Kernel:
-    """A kernel over ids in any order and of any shape; rows with negative ids are left out."""
+    """A kernel over ids of any order and shape; rows with negative ids are ignored."""
 
     def kernel(data: Any, segment_ids: Any, num_segments: Any) -> Any:
         count = _segment_count(num_segments)
@@ -160,7 +160,8 @@ def _unsorted(ufunc: Any, default: Callable[[np.dtype], Any]) -> Kernel:
         rows = np.reshape(data, (ids.size, *inner))
         initial = default(data.dtype)
         result = reduce_rows(ufunc, rows, ids, count, initial)
-        # An extreme begins at the type's own limit, which an infinity does not pass; NaN stays.
+        # TensorFlow starts a maximum or minimum at the dtype's finite limit, so an infinity beyond
+        # that limit has no effect; NaN stays.
         if ufunc is np.fmax:
             result[result < initial] = initial
         elif ufunc is np.fmin:
@@ -187,7 +188,7 @@ def _position(flat: int, shape: tuple[int, ...]) -> str:
 KERNELS: tuple[KernelDef, ...] = (
     KernelDef("SegmentSum", _segment(np.add, 0), {"T": NUMBER_TYPES}),
     KernelDef("SegmentProd", _segment(np.multiply, 1), {"T": NUMBER_TYPES}),
-    # fmax and fmin pass over NaN, as TensorFlow's comparisons do.
+    # fmax and fmin ignore NaN, as TensorFlow's comparisons do.
     KernelDef("SegmentMax", _segment(np.fmax, 0)),
     KernelDef("SegmentMin", _segment(np.fmin, 0)),
     KernelDef("SegmentMean", segment_mean, {"T": NUMBER_TYPES}),

@@ -1,4 +1,4 @@
-"""Feature lists of tf.SequenceExample messages as columns: dense, sparse and ragged.
+"""Feature lists of a batch of tf.SequenceExample as dense, sparse or ragged tensors.
 
 A feature list of one example is a sequence of frames, each with a list of values. Dense feature
 lists become [batch, longest, *shape] padded with zeros, sparse ones [batch, frames, values].
@@ -36,17 +36,17 @@ Frames = list[Values]  # the values of each frame of one example
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceExamples:
-    """A parsed batch: contexts as examples, and one map of feature lists an example."""
+    """A parsed batch: the contexts as examples, and one map of feature lists per example."""
 
     context: Examples
     feature_lists: Sequence[Any]
-    is_single: bool  # ParseSingleSequenceExample, which has messages of its own
+    is_single: bool  # from ParseSingleSequenceExample, whose error messages differ
 
 
 def parse_sequence_examples(
     serialized: Sequence[bytes], names: Sequence[bytes], is_single: bool = False
 ) -> SequenceExamples:
-    """Parse a batch of tf.SequenceExample; InvalidArgumentError for bytes that are none."""
+    """Parse a batch of tf.SequenceExample; InvalidArgumentError for bytes that can't be parsed."""
     messages = []
     for index, each in enumerate(serialized):
         try:
@@ -64,7 +64,7 @@ def parse_sequence_examples(
 def _frames(
     examples: SequenceExamples, key: str, data_type: DataType, is_required: bool = False
 ) -> list[Frames]:
-    """The frames of one feature list in each example; none where it is absent."""
+    """The frames of one feature list in each example, no frames if an example lacks the list."""
     column: list[Frames] = []
     for index, lists in enumerate(examples.feature_lists):
         found = lists.get(key)
@@ -100,7 +100,7 @@ def dense_list(
     shape: tuple[int, ...],
     is_required: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """([batch, longest, *shape] padded with zeros, frames of each example [batch])."""
+    """(values [batch, longest, *shape] padded with zeros, number of frames per example [batch])."""
     column = _frames(examples, key, data_type, is_required)
     width = int(np.prod(shape, dtype=np.int64))
     most = max((sum(map(len, frames)) for frames in column), default=0)
@@ -145,7 +145,7 @@ def sparse_list(
 
 
 def _positions(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(row, position in the row) of every element of rows of these lengths."""
+    """(row, column) of every element of rows that have these lengths."""
     rows = np.repeat(np.arange(len(lengths)), lengths)
     return rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
@@ -153,7 +153,7 @@ def _positions(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def ragged_list(
     examples: SequenceExamples, key: str, data_type: DataType, split_type: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(values [n], splits of examples into frames, splits of frames into values)."""
+    """(values [n], row splits of examples into frames, row splits of frames into values)."""
     column = _frames(examples, key, data_type)
     frames = list(itertools.chain.from_iterable(column))
     outer, inner = (

@@ -1,4 +1,4 @@
-"""ParseSequenceExample and its kin: a context and lists of features to tensors.
+"""ParseSequenceExample, its version 2 and ParseSingleSequenceExample.
 
 TF: tensorflow/core/kernels/example_parsing_ops.cc, util/example_proto_fast_parsing.cc
 """
@@ -42,16 +42,16 @@ Shapes = Sequence[tuple[int, ...] | None]
 
 
 def _parts(columns: Sequence[tuple[np.ndarray, ...]], count: int) -> list[np.ndarray]:
-    """First parts of all columns, then second parts, … : the order of the op's outputs."""
+    """The first components of all columns, then the second ones, …: the order of op outputs."""
     return [column[part] for part in range(count) for column in columns]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _ListSpecs:
-    """What to read out of the feature lists."""
+    """The sparse and dense feature lists to parse."""
 
     sparse: Sequence[tuple[str, DataType]]
-    dense: Sequence[tuple[str, DataType, tuple[int, ...], bool]]  # the last: required
+    dense: Sequence[tuple[str, DataType, tuple[int, ...], bool]]  # key, dtype, shape, is required
 
     def sparse_columns(self, examples: SequenceExamples) -> list[np.ndarray]:
         return _parts([sparse_list(examples, *each) for each in self.sparse], 3)
@@ -92,7 +92,7 @@ def _context(
     dense_shapes: Shapes,
     dense_defaults: Sequence[Any],
 ) -> list[np.ndarray]:
-    """Sparse indices, values and shapes, then dense values."""
+    """The context's outputs: sparse indices, values and shapes, then dense values."""
     check_feature_types(sparse_types)
     dense = dense_features(dense_keys, dense_types, dense_shapes, dense_defaults)
     columns = [
@@ -132,7 +132,7 @@ def parse_sequence_example(
     feature_list_sparse_types: Types,
     feature_list_dense_shapes: Shapes,
 ) -> list[np.ndarray]:
-    """Parse a vector of sequence examples, with the keys as attributes."""
+    """ParseSequenceExample: parse a vector of sequence examples; the keys are attributes."""
     strings, names = _vector(serialized, debug_name)
     specs = _list_specs(
         _keys(feature_list_sparse_keys),
@@ -181,7 +181,7 @@ def parse_sequence_example_v2(
     feature_list_ragged_split_types: Types,
     feature_list_dense_shapes: Shapes,
 ) -> list[np.ndarray]:
-    """Parse a scalar or a vector of sequence examples, with the keys as inputs."""
+    """ParseSequenceExampleV2: parse one sequence example or a vector; the keys are inputs."""
     strings, names = _vector(serialized, debug_name)
     specs = _list_specs(
         items_of(feature_list_sparse_keys),
@@ -240,7 +240,7 @@ def _of_one(
     sparse: int,
     ragged: int,
 ) -> list[np.ndarray]:
-    """The outputs for a scalar: without the dimension of the batch."""
+    """The outputs for a scalar input: without the batch dimension."""
     context, context_ragged_parts, sparse_parts, dense_parts, ragged_parts = groups
     dense = context[3 * context_sparse :]
     return [
@@ -257,7 +257,7 @@ def _of_one(
 
 
 def _no_splits(splits: np.ndarray) -> np.ndarray:
-    """One example has no splits; TensorFlow answers with a scalar that it does not set."""
+    """A scalar in place of the row splits of one example; TensorFlow leaves it uninitialised."""
     return np.zeros((), splits.dtype)
 
 
@@ -267,10 +267,10 @@ def _sparse_of_one(parts: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
 
 
 def _check_scalar_keys(given: Sequence[Any], counts: Sequence[int]) -> None:
-    """Raise InvalidArgumentError unless each key of the four lists is one string."""
+    """Raise InvalidArgumentError unless all keys of the four lists are scalars."""
     keys = iter(given)
     lists = [list(itertools.islice(keys, count)) for count in counts]
-    for place in (1, 0, 3, 2):  # TensorFlow looks at those of dense features first
+    for place in (1, 0, 3, 2):  # TensorFlow checks dense keys before sparse ones
         name = KEY_LISTS[place]
         for number, key in enumerate(lists[place]):
             if np.ndim(key):
@@ -295,7 +295,10 @@ def parse_single_sequence_example(
     feature_list_sparse_types: Types,
     feature_list_dense_shapes: Shapes,
 ) -> list[np.ndarray]:
-    """Parse one sequence example; `rest` is four lists of keys, the defaults, the debug name."""
+    """ParseSingleSequenceExample: parse one sequence example.
+
+    `rest` holds the four lists of keys, the defaults of dense context features and the debug name.
+    """
     strings = as_strings(serialized)
     if strings.ndim:
         raise InvalidArgumentError(

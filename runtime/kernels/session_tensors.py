@@ -1,4 +1,4 @@
-"""Tensors that a session keeps under a handle between steps.
+"""Tensors that a session keeps between steps, each named by a handle.
 
 TF: tensorflow/core/kernels/session_ops.cc, common_runtime/session_state.cc
 """
@@ -22,11 +22,11 @@ from runtime.framework.resource_manager import (
 from runtime.kernels.resource_variables import as_handle
 
 _numbers = itertools.count()
-_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"  # the part of a handle that tells where
+_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"  # a handle ends with the tensor's device
 
 
 class SessionTensor(Resource):
-    """One value of the session."""
+    """A tensor kept by the session."""
 
     type_name = "SessionTensor"
 
@@ -35,12 +35,12 @@ class SessionTensor(Resource):
         self.dtype = dtype
 
     def fork(self) -> SessionTensor:
-        """The same: it never changes."""
+        """Return the tensor itself, because it never changes."""
         return self
 
 
 def session_tensor(resources: ResourceManager, handle: ResourceHandle) -> Any:
-    """The value that a fed handle stands for; InvalidArgumentError for any other resource.
+    """The tensor that a fed handle refers to; InvalidArgumentError for any other resource.
 
     TF: direct_session.cc (ResourceHandleToInputTensor)
     """
@@ -66,12 +66,12 @@ def _keep(context: OpKernelContext, value: Any) -> str:
 
 
 def get_session_handle(context: OpKernelContext, value: Any) -> np.ndarray:
-    """GetSessionHandle: keep a value; the string that gets it back."""
+    """GetSessionHandle: keep a tensor and return its handle as a string."""
     return np.array(_keep(context, value).encode(), object)
 
 
 def get_session_handle_v2(context: OpKernelContext, value: Any) -> ResourceHandle:
-    """GetSessionHandleV2: keep a value; the resource that gets it back."""
+    """GetSessionHandleV2: keep a tensor and return its handle as a resource."""
     return ResourceHandle(DEFAULT_CONTAINER, _keep(context, value), SessionTensor.type_name)
 
 
@@ -83,7 +83,7 @@ def _name(handle: Any) -> str:
 
 
 def get_session_tensor(context: OpKernelContext, handle: Any, *, dtype: DataType) -> Any:
-    """GetSessionTensor: the value that was kept."""
+    """GetSessionTensor: the tensor that a handle refers to."""
     name = _name(handle)
     found = _find(context.resources, name)
     if found.dtype != dtype:
@@ -95,7 +95,7 @@ def get_session_tensor(context: OpKernelContext, handle: Any, *, dtype: DataType
 
 
 def delete_session_tensor(context: OpKernelContext, handle: Any) -> None:
-    """DeleteSessionTensor: forget a value."""
+    """DeleteSessionTensor: remove a tensor from the session."""
     name = _name(handle)
     try:
         context.resources.delete(DEFAULT_CONTAINER, SessionTensor.type_name, name)

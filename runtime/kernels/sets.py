@@ -1,4 +1,4 @@
-"""Set operations on the rows of the last dimension.
+"""Set operations on groups: the rows along the last dimension of two tensors.
 
 TF: tensorflow/core/kernels/set_kernels.cc
 """
@@ -28,7 +28,7 @@ _OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def dense_to_dense(set1: np.ndarray, set2: np.ndarray, *, set_operation: str) -> Sparse:
-    """DenseToDenseSetOperation: both sets dense [G…, n] and [G…, m]."""
+    """DenseToDenseSetOperation: of two dense tensors [G…, n] and [G…, m]."""
     return _operate(_from_dense(set1), _from_dense(set2), set_operation)
 
 
@@ -41,9 +41,9 @@ def dense_to_sparse(
     set_operation: str,
     validate_indices: bool,
 ) -> Sparse:
-    """DenseToSparseSetOperation: the second set sparse."""
+    """DenseToSparseSetOperation: of a dense and a sparse tensor."""
     if shape.ndim == 1 and not validate_indices and len(indices) == len(values):
-        # Groups of rows are taken as they come, up to the first that is not after the one before.
+        # TensorFlow stops reading at the first group that is not after the previous one.
         kept = _ascending_groups(indices, shape)
         indices, values = indices[:kept], values[:kept]
     second = _from_sparse(indices, values, shape, validate_indices, set1.shape)
@@ -51,9 +51,9 @@ def dense_to_sparse(
 
 
 def _ascending_groups(indices: np.ndarray, shape: np.ndarray) -> int:
-    """How many rows, from the first on, have their groups inside the shape and in order."""
+    """The number of leading rows whose groups are inside the shape and in ascending order."""
     if indices.ndim != 2 or indices.shape[1] != shape.size or shape.size < 2:
-        return len(indices)  # refused later
+        return len(indices)  # _from_sparse raises for these
     groups = indices[:, :-1]
     odd = np.asarray(((groups < 0) | (groups >= shape[:-1])).any(axis=1))
     steps = groups[1:] - groups[:-1]
@@ -73,13 +73,13 @@ def sparse_to_sparse(
     set_operation: str,
     validate_indices: bool,
 ) -> Sparse:
-    """SparseToSparseSetOperation: both sets sparse."""
+    """SparseToSparseSetOperation: of two sparse tensors."""
     first = _from_sparse(indices1, values1, shape1, validate_indices)
     second = _from_sparse(indices2, values2, shape2, validate_indices)
     return _operate(first, second, set_operation)
 
 
-# A set tensor: the shape of its groups, each value's group, the values.
+# A set tensor: (shape of its groups, group number of each value, values).
 Groups = tuple[tuple[int, ...], np.ndarray, np.ndarray]
 
 
@@ -97,7 +97,11 @@ def _from_sparse(
     validate_indices: bool,
     beside: tuple[int, ...] = (),
 ) -> Groups:
-    """`beside` is the shape of a dense set, whose groups are compared before those in here."""
+    """The groups of a sparse tensor; InvalidArgumentError or InternalError if it is malformed.
+
+    `beside` is the shape of the dense operand, if any: its groups must be the same, and a
+    difference is reported before indices that are out of range.
+    """
     if shape.ndim != 1:
         raise InvalidArgumentError("Shape must be a 1D tensor.")
     sizes = tuple(shape.tolist())
@@ -118,10 +122,10 @@ def _from_sparse(
 def _check_groups(indices: np.ndarray, sizes: tuple[int, ...]) -> None:
     for axis, size in enumerate(sizes):
         outside = indices[:, axis] >= size
-        if axis + 1 < len(sizes):  # where in its group a value stands does not matter
+        if axis + 1 < len(sizes):  # a negative position within a group is accepted
             outside |= indices[:, axis] < 0
         if outside.any():
-            first = indices[outside.argmax(), axis]  # shown as the first of its group
+            first = indices[outside.argmax(), axis]  # the message always names index 0
             raise InternalError(f"indices[0, {axis}] expected < {size}, got {first}.")
 
 
@@ -131,7 +135,7 @@ def _check_same_groups(first: tuple[int, ...], second: tuple[int, ...]) -> None:
 
 
 def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
-    """The operation on every group at once: a value counts as a pair (group, value)."""
+    """Apply the operation to all groups at once, as sets of pairs (group, value)."""
     _check_same_groups(first[0], second[0])
     distinct, numbers = _numbered(np.concatenate((first[2], second[2])))
     base = max(len(distinct), 1)
@@ -144,7 +148,7 @@ def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
 
 
 def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(ascending values, the place of each among them); integers need no sorting."""
+    """(ascending values, index of each value in them); integers of a small range are not sorted."""
     if values.size and values.dtype.kind in "iu":
         low, high = int(values.min()), int(values.max())
         if high - low < values.size:
@@ -171,7 +175,7 @@ def _result(
 def set_size(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, *, validate_indices: bool
 ) -> np.ndarray:
-    """SetSize: how many distinct values each group of a sparse set has."""
+    """SetSize: the number of distinct values in each group of a sparse tensor."""
     group_shape, groups, elements = _from_sparse(indices, values, shape, validate_indices)
     distinct, numbers = np.unique(elements, return_inverse=True)
     pairs = np.unique(groups * max(len(distinct), 1) + numbers)

@@ -1,4 +1,4 @@
-"""Ops on shapes: ask for them, change them, check them.
+"""Ops that return, change or check shapes.
 
 TF: tensorflow/core/kernels/{shape_ops,reshape_op,broadcast_to_op}.cc
 """
@@ -19,12 +19,12 @@ from runtime.kernels.boxing import box, unbox
 
 
 def _shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of a tensor value; bare resources and variants are scalars."""
+    """The shape of a tensor; a bare resource or variant is a scalar."""
     return value.shape if isinstance(value, np.ndarray) else ()
 
 
 def shape(value: Any, *, out_type: DataType) -> np.ndarray:
-    """Shape: the sizes of the dimensions."""
+    """Shape: the sizes of the dimensions, [rank]."""
     sizes = _shape_of(value)
     try:
         return np.array(sizes, out_type.numpy)
@@ -55,11 +55,11 @@ def rank(value: Any) -> np.ndarray:
     return np.array(len(_shape_of(value)), np.int32)
 
 
-TENSORFLOW_RANKS = 254  # its shapes have fewer dimensions
+TENSORFLOW_RANKS = 254  # TensorFlow's shapes have fewer dimensions than this
 
 
 def reshape(tensor: Any, shape: np.ndarray) -> Any:
-    """Reshape: a view with other dimensions; one size may be −1, what is left."""
+    """Reshape: a view of another shape; one size may be −1, which is computed."""
     if shape.ndim > 1:
         raise InvalidArgumentError(f"sizes input must be 1-D, not {shape_text(shape.shape)}")
     if shape.size >= TENSORFLOW_RANKS:
@@ -71,7 +71,7 @@ def reshape(tensor: Any, shape: np.ndarray) -> Any:
 
 
 def _reshape_sizes(array: np.ndarray, sizes: list[int]) -> list[int]:
-    """`sizes` with its −1, if any, replaced so that they hold the array's elements."""
+    """`sizes` with −1 replaced; InvalidArgumentError unless they hold all elements of `array`."""
     unknown = -1
     product = 1
     for axis, size in enumerate(sizes):
@@ -83,7 +83,7 @@ def _reshape_sizes(array: np.ndarray, sizes: list[int]) -> list[int]:
             unknown = axis
         elif size < 0:
             raise InvalidArgumentError(f"Size {axis} must be non-negative, not {size}")
-        elif size:  # a zero is left out, so that the missing size follows from the others
+        elif size:  # zeros are left out, so that the missing size follows from the other sizes
             product *= size
     if unknown >= 0:
         sizes[unknown] = _missing_size(array.shape, product, 0 in sizes)
@@ -98,7 +98,7 @@ def _reshape_sizes(array: np.ndarray, sizes: list[int]) -> list[int]:
 
 
 def _missing_size(shape: tuple[int, ...], product: int, has_zero: bool) -> int:
-    """What −1 stands for; zeros cancel out where both the input and the wanted shape have one."""
+    """The size that −1 stands for; zeros cancel if both the input and the wanted shape have one."""
     cancels = has_zero and 0 in shape
     count = math.prod(size for size in shape if size or not has_zero)
     if count % product and not cancels:
@@ -110,7 +110,7 @@ def _missing_size(shape: tuple[int, ...], product: int, has_zero: bool) -> int:
 
 
 def expand_dims(value: Any, dim: np.ndarray) -> np.ndarray:
-    """ExpandDims: a view with a dimension of 1 more."""
+    """ExpandDims: a view with a dimension of size 1 inserted."""
     array = box(value)
     if dim.size != 1:
         raise InvalidArgumentError("'dim' must be a tensor with a single value")
@@ -124,7 +124,7 @@ def expand_dims(value: Any, dim: np.ndarray) -> np.ndarray:
 
 
 def squeeze(value: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
-    """Squeeze: a view without the dimensions of 1 (all, or those named)."""
+    """Squeeze: a view without its dimensions of size 1, all of them or those in `squeeze_dims`."""
     array = box(value)
     ranks = array.ndim
     for axis in squeeze_dims:
@@ -145,7 +145,7 @@ def squeeze(value: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
 
 
 def ensure_shape(value: Any, *, shape: tuple[int, ...] | None) -> Any:
-    """EnsureShape: the input, if its shape is what is expected."""
+    """EnsureShape: the input; InvalidArgumentError unless it has the expected shape."""
     got = _shape_of(value)
     fits = shape is None or (
         len(shape) == len(got)
@@ -160,7 +160,7 @@ def ensure_shape(value: Any, *, shape: tuple[int, ...] | None) -> Any:
 
 
 def broadcast_to(value: Any, shape: np.ndarray) -> Any:
-    """BroadcastTo: the input repeated along its dimensions of 1 and new leading ones."""
+    """BroadcastTo: a copy repeated along new leading dimensions and dimensions of size 1."""
     array = box(value)
     if shape.ndim != 1:
         raise InvalidArgumentError(
@@ -180,7 +180,7 @@ def broadcast_to(value: Any, shape: np.ndarray) -> Any:
         raise InvalidArgumentError(
             f"Incompatible shapes: {shape_text(array.shape)} vs. {shape_text(sizes)}"
         )
-    # A copy: views with stride 0 hold less memory but are slow to read many times.
+    # A copy: a view with stride 0 needs less memory but is slower to read repeatedly.
     return unbox(np.broadcast_to(array, sizes).copy())
 
 
@@ -205,7 +205,7 @@ def broadcast_args(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def empty(shape: np.ndarray, *, dtype: DataType) -> np.ndarray:
-    """Empty: a tensor of the given shape. Zeros always: memory of others must not show."""
+    """Empty: a tensor of the given shape; always zeros, so that no freed memory is exposed."""
     if shape.ndim != 1:
         raise InvalidArgumentError(
             f"shape must be a vector of int32, got shape {shape_text(shape.shape)}"

@@ -1,4 +1,4 @@
-"""Parts of a tensor by ranges, and their gradient.
+"""Slices of a tensor, their gradients and updates.
 
 TF: tensorflow/core/kernels/{slice_op,strided_slice_op}.cc, tensorflow/core/util/strided_slice_op.cc
 """
@@ -20,7 +20,7 @@ from runtime.kernels.boxing import box, unbox
 
 
 def slice_(value: Any, begin: np.ndarray, size: np.ndarray) -> Any:
-    """Slice: from `begin`, `size` elements in each dimension; −1 means up to the end."""
+    """Slice: `size` elements from `begin` in each dimension; a size of −1 extends to the end."""
     array = box(value)
     if begin.shape != (array.ndim,) or size.shape != (array.ndim,):
         raise InvalidArgumentError(
@@ -44,7 +44,7 @@ def slice_(value: Any, begin: np.ndarray, size: np.ndarray) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StridedSliceMasks:
-    """The five bit masks of StridedSlice; bit i is about entry i of begin, end and strides."""
+    """The five bit masks of StridedSlice; bit i applies to entry i of begin, end and strides."""
 
     begin: int
     end: int
@@ -53,7 +53,7 @@ class StridedSliceMasks:
     shrink_axis: int
 
 
-# A node's masks never change: one object for each combination, not one a run.
+# A node's masks never change: cached, so that not every run makes a new object.
 _masks = functools.lru_cache(maxsize=4096)(StridedSliceMasks)
 
 
@@ -106,7 +106,7 @@ def strided_slice_index(
 def _entry_index(
     axis: int, length: int, start: int, stop: int, step: int, bit: int, masks: StridedSliceMasks
 ) -> int | slice:
-    """One dimension's index: an int where the dimension goes away, else a slice."""
+    """The index of one dimension: an int where shrink_axis_mask removes it, else a slice."""
     if step == 0:
         raise InvalidArgumentError(f"strides[{axis}] must be non-zero")
     if masks.shrink_axis & bit:
@@ -116,7 +116,7 @@ def _entry_index(
         if not 0 <= single < length:
             raise InvalidArgumentError(f"slice index {single} of dimension {axis} out of bounds.")
         return single
-    # Python's own rules for a slice are TensorFlow's, once a masked end is written as None.
+    # A Python slice has the same rules as TensorFlow's, with None for a masked begin or end.
     return slice(None if masks.begin & bit else start, None if masks.end & bit else stop, step)
 
 
@@ -155,9 +155,9 @@ def strided_slice_grad(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> np.ndarray:
-    """StridedSliceGrad: zeros of `shape` with the gradient where the slice was taken.
+    """StridedSliceGrad: zeros of `shape` with the gradient written at the slice.
 
-    The zero of a string is the empty one, that of a variant holds nothing.
+    Strings are filled with the empty string, variants and resources with None.
     """
     gradient = box(gradient)
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
@@ -179,8 +179,8 @@ def strided_slice_grad(
 
 
 def put_in_slice(array: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
-    """Put `value`, broadcast to the slice that `index` tells, into `array`."""
-    # With an ellipsis the result is a view, also of a single element.
+    """Write `value`, broadcast to the slice `array[index]`, into `array`."""
+    # With an ellipsis numpy returns a view even of a single element.
     target = array[index if Ellipsis in index else (*index, ...)]
     if not target.size:
         return
@@ -206,7 +206,7 @@ def tensor_strided_slice_update(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> Any:
-    """TensorStridedSliceUpdate: the input with `update` where the slice is."""
+    """TensorStridedSliceUpdate: a copy of the input with `update` written at the slice."""
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     result = box(value).copy()
     index = strided_slice_index(result.shape, begin, end, strides, masks)

@@ -1,10 +1,10 @@
-"""SobolSample: points that fill the unit cube evenly, bit for bit TensorFlow's.
+"""SobolSample: points that fill the unit cube evenly, the same bits as TensorFlow's.
 
-Each coordinate has a primitive polynomial over two elements and the first odd numbers of its
-recurrence; both are data, chosen by S. Joe and F. Y. Kuo ("Constructing Sobol sequences with better
-two-dimensional projections", 2008; their terms are in `sobol_directions.txt`). The polynomials are
-all there are of degree 1, 2, … in ascending order, kept as halved differences; the numbers are kept
-as the bits between their first and last, which are 1.
+Each coordinate has a primitive polynomial over GF(2) and initial direction numbers, which are odd.
+Both were chosen by S. Joe and F. Y. Kuo ("Constructing Sobol sequences with better two-dimensional
+projections", 2008; their terms are in `sobol_directions.txt`). The data file holds the polynomials
+in ascending order, as half of the difference from one to the next, and of each direction number the
+bits between its first and its last, which are both 1.
 
 TF: tensorflow/core/kernels/sobol_op.cc
 """
@@ -24,15 +24,15 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 
 MAX_DIM = 21200
-_BITS = 31  # TensorFlow keeps coordinates as int32
+_BITS = 31  # per coordinate: TensorFlow keeps coordinates as int32
 _INT32_MAX = (1 << 31) - 1
 
 
 @functools.cache
 def _directions() -> np.ndarray:
-    """What each binary digit of a point's Gray code adds: uint32 [31 digits, 21200 coordinates].
+    """The number XORed into a point for each bit of its Gray code: uint32 [31 bits, 21200 dims].
 
-    A number counts units of 2⁻³¹.
+    The unit is 2⁻³¹.
     """
     data = importlib.resources.files("runtime.kernels").joinpath("sobol_directions.npz")
     with data.open("rb") as file, np.load(file) as arrays:
@@ -57,7 +57,7 @@ def _directions() -> np.ndarray:
 
 
 def _extend(rows: np.ndarray, polynomials: np.ndarray, degree: int) -> None:
-    """Fill in the rows after the first `degree` by the recurrence of each column's polynomial."""
+    """Fill the rows from `degree` on by the recurrence of each column's polynomial."""
     terms = (polynomials >> np.arange(degree, dtype=np.uint32)[:, np.newaxis]) & np.uint32(1)
     for digit in range(degree, _BITS):
         before = rows[digit - degree : digit]
@@ -85,7 +85,7 @@ def _check(dim: int, num_results: int, skip: int) -> None:
 
 
 def sobol_sample(dim: Any, num_results: Any, skip: Any, *, dtype: DataType) -> np.ndarray:
-    """SobolSample: points `skip + 1` … of the sequence, `[num_results, dim]`."""
+    """SobolSample: points `skip + 1`, `skip + 2`, … of the sequence, `[num_results, dim]`."""
     wanted, count, skipped = (
         _scalar(name, value)
         for name, value in (("dim", dim), ("num_results", num_results), ("skip", skip))
@@ -94,13 +94,13 @@ def sobol_sample(dim: Any, num_results: Any, skip: Any, *, dtype: DataType) -> n
     check_allocation((count, wanted), dtype.numpy)
     directions = _directions()[:, :wanted]
     indices = np.arange(skipped + 1, skipped + 1 + count, dtype=np.int64)
-    # Neighbours differ in the digit where the later index has its lowest 1.
+    # Consecutive Gray codes differ in one bit: that of the lowest 1 in the later index.
     points = directions[np.frexp((indices & -indices).astype(np.float64))[1] - 1]
     gray = skipped + 1 ^ skipped + 1 >> 1
     chosen = [digit for digit in range(_BITS) if gray >> digit & 1]
     points[0] = np.bitwise_xor.reduce(directions[chosen], axis=0)
     np.bitwise_xor.accumulate(points, axis=0, out=points)
-    # Where all 31 digits are needed TensorFlow divides by 1 << 31, which is negative as an int32.
+    # If all 31 bits are needed, TensorFlow divides by 1 << 31, which is negative as an int32.
     sign = -1 if skipped + count + 1 >= 1 << (_BITS - 1) else 1
     return points.astype(dtype.numpy) * dtype.numpy.type(sign * 2.0**-_BITS)
 

@@ -1,4 +1,4 @@
-"""The largest elements of each row.
+"""The largest or n-th smallest elements along a dimension.
 
 TF: tensorflow/core/kernels/{topk_op,nth_element_op}.cc
 """
@@ -23,10 +23,10 @@ def top_k(value: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarray]:
 def top_k_v2(
     value: np.ndarray, k: np.ndarray, *, index_type: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """TopKV2: the k largest of the last dimension, largest first, and where they were.
+    """TopKV2: the k largest of the last dimension in descending order, and their indices.
 
-    Of equal elements the first comes first. A NaN counts as larger than any number. `sorted=false`
-    promises no order, so it is answered sorted too.
+    Equal elements keep their order. NaN is larger than any number. `sorted=false` leaves the order
+    open, so the same result is returned for it.
     """
     if k.ndim:
         raise InvalidArgumentError(f"k must be scalar, got shape {shape_text(k.shape)}")
@@ -56,9 +56,10 @@ def approx_top_k(
     is_max_k: bool,
     **_speed_and_recall: object,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ApproxTopK: the k largest (or smallest) along an axis, exactly, best first.
+    """ApproxTopK: the k largest (or smallest) along an axis, computed exactly, best first.
 
-    Exact answers meet every recall asked for and need no aggregation: there are always k.
+    An exact result satisfies any requested recall; there are always k elements, without
+    aggregation.
     """
     if not -input.ndim <= reduction_dimension < input.ndim:
         raise InvalidArgumentError(
@@ -74,15 +75,15 @@ def approx_top_k(
 
 
 def _sortable(rows: np.ndarray) -> np.ndarray:
-    """The same order in a type that numpy sorts fast: 16-bit floats as float32."""
+    """`rows` in a dtype that numpy sorts fast: 16-bit floats become float32, in the same order."""
     return rows.astype(np.float32) if rows.dtype.itemsize == 2 and rows.dtype.kind in "fV" else rows
 
 
 def _largest(rows: np.ndarray, k: int) -> np.ndarray:
-    """Columns [n, k] of the k largest in each row, in descending order."""
+    """The columns [n, k] of the k largest elements of each row, in descending order."""
     count, columns = rows.shape
     if k == 1 and columns:
-        return rows.argmax(-1)[:, None]  # the first of equals; a NaN before any number
+        return rows.argmax(-1)[:, None]  # the first of equal elements; NaN is the maximum
     if not 0 < k * 8 < columns or (rows.dtype.kind == "f" and np.isnan(rows).any()):
         return _descending(rows)[:, :k]
     threshold = np.partition(rows, columns - k, -1)[:, columns - k, None]
@@ -95,12 +96,12 @@ def _largest(rows: np.ndarray, k: int) -> np.ndarray:
 
 
 def _descending(rows: np.ndarray) -> np.ndarray:
-    """A stable descending order: numpy's ascending one of the reversed row, read backwards."""
+    """A stable descending order: the ascending order of the reversed row, reversed."""
     return (rows.shape[-1] - 1) - np.argsort(rows[:, ::-1], -1, kind="stable")[:, ::-1]
 
 
 def nth_element(value: np.ndarray, n: np.ndarray, *, reverse: bool) -> np.ndarray:
-    """NthElement: the n-th smallest (`reverse`: largest) of the last dimension."""
+    """NthElement: the n-th smallest (with `reverse` the n-th largest) of the last dimension."""
     if n.ndim:
         raise InvalidArgumentError(f"N must be scalar but has rank {n.ndim}")
     if n < 0:

@@ -1,4 +1,4 @@
-"""Moving blocks of spatial positions into the depth or the batch, and back.
+"""Moving blocks of spatial positions into the depth or batch dimension, and back.
 
 TF: tensorflow/core/kernels/{depthtospace,spacetodepth,spacetobatch,batchtospace}_op.cc
 """
@@ -54,7 +54,7 @@ def _check_image(value: np.ndarray, expected: str) -> tuple[int, int, int, int]:
 def space_to_batch_nd(
     value: np.ndarray, block_shape: np.ndarray, paddings: np.ndarray
 ) -> np.ndarray:
-    """SpaceToBatchND: zero-pads, then moves blocks of spatial positions into the batch."""
+    """SpaceToBatchND: pad with zeros, then move blocks of spatial positions into the batch."""
     blocks, margins = _check_blocks(value, block_shape, paddings, "paddings")
     for axis, (before, after) in enumerate(margins):
         if before < 0 or after < 0:
@@ -97,7 +97,7 @@ def _into_batch(value: np.ndarray, blocks: list[int]) -> np.ndarray:
 
 
 def batch_to_space_nd(value: np.ndarray, block_shape: np.ndarray, crops: np.ndarray) -> np.ndarray:
-    """BatchToSpaceND: moves blocks from the batch into spatial positions, then crops."""
+    """BatchToSpaceND: move blocks from the batch into spatial positions, then crop."""
     blocks, margins = _check_blocks(value, block_shape, crops, "crops")
     product = math.prod(blocks)
     if value.shape[0] % product:
@@ -129,7 +129,7 @@ def batch_to_space_nd(value: np.ndarray, block_shape: np.ndarray, crops: np.ndar
 def _check_blocks(
     value: np.ndarray, block_shape: np.ndarray, margins: np.ndarray, name: str
 ) -> tuple[list[int], list[list[int]]]:
-    """The block sizes and the [before, after] of each blocked dimension."""
+    """The block sizes and, for each of these dimensions, its margins [before, after]."""
     if block_shape.ndim != 1:
         raise InvalidArgumentError(f"block_shape rank should be 1 instead of {block_shape.ndim}")
     count = block_shape.size
@@ -146,13 +146,13 @@ def _check_blocks(
 
 
 def space_to_batch(value: np.ndarray, paddings: np.ndarray, *, block_size: int) -> np.ndarray:
-    """SpaceToBatch: SpaceToBatchND of an image [b, h, w, c] with square blocks."""
+    """SpaceToBatch: SpaceToBatchND of images [b, h, w, c] with square blocks."""
     _check_rank_4(value)
     return space_to_batch_nd(value, np.array([block_size, block_size]), paddings)
 
 
 def batch_to_space(value: np.ndarray, crops: np.ndarray, *, block_size: int) -> np.ndarray:
-    """BatchToSpace: BatchToSpaceND of an image [b, h, w, c] with square blocks."""
+    """BatchToSpace: BatchToSpaceND of images [b, h, w, c] with square blocks."""
     _check_rank_4(value)
     return batch_to_space_nd(value, np.array([block_size, block_size]), crops)
 

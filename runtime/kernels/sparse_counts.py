@@ -1,4 +1,4 @@
-"""Counts of integers by row, as sparse tensors.
+"""Counts (bincounts) of integers per row, as sparse tensors.
 
 TF: tensorflow/core/kernels/count_ops.cc
 """
@@ -34,7 +34,7 @@ def _count(
     maxlength: int,
     binary_output: bool,
 ) -> Sparse:
-    """The totals of all (row, value) pairs that occur; values from `maxlength` on are left out."""
+    """The counts or weight sums of all (row, value) pairs; values ≥ `maxlength` are ignored."""
     if values.size and values.min() < 0:
         raise InvalidArgumentError("Input values must all be non-negative")
     width = max(int(values.max(initial=0)) + 1, minlength) if maxlength < 0 else maxlength
@@ -59,7 +59,7 @@ def _count(
 
 
 def _as_vector(counts: Sparse) -> Sparse:
-    """Without the dimension of rows, which is 1."""
+    """Drop the row dimension, whose size is 1."""
     indices, totals, shape = counts
     return indices[:, 1:], totals, shape[1:]
 
@@ -67,7 +67,7 @@ def _as_vector(counts: Sparse) -> Sparse:
 def dense_count_sparse_output(
     values: Any, weights: Any, *, minlength: int, maxlength: int, binary_output: bool
 ) -> Sparse:
-    """DenseCountSparseOutput: counts in a vector, or in each row of a matrix."""
+    """DenseCountSparseOutput: counts of the values of a vector or of each row of a matrix."""
     _check_weights(weights, values, "data")
     if np.ndim(values) not in (1, 2):
         raise InvalidArgumentError(
@@ -131,7 +131,7 @@ def sparse_count_sparse_output(
     maxlength: int,
     binary_output: bool,
 ) -> Sparse:
-    """SparseCountSparseOutput: counts of the values with the same first index."""
+    """SparseCountSparseOutput: counts per first index, or over all values of a sparse vector."""
     _check_sparse(indices, values, dense_shape)
     _check_weights(weights, values, "values")
     is_vector = dense_shape.size == 1
@@ -161,7 +161,7 @@ def ragged_count_sparse_output(
     maxlength: int,
     binary_output: bool,
 ) -> Sparse:
-    """RaggedCountSparseOutput: counts in each ragged row."""
+    """RaggedCountSparseOutput: counts of the values of each ragged row."""
     _check_weights(weights, values, "values")
     flat_splits, flat_values = np.ravel(splits), np.ravel(values)
     if flat_splits.size < 2:

@@ -1,4 +1,4 @@
-"""Sparse tensors and ragged ones: a default value for each row that has none.
+"""Filling the empty rows of sparse tensors with a default value.
 
 TF: tensorflow/core/kernels/sparse_fill_empty_rows_op.cc, fill_empty_rows_functor.h
 """
@@ -18,9 +18,9 @@ from runtime.framework.shapes import shape_text
 def sparse_fill_empty_rows(
     indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """SparseFillEmptyRows: every row without an element gets `default_value` in column 0.
+    """SparseFillEmptyRows: add `default_value` in column 0 of every row without an element.
 
-    Returns indices, values, which rows were empty [rows], and each element's new place [n].
+    Returns (indices, values, whether each row was empty [rows], new index of each element [n]).
     """
     _check_rows(indices, values, dense_shape, default_value)
     return fill_empty_rows(indices, values, int(dense_shape[0]), default_value)
@@ -29,7 +29,7 @@ def sparse_fill_empty_rows(
 def fill_empty_rows(
     indices: np.ndarray, values: np.ndarray, rows: int, default_value: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What SparseFillEmptyRows gives for indices `[n, rank]`, of which column 0 is the row."""
+    """The outputs of SparseFillEmptyRows for indices `[n, rank]` whose column 0 is the row."""
     _check_owners(indices, rows)
     check_allocation((rows,), np.int64)
     owner = indices[:, 0]
@@ -96,7 +96,7 @@ def _check_owners(indices: np.ndarray, rows: int) -> None:
 def sparse_fill_empty_rows_grad(
     reverse_index_map: np.ndarray, gradients: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SparseFillEmptyRowsGrad: by the values, and by the default value."""
+    """SparseFillEmptyRowsGrad: the gradients by the input values and by the default value."""
     for name, given in (("reverse_index_map", reverse_index_map), ("grad_values", gradients)):
         if given.ndim != 1:
             raise InvalidArgumentError(f"{name} must be a vector, saw: {shape_text(given.shape)}")

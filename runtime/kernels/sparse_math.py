@@ -1,4 +1,4 @@
-"""Sparse tensors: arithmetic with dense and sparse ones.
+"""Arithmetic of sparse tensors with dense and sparse ones.
 
 TF: tensorflow/core/kernels/sparse_{tensor_dense_add,tensor_dense_matmul,add,dense_binary_op_shared,
 softmax,sparse_binary_op_shared,reduce,matmul}_op.cc
@@ -23,7 +23,7 @@ from runtime.kernels.sparse_tensor_checks import check_bounds, check_sparse, che
 def sparse_tensor_dense_add(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray
 ) -> np.ndarray:
-    """SparseTensorDenseAdd: dense result of one shape with both."""
+    """SparseTensorDenseAdd: the dense sum of a sparse and a dense tensor of the same shape."""
     _check_addends(indices, values, shape)
     if shape.size != dense.ndim:
         raise InvalidArgumentError(
@@ -55,7 +55,7 @@ def _check_addends(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -
 
 
 def _check_ranks(name: str, indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless it is a matrix and two vectors."""
+    """Raise InvalidArgumentError unless the indices are a matrix, values and shape vectors."""
     if indices.ndim != 2:
         raise InvalidArgumentError(
             f"Input {name}_indices should be a matrix but received shape: "
@@ -77,7 +77,7 @@ def sparse_tensor_dense_matmul(
     adjoint_a: bool,
     adjoint_b: bool,
 ) -> np.ndarray:
-    """SparseTensorDenseMatMul: sparse [m, k] times dense [k, n], either one adjoint."""
+    """SparseTensorDenseMatMul: sparse [m, k] times dense [k, n]; `adjoint_…` applies first."""
     if dense.ndim != 2:
         raise InvalidArgumentError("Tensor 'b' is not a matrix")
     if shape.shape != (2,):
@@ -128,7 +128,7 @@ def sparse_add(
     b_shape: np.ndarray,
     thresh: np.ndarray,
 ) -> Sparse:
-    """SparseAdd: the sum; where both had an element and it is below `thresh`, nothing is left."""
+    """SparseAdd: the sum; sums of two elements whose magnitude is below `thresh` are dropped."""
     if thresh.ndim:
         raise InvalidArgumentError(
             f"The magnitude threshold must be a scalar: got shape {shape_text(thresh.shape)}"
@@ -150,7 +150,7 @@ def sparse_add_grad(
     b_indices: np.ndarray,
     sum_indices: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SparseAddGrad: for each element of a and b the gradient of the sum's, 0 if it has none."""
+    """SparseAddGrad: for each element of a and b the gradient of its sum, 0 if that was dropped."""
     for name, indices in (("a", a_indices), ("b", b_indices), ("sum", sum_indices)):
         if indices.ndim != 2:
             raise InvalidArgumentError(
@@ -166,7 +166,7 @@ def sparse_add_grad(
             "The densified operands should have the same ndims; for A, B, Sum got: "
             f"{a_indices.shape[1]}, {b_indices.shape[1]}, {sum_indices.shape[1]}"
         )
-    if not sum_indices.shape[1]:  # all indices are equal: one goes with the other of its place
+    if not sum_indices.shape[1]:  # rank 0: all indices are equal, so gradients match by position
         return _as_long(backprop_val_grad, a_indices), _as_long(backprop_val_grad, b_indices)
     together = np.concatenate([sum_indices, a_indices, b_indices])
     places = np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)
@@ -178,7 +178,7 @@ def sparse_add_grad(
 
 
 def _as_long(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """As many of the values as there are rows, zeros where they end."""
+    """The first `len(rows)` values, followed by zeros if there are fewer."""
     result = np.zeros(len(rows), values.dtype)
     result[: len(values)] = values[: len(rows)]
     return result
@@ -215,12 +215,13 @@ def _aligned(
     b_values: np.ndarray,
     shape: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The positions in either operand, ascending; both operands' values there; where both have one.
+    """Both operands on their common positions.
 
-    An operand without a value there has 0.
+    Returns (all positions, ascending; first's values there; second's values there; whether both
+    have an element there). An operand without an element at a position has the value 0.
     """
     every = np.concatenate([flat_positions(a_indices, shape), flat_positions(b_indices, shape)])
-    order = np.argsort(every, kind="stable")  # sorted operands are only merged
+    order = np.argsort(every, kind="stable")  # a merge when both operands are sorted
     starts = run_starts(every[order]) if len(every) else np.empty(0, np.int64)
     place = np.empty(len(every), np.int64)
     place[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(every)))
@@ -251,7 +252,7 @@ def _sparse_sparse(combine: Callable[..., np.ndarray]) -> Callable[..., tuple[np
 
 
 def _sparse_dense(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """SparseDenseCwise…: the sparse values with the dense tensor broadcast to their shape."""
+    """SparseDenseCwise…: `combine` of the sparse values and the dense tensor at their indices."""
 
     def kernel(
         indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray
@@ -297,7 +298,7 @@ def _divide(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
 
 
 def sparse_softmax(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """SparseSoftmax: softmax over the last dimension, of the elements that are there."""
+    """SparseSoftmax: softmax over the elements that are present along the last dimension."""
     _check_ranks("sp", indices, values, shape)
     if shape.size < 2:
         sizes = ",".join(map(str, shape.tolist()))
@@ -324,7 +325,7 @@ def sparse_matmul(
     transpose_a: bool,
     transpose_b: bool,
 ) -> np.ndarray:
-    """SparseMatMul: a float32 product of matrices that may hold many zeros."""
+    """SparseMatMul: the float32 product of two dense matrices, which may hold many zeros."""
     for name, given in (("a", first), ("b", second)):
         if given.ndim != 2:
             raise InvalidArgumentError(f"{name} is not a matrix")

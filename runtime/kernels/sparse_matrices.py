@@ -1,4 +1,4 @@
-"""Sparse matrices as variants: made from tensors, taken apart, multiplied.
+"""Sparse matrices as variants: conversions from and to tensors, transposes, dense products.
 
 TF: tensorflow/core/kernels/sparse/
 """
@@ -38,7 +38,7 @@ def _from_tensor(indices: Any, values: Any, sizes: tuple[int, ...]) -> SparseMat
 
 
 def dense_to_csr_sparse_matrix(dense_input: Any, indices: Any) -> SparseMatrix:
-    """DenseToCSRSparseMatrix: the elements at `indices`."""
+    """DenseToCSRSparseMatrix: the elements of a dense tensor at `indices` [n, 2 or 3]."""
     if np.ndim(dense_input) not in (2, 3) or np.ndim(indices) != 2:
         raise InvalidArgumentError(
             "dense must have rank 2 or 3 and indices rank 2, but they have ranks "
@@ -53,14 +53,17 @@ def dense_to_csr_sparse_matrix(dense_input: Any, indices: Any) -> SparseMatrix:
 
 
 def sparse_tensor_to_csr_sparse_matrix(indices: Any, values: Any, dense_shape: Any) -> SparseMatrix:
-    """SparseTensorToCSRSparseMatrix."""
+    """SparseTensorToCSRSparseMatrix: a sparse tensor of rank 2 or 3 as a sparse matrix."""
     return _from_tensor(indices, values, tuple(np.ravel(dense_shape).tolist()))
 
 
 def check_sparse_matrix(
     value: Any, dtype: np.dtype | None = None, name: str = "input"
 ) -> SparseMatrix:
-    """A variant as the sparse matrix that it must hold."""
+    """The sparse matrix that a variant holds.
+
+    Raises InvalidArgumentError for any other variant, or if its dtype is not `dtype`.
+    """
     if not isinstance(value, SparseMatrix):
         raise InvalidArgumentError("Could not retrieve CSRSparseMatrix from Variant")
     if dtype is not None and value.values.dtype != dtype:
@@ -80,7 +83,7 @@ def csr_sparse_matrix_to_dense(
     *,
     type: DataType,  # the attribute's name
 ) -> np.ndarray:
-    """CSRSparseMatrixToDense."""
+    """CSRSparseMatrixToDense: the matrix, or batch of matrices, as a dense tensor."""
     matrix = check_sparse_matrix(sparse_input, type.numpy)
     check_allocation(matrix.dense_shape, type.numpy)
     result = np.zeros(matrix.dense_shape, type.numpy)
@@ -93,7 +96,7 @@ def csr_sparse_matrix_to_sparse_tensor(
     *,
     type: DataType,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CSRSparseMatrixToSparseTensor."""
+    """CSRSparseMatrixToSparseTensor: (indices [n, rank], values [n], dense shape [rank])."""
     matrix = check_sparse_matrix(sparse_matrix, type.numpy)
     return matrix.indices(), matrix.values, np.array(matrix.dense_shape, np.int64)
 
@@ -104,7 +107,7 @@ def csr_sparse_matrix_components(
     *,
     type: DataType,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CSRSparseMatrixComponents: row pointers, columns and values of one matrix."""
+    """CSRSparseMatrixComponents: row pointers, columns and values of the batch's matrix `index`."""
     matrix = check_sparse_matrix(csr_sparse_matrix, type.numpy)
     if np.ndim(index):
         raise InvalidArgumentError("index should be a scalar")
@@ -118,7 +121,7 @@ def csr_sparse_matrix_components(
 
 
 def sparse_matrix_nnz(sparse_matrix: Any) -> np.ndarray:
-    """SparseMatrixNNZ: how many entries each matrix has."""
+    """SparseMatrixNNZ: the number of entries of each matrix."""
     matrix = check_sparse_matrix(sparse_matrix)
     counts = np.bincount(matrix.batches, minlength=matrix.batch_size).astype(np.int32)
     return counts if matrix.is_batch else counts.reshape(())
@@ -130,19 +133,19 @@ def sparse_matrix_transpose(
     conjugate: bool,
     type: DataType,
 ) -> SparseMatrix:
-    """SparseMatrixTranspose."""
+    """SparseMatrixTranspose: the transpose, conjugated if `conjugate` is set."""
     matrix = check_sparse_matrix(input, type.numpy).transposed()
     return matrix.with_values(np.conjugate(matrix.values)) if conjugate else matrix
 
 
 def conjugate(input: Any) -> SparseMatrix:
-    """Conj of a variant, which must hold a sparse matrix."""
+    """Conj of a variant that holds a sparse matrix."""
     matrix = check_sparse_matrix(input)
     return matrix.with_values(np.conjugate(matrix.values))
 
 
 def oriented(matrix: SparseMatrix, transpose: bool, adjoint: bool) -> SparseMatrix:
-    """The matrix, its transpose or its adjoint."""
+    """The matrix, its transpose or its adjoint; InvalidArgumentError if both are requested."""
     if transpose and adjoint:
         raise InvalidArgumentError("Only one of adjoint and transpose may be true.")
     if not (transpose or adjoint):
@@ -162,7 +165,7 @@ def sparse_matrix_mat_mul(
     transpose_output: bool,
     conjugate_output: bool,
 ) -> np.ndarray:
-    """SparseMatrixMatMul: a sparse times a dense matrix, or batches of them."""
+    """SparseMatrixMatMul: the dense product of sparse and dense matrices, or of batches of them."""
     left = oriented(check_sparse_matrix(a, b.dtype), transpose_a, adjoint_a)
     if transpose_b and adjoint_b:
         raise InvalidArgumentError("Only one of adjoint_b and transpose_b may be true.")

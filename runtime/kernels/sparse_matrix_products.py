@@ -1,4 +1,4 @@
-"""Products of two sparse matrices, and sparse Cholesky factors with an order that keeps them so.
+"""Products of two sparse matrices, sparse Cholesky factors and orderings that limit their fill-in.
 
 TF: tensorflow/core/kernels/sparse/sparse_mat_mul_op.cc, sparse_cholesky_op.cc,
 sparse_ordering_amd_op.cc
@@ -19,7 +19,7 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.sparse_matrix import SparseMatrix, from_coordinates
 from runtime.kernels.sparse_matrices import TYPES, check_sparse_matrix, oriented
 
-_DENSE_FACTOR = 2  # products a dense element, from which on dense arithmetic is faster
+_DENSE_FACTOR = 2  # from this many products per dense element on, dense arithmetic is faster
 
 
 def sparse_matrix_sparse_mat_mul(
@@ -32,7 +32,10 @@ def sparse_matrix_sparse_mat_mul(
     adjoint_a: bool,
     adjoint_b: bool,
 ) -> SparseMatrix:
-    """SparseMatrixSparseMatMul: batches of one stretch; zeros that arise stay entries."""
+    """SparseMatrixSparseMatMul: the sparse product; a batch of one is repeated to match the other.
+
+    Sums that happen to be zero remain entries.
+    """
     for name, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
         if transpose and adjoint:
             raise InvalidArgumentError(
@@ -74,7 +77,7 @@ def _elements(sizes: Sequence[int]) -> int:
 
 
 def _repeated(matrix: SparseMatrix, batch: int) -> SparseMatrix:
-    """The matrix as often as the batch is long."""
+    """`matrix`, a batch of one, repeated `batch` times."""
     if matrix.batch_size == batch:
         return matrix
     count = len(matrix.values)
@@ -88,7 +91,7 @@ def _repeated(matrix: SparseMatrix, batch: int) -> SparseMatrix:
 
 
 def _matches(left: SparseMatrix, right: SparseMatrix) -> tuple[np.ndarray, np.ndarray]:
-    """Where the entries of `right` that meet each entry of `left` begin, and how many they are."""
+    """For each entry of `left`: the first matching entry of `right`, and the number of matches."""
     rows = right.batches * right.num_rows + right.rows
     counts = np.bincount(rows, minlength=right.batch_size * right.num_rows)
     wanted = left.batches * right.num_rows + left.columns
@@ -98,7 +101,7 @@ def _matches(left: SparseMatrix, right: SparseMatrix) -> tuple[np.ndarray, np.nd
 def _at_places(
     places: np.ndarray, values: np.ndarray, sizes: tuple[int, int, int], is_batch: bool
 ) -> SparseMatrix:
-    """Entries at places in row-major order."""
+    """A sparse matrix of entries at row-major positions, which must be ascending."""
     rows, columns = np.divmod(places, sizes[2])
     batches, rows = np.divmod(rows, sizes[1])
     return SparseMatrix(batches, rows, columns, values, *sizes, is_batch)
@@ -130,16 +133,16 @@ def _check_square(matrix: SparseMatrix) -> None:
 
 
 def _patterns(matrix: SparseMatrix) -> np.ndarray:
-    """Where the lower triangles, mirrored, have entries: bool [batch, n, n]."""
+    """Where the lower triangles and their mirror images have entries: bool [batch, n, n]."""
     lower = _dense(matrix, np.ones(len(matrix.values), bool))
     lower &= np.tri(matrix.num_rows, dtype=bool)
     return lower | lower.swapaxes(-1, -2)
 
 
 def sparse_matrix_ordering_amd(input: Any) -> np.ndarray:
-    """SparseMatrixOrderingAMD: an order in which Cholesky factors fill in little.
+    """SparseMatrixOrderingAMD: a permutation that keeps the fill-in of Cholesky factors small.
 
-    Whoever has the fewest neighbours left comes next (minimum degree).
+    Minimum degree: the node with the fewest remaining neighbours comes next.
     """
     matrix = check_sparse_matrix(input)
     _check_square(matrix)
@@ -166,7 +169,10 @@ def sparse_matrix_sparse_cholesky(
     *,
     type: DataType,
 ) -> SparseMatrix:
-    """SparseMatrixSparseCholesky: L of the matrix in another order; the lower triangle counts."""
+    """SparseMatrixSparseCholesky: the factor L of the permuted matrix.
+
+    Only the lower triangle of the matrix is read.
+    """
     matrix = check_sparse_matrix(input, type.numpy)
     _check_square(matrix)
     order = np.asarray(permutation)
@@ -218,7 +224,7 @@ def _factor(matrix: np.ndarray, order: np.ndarray, index: int) -> np.ndarray:
 
 
 def _filled(pattern: np.ndarray) -> np.ndarray:
-    """Where the Cholesky factor of a matrix of this pattern has entries."""
+    """Where the Cholesky factor of a matrix with this pattern has entries, fill-in included."""
     np.fill_diagonal(pattern, True)
     for step in range(len(pattern)):
         below = step + 1 + np.flatnonzero(pattern[step + 1 :, step])

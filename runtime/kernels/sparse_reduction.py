@@ -1,4 +1,4 @@
-"""Sums and maxima over dimensions of a sparse tensor.
+"""Sums and maxima of a sparse tensor over dimensions.
 
 TF: tensorflow/core/kernels/sparse_reduce_op.cc
 """
@@ -18,32 +18,32 @@ from runtime.kernels.sparse_tensor_checks import check_bounds, check_sparse_tens
 def sparse_reduce_sum(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray, *, keep_dims: bool
 ) -> np.ndarray:
-    """SparseReduceSum: a dense result; 0 where there is nothing to add."""
+    """SparseReduceSum: the sum as a dense tensor; 0 where there is no element."""
     return _dense(_reduced(indices, values, shape, axes, keep_dims, np.add), values.dtype)
 
 
 def sparse_reduce_max(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray, *, keep_dims: bool
 ) -> np.ndarray:
-    """SparseReduceMax: a dense result; 0 where there is no element."""
+    """SparseReduceMax: the maximum as a dense tensor; 0 where there is no element."""
     return _dense(_reduced(indices, values, shape, axes, keep_dims, np.maximum), values.dtype)
 
 
 def sparse_reduce_sum_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray, *, keep_dims: bool
 ) -> Sparse:
-    """SparseReduceSumSparse: a sparse result."""
+    """SparseReduceSumSparse: the sum as a sparse tensor."""
     return _sparse(_reduced(indices, values, shape, axes, keep_dims, np.add))
 
 
 def sparse_reduce_max_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray, *, keep_dims: bool
 ) -> Sparse:
-    """SparseReduceMaxSparse: a sparse result."""
+    """SparseReduceMaxSparse: the maximum as a sparse tensor."""
     return _sparse(_reduced(indices, values, shape, axes, keep_dims, np.maximum))
 
 
-# Row-major positions in the result, ascending; the values there; the sizes of the result.
+# (ascending row-major positions in the result, values there, sizes of the result).
 Reduced = tuple[np.ndarray, np.ndarray, list[int]]
 
 

@@ -1,4 +1,4 @@
-"""Segment reductions of chosen rows (embedding look-ups), and their gradients.
+"""Segment reductions of selected rows (embedding look-ups), and their gradients.
 
 TF: tensorflow/core/kernels/segment_reduction_ops_impl.h (SparseSegmentReductionOpBase)
 """
@@ -15,7 +15,7 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.segment_math import check_ascending, reduce_rows
 
-# What the sum of a segment of n rows is divided by.
+# The divisor of a segment's sum, as a function of its number of rows.
 DIVISORS: dict[str, Any] = {"Sum": np.ones_like, "Mean": np.asarray, "SqrtN": np.sqrt}
 
 
@@ -31,7 +31,7 @@ def _check_indices(data: Any, indices: Any, segment_ids: Any) -> None:
 
 
 def _check_rows(data: Any, indices: Any, segment_ids: Any, count: int) -> None:
-    """Raise InvalidArgumentError unless the ids ascend from 0 and every index is a row."""
+    """Raise InvalidArgumentError unless the ids ascend within `count` and all indices are rows."""
     check_allocation((count, *data.shape[1:]), data.dtype)
     check_ascending(segment_ids, count)
     outside = (indices < 0) | (indices >= data.shape[0])
@@ -84,7 +84,7 @@ def _sparse_segment_with_num_segments(kind: str) -> Kernel:
 
 
 def _scaled_rows(kind: str, grad: Any, indices: Any, segment_ids: Any) -> Any:
-    """For each index, its segment's gradient over the segment's divisor."""
+    """For each index: the gradient of its segment divided by the segment's divisor."""
     _check_indices(grad, indices, segment_ids)
     count = grad.shape[0]
     if segment_ids.size and segment_ids[-1] >= count:
@@ -101,7 +101,7 @@ def _scaled_rows(kind: str, grad: Any, indices: Any, segment_ids: Any) -> Any:
 
 def _check_output_rows(
     name: str, indices: Any, segment_ids: Any, size: Any
-) -> int:  # raises before any index is looked at
+) -> int:  # TensorFlow checks all of these before the values of `indices`
     for each, what in ((indices, "indices"), (segment_ids, "segment_ids")):
         if np.ndim(each) != 1:
             raise InvalidArgumentError(f"{what} should be a vector.")
