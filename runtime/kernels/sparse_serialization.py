@@ -1,4 +1,4 @@
-"""Sparse tensors as strings (serialised TensorProtos) or variants, which batches pass around.
+"""Sparse tensors serialized to strings (TensorProtos) or variants, and back.
 
 TF: tensorflow/core/kernels/{serialize_sparse_op,deserialize_sparse_string_op}.cc
 """
@@ -29,7 +29,7 @@ def serialize_sparse(
 ) -> np.ndarray:
     """SerializeSparse: [indices, values, shape], each as a string or variant.
 
-    Whether they fit each other is seen when they are read.
+    Whether the three fit together is checked by DeserializeSparse.
     """
     _check_ranks(indices, values, shape)
     return _packed([(indices, values, shape)], out_type)[0]
@@ -38,7 +38,7 @@ def serialize_sparse(
 def serialize_many_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, *, out_type: DataType
 ) -> np.ndarray:
-    """SerializeManySparse: [n, 3], a row for each index of the first dimension."""
+    """SerializeManySparse: [n, 3], one serialized sparse tensor per index of dimension 0."""
     _check_ranks(indices, values, shape)
     if shape.size < 2:
         raise InvalidArgumentError(
@@ -78,7 +78,7 @@ def _packed(parts: Sequence[Sparse], out_type: DataType) -> np.ndarray:
 
 
 def deserialize_sparse(serialized: np.ndarray, *, dtype: DataType) -> Sparse:
-    """[B…, 3] to one sparse tensor with the batch dimensions in front."""
+    """DeserializeSparse: one sparse tensor of [B…, 3]; the batch dimensions come first."""
     if not serialized.ndim:
         raise InvalidArgumentError("Serialized sparse should have non-zero rank []")
     if serialized.shape[-1] != 3:

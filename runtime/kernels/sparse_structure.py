@@ -1,4 +1,4 @@
-"""Sparse tensors: changing where elements are, not what they are.
+"""Ops that change the indices of a sparse tensor, not its values.
 
 A sparse tensor is indices [n, rank] (int64), values [n] and a dense shape [rank].
 
@@ -20,7 +20,7 @@ Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def flat_positions(indices: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """Row-major positions [n] of index rows within the dense shape."""
+    """The row-major positions [n] of index rows [n, rank] in the dense shape."""
     sizes = shape.tolist()
     if math.prod(sizes) >= 1 << 63:
         raise InvalidArgumentError(f"Shape {shape_text(sizes)} has too many elements")
@@ -29,7 +29,7 @@ def flat_positions(indices: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 
 def index_rows(positions: np.ndarray, sizes: list[int]) -> np.ndarray:
-    """The inverse of `flat_positions`: index rows [n, rank]."""
+    """The inverse of `flat_positions`: the index rows [n, rank] of row-major positions."""
     rows = np.empty((len(positions), len(sizes)), np.int64)
     left = positions
     for axis in range(len(sizes)):
@@ -42,7 +42,7 @@ def index_rows(positions: np.ndarray, sizes: list[int]) -> np.ndarray:
 def sparse_reshape(
     indices: np.ndarray, shape: np.ndarray, new_shape: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SparseReshape: the same elements in a tensor of another shape; one size may be −1."""
+    """SparseReshape: the indices for another dense shape; one size may be −1."""
     if indices.ndim != 2:
         raise InvalidArgumentError("Input must be a matrix.")
     for name, given in (("Input", shape), ("Target", new_shape)):
@@ -57,7 +57,7 @@ def sparse_reshape(
         )
     sizes = _target_sizes(shape.tolist(), new_shape.tolist())
     if sizes == shape.tolist():
-        return indices, shape  # as they are, also those that lie outside
+        return indices, shape  # unchanged, even indices that are out of bounds
     positions = flat_positions(indices, shape)
     return index_rows(positions, sizes), np.array(sizes, np.int64)
 
@@ -101,14 +101,14 @@ def _target_sizes(sizes: list[int], target: list[int]) -> list[int]:
 def sparse_reorder(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SparseReorder: elements in row-major order."""
+    """SparseReorder: the elements in row-major order."""
     check_sparse(indices, values, shape)
     order = np.argsort(flat_positions(indices, shape), kind="stable")
     return indices[order], values[order]
 
 
 def sparse_concat(*parts: np.ndarray, concat_dim: int) -> Sparse:
-    """SparseConcat: sparse tensors joined along a dimension, in row-major order."""
+    """SparseConcat: sparse tensors concatenated along a dimension, in row-major order."""
     count = len(parts) // 3
     indices, values, shapes = parts[:count], parts[count : 2 * count], parts[2 * count :]
     for each in zip(indices, values, shapes, strict=True):
@@ -154,7 +154,7 @@ def sparse_split(
     *,
     num_split: int,
 ) -> list[np.ndarray]:
-    """SparseSplit: parts along a dimension; the first ones are larger if it does not divide."""
+    """SparseSplit: `num_split` parts along a dimension; the first parts take the remainder."""
     if split_dim.ndim:
         raise InvalidArgumentError(
             f"Input axis should be a scalar but received shape {shape_text(split_dim.shape)}"
@@ -198,7 +198,7 @@ def _cut(indices: np.ndarray, values: np.ndarray, start: np.ndarray, extent: np.
 def sparse_slice(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, start: np.ndarray, size: np.ndarray
 ) -> Sparse:
-    """SparseSlice: the elements within `size` from `start` on, cut off at the end."""
+    """SparseSlice: the elements in [start, start + size); the shape ends where the input's does."""
     check_sparse(indices, values, shape)
     for name, given in (("start", start), ("size", size)):
         if given.ndim != 1:
@@ -210,7 +210,7 @@ def sparse_slice(
                 f"Expected {name} to be a vector of length {shape.size} but got length {given.size}"
             )
     built_shape(shape)
-    # Before the beginning there is nothing, but it counts.
+    # TensorFlow does not shorten a slice by the part of it that is before index 0.
     extent = np.where(start < shape - size, size, np.maximum(shape - start, 0))
     if (extent < 0).any():
         raise InvalidArgumentError(f"Expected a non-negative size, got {extent[extent < 0][0]}")
@@ -221,7 +221,7 @@ def sparse_slice(
 def sparse_slice_grad(
     gradients: np.ndarray, indices: np.ndarray, start: np.ndarray, sliced_indices: np.ndarray
 ) -> np.ndarray:
-    """SparseSliceGrad: the gradients where an element was in the slice, else 0."""
+    """SparseSliceGrad: the gradient of each input element; 0 for elements outside the slice."""
     ranks = start.size
     for name, given in (("input_indices", indices), ("output_indices", sliced_indices)):
         if given.ndim != 2 or given.shape[1] != ranks or start.ndim != 1:
@@ -251,7 +251,7 @@ def sparse_slice_grad(
 
 
 def _found_in_order(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where the wanted rows stand, each after the one before it; up to the first that does not."""
+    """Positions in `rows` of the `wanted` rows, found in this order, up to the first not found."""
     numbers = np.unique(np.concatenate([wanted, rows]), axis=0, return_inverse=True)[1].ravel()
     asked, given = np.split(numbers, [len(wanted)])
     inside = np.flatnonzero(np.isin(given, asked))

@@ -1,4 +1,4 @@
-"""What TensorFlow says of a sparse tensor's parts that do not fit each other.
+"""Checks of a sparse tensor's indices, values and shape, with TensorFlow's error messages.
 
 TF: tensorflow/core/util/sparse/sparse_tensor.cc (SparseTensor::Create),
 tensorflow/core/framework/tensor_shape.cc (BuildTensorShapeBase, MakeShape)
@@ -17,9 +17,9 @@ COUNT_LIMIT = 1 << 63  # elements of a shape are counted in a signed int64
 
 
 def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless the three parts fit each other.
+    """Raise InvalidArgumentError unless indices, values and shape fit together.
 
-    TF: tensorflow/core/util/sparse/sparse_tensor.cc's users that validate beforehand
+    TF: the ops that validate before SparseTensor::Create
     """
     for name, given, rank in (("indices", indices, 2), ("values", values, 1), ("shape", shape, 1)):
         if given.ndim != rank:
@@ -38,7 +38,7 @@ def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
 
 
 def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless every index lies within the dense shape."""
+    """Raise InvalidArgumentError unless every index is within the dense shape."""
     outside = (indices < 0) | (indices >= shape)
     if outside.any():
         first = int(outside.any(-1).argmax())
@@ -48,7 +48,7 @@ def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
 
 
 def check_parts(indices: np.ndarray, values: np.ndarray, rank: int) -> None:
-    """Raise InvalidArgumentError unless `indices` [n, rank] and `values` [n] fit."""
+    """Raise InvalidArgumentError unless `indices` are [n, rank] and `values` [n]."""
     if values.ndim != 1:
         raise InvalidArgumentError(f"vals must be a vec, but got: {shape_text(values.shape)}")
     if not indices.ndim:
@@ -63,7 +63,7 @@ def check_parts(indices: np.ndarray, values: np.ndarray, rank: int) -> None:
 
 
 def check_sparse_tensor(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """`built_shape` of the vector `shape` and `check_parts`, the rank of `indices` told first."""
+    """`built_shape(shape)`, then `check_parts` with the rank of `indices` checked first."""
     built_shape(shape)
     if indices.ndim != 2:
         raise InvalidArgumentError(
@@ -73,7 +73,10 @@ def check_sparse_tensor(indices: np.ndarray, values: np.ndarray, shape: np.ndarr
 
 
 def built_shape(shape: np.ndarray) -> tuple[int, ...]:
-    """A dense shape's sizes, where TensorFlow builds the shape one dimension after another."""
+    """The sizes of a dense shape, for ops in which TensorFlow adds one dimension at a time.
+
+    Raises InvalidArgumentError for a negative size or 2⁶³ elements or more.
+    """
     sizes = tuple(shape.tolist())
     count = 1
     for size in sizes:
@@ -88,7 +91,10 @@ def built_shape(shape: np.ndarray) -> tuple[int, ...]:
 
 
 def made_shape(shape: np.ndarray) -> tuple[int, ...]:
-    """A dense shape's sizes, where TensorFlow makes the shape as a whole."""
+    """The sizes of a dense shape, for ops in which TensorFlow makes the shape at once.
+
+    Raises InvalidArgumentError for a negative size or 2⁶³ elements or more.
+    """
     sizes = tuple(shape.tolist())
     for size in sizes:
         if size < 0:

@@ -1,4 +1,4 @@
-"""A session's store of sparse tensors, each under a number.
+"""SparseTensorsMap: a store of sparse tensors, each under an int64 handle.
 
 TF: tensorflow/core/kernels/sparse_tensors_map_ops.cc
 """
@@ -19,14 +19,14 @@ from runtime.framework.string_tensor import show_shape
 from runtime.kernels.sparse_tensor_checks import built_shape, made_shape
 from runtime.kernels.sparse_to_dense import check_sorted_indices
 
-# Rows without values become tensors too, though nobody sent anything for them.
+# Limit of rows without values: the client sends nothing for them, but each is stored as a tensor.
 _MAX_EMPTY_ROWS = 1_000_000
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices [n, rank], values [n], shape [rank]
 
 
 class SparseTensorsMap(Resource):
-    """Sparse tensors by number; taking one removes it. Thread-safe."""
+    """Sparse tensors by handle; `take` removes them. Thread-safe."""
 
     type_name = "N10tensorflow16SparseTensorsMapE"
 
@@ -36,14 +36,14 @@ class SparseTensorsMap(Resource):
         self._numbers = itertools.count()
 
     def add(self, tensor: Sparse) -> int:
-        """Keep a tensor; its number."""
+        """Store a tensor and return its handle."""
         with self._lock:
             number = next(self._numbers)
             self._tensors[number] = tensor
             return number
 
     def take(self, numbers: list[int]) -> list[Sparse]:
-        """Remove the tensors of these numbers; InvalidArgumentError when one is not there."""
+        """Remove and return these handles' tensors; InvalidArgumentError if one is missing."""
         with self._lock:
             for number in numbers:
                 if number not in self._tensors:
@@ -53,7 +53,7 @@ class SparseTensorsMap(Resource):
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the indices and values kept."""
+        """The size in bytes of all stored indices, values and shapes."""
         with self._lock:
             return sum(part.nbytes for tensor in self._tensors.values() for part in tensor)
 
@@ -97,7 +97,7 @@ def add_sparse_to_tensors_map(
     container: str,
     shared_name: str,
 ) -> np.ndarray:
-    """Keep one sparse tensor; its number."""
+    """AddSparseToTensorsMap: store a sparse tensor and return its handle."""
     tensor = _checked(sparse_indices, sparse_values, sparse_shape)
     made_shape(tensor[2])
     return np.array(_map(context, container, shared_name).add(tensor), np.int64)
@@ -112,7 +112,7 @@ def add_many_sparse_to_tensors_map(
     container: str,
     shared_name: str,
 ) -> np.ndarray:
-    """Keep each row of a sparse tensor [batch, …] as a tensor of its own; their numbers."""
+    """AddManySparseToTensorsMap: store each row of a sparse [batch, …] and return the handles."""
     indices, values, shape = _checked(sparse_indices, sparse_values, sparse_shape)
     if len(shape) < 2:
         raise InvalidArgumentError(
@@ -138,7 +138,10 @@ def take_many_sparse_from_tensors_map(
     container: str,
     shared_name: str,
 ) -> Sparse:
-    """The tensors of these numbers as one, [n, …], as large as the largest of them."""
+    """TakeManySparseFromTensorsMap: remove the tensors of `sparse_handles` [n] and stack them.
+
+    Returns one sparse tensor [n, …], each size of which is the largest among the tensors.
+    """
     handles = np.asarray(sparse_handles)
     if handles.ndim != 1:
         raise InvalidArgumentError(

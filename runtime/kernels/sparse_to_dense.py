@@ -1,4 +1,4 @@
-"""SparseToDense: listed values in a tensor that is otherwise one default.
+"""SparseToDense: a dense tensor of a default value with other values at given indices.
 
 TF: tensorflow/core/kernels/sparse_to_dense_op.cc
 """
@@ -21,7 +21,7 @@ def sparse_to_dense(
     *,
     validate_indices: bool,
 ) -> np.ndarray:
-    """SparseToDense: indices [n, k], [n] or [] and values [n] or [] in a tensor of rank k."""
+    """SparseToDense: `values` [n] or [] at `indices` [n, k], [n] or [] of a tensor of rank k."""
     _check_inputs(indices, output_shape, values, default_value)
     rows = indices if indices.ndim > 1 else indices.reshape(-1, 1)
     sizes = tuple(output_shape.tolist())
@@ -67,12 +67,12 @@ def _check_inputs(
 
 
 def is_within(rows: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether index rows [n, k] all lie in `shape` [k]."""
+    """Whether all index rows [n, k] are within `shape` [k]."""
     return bool(((rows >= 0) & (rows < np.array(shape, np.int64))).all())
 
 
 def check_within(rows: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Raise InvalidArgumentError, naming the first, unless index rows [n, k] lie in `shape`."""
+    """Raise InvalidArgumentError for the first index row of `rows` [n, k] outside `shape` [k]."""
     if not is_within(rows, shape):
         outside = ((rows < 0) | (rows >= np.array(shape, np.int64))).any(-1)
         first = int(outside.argmax())
@@ -89,7 +89,7 @@ OUT_OF_ORDER = (
 
 
 def check_sorted_indices(rows: np.ndarray, shape: tuple[int, ...]) -> None:
-    """`check_within`, and every row greater than the one before it in row-major order."""
+    """`check_within`; also require each row to be greater than the previous in row-major order."""
     check_within(rows, shape)
     if not rows.shape[1]:
         return

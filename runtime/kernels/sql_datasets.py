@@ -1,6 +1,6 @@
 """SqlDataset: the rows of a query to a SQLite file.
 
-A query may select and nothing else: no other file is attached, nothing is written.
+A query may only select: it can neither write nor attach another file.
 
 TF: tensorflow/core/kernels/data/experimental/sql_dataset_op.cc, sql/sqlite_query_connection.cc
 """
@@ -24,7 +24,7 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.string_tensor import scalar_string, string_tensor
 
-# Element type → the type of SQL that a column is taken as, and Python's type of that.
+# Element type → (SQL type that a column is cast to, its Python type).
 _TAKEN_AS: dict[DataType, tuple[str, type]] = {
     DataType.STRING: ("text", bytes),
     DataType.INT8: ("integer", int),
@@ -42,11 +42,11 @@ _ALLOWED = {
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
 }
-STEPS_BETWEEN_CHECKS = 100_000  # instructions of SQLite between two looks at the cancellation
+STEPS_BETWEEN_CHECKS = 100_000  # SQLite instructions between two checks for cancellation
 
 
 class SqlDataset(Dataset):
-    """One element a row, a scalar a column."""
+    """A dataset with one element per row, which has one scalar per column."""
 
     kind = "Sql"
 
@@ -77,7 +77,7 @@ class SqlDataset(Dataset):
         self.query = scalar_string(query).decode(errors="replace")
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """A connection of its own, opened for the first row."""
+        """An iterator with its own connection, which is opened for the first row."""
         return _RowIterator(self)
 
 
@@ -87,8 +87,8 @@ class _RowIterator(DatasetIterator):
     def __init__(self, dataset: SqlDataset) -> None:
         self._dataset = dataset
         self._rows: Iterator[Element] | None = None
-        self._context: OpKernelContext | None = None  # of the row that is asked for
-        self.position = 0  # rows given out
+        self._context: OpKernelContext | None = None  # of the `get_next` under way
+        self.position = 0  # number of rows returned
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         self._context = context
@@ -97,7 +97,7 @@ class _RowIterator(DatasetIterator):
                 self._rows = self._selected(context)
             row = next(self._rows, None)
         except OpError:
-            self._rows = None  # asked again, it fails again
+            self._rows = None  # the next call runs the query again
             raise
         finally:
             self._context = None
@@ -132,7 +132,7 @@ class _RowIterator(DatasetIterator):
         if not os.path.exists(path):
             raise file_error(FileNotFoundError(2, path), path)
         address = f"{pathlib.Path(path).absolute().as_uri()}?mode=ro"
-        # One thread at a time asks for rows, not always the same.
+        # Any thread may call `get_next`, but only one at a time.
         connection = sqlite3.connect(
             address, uri=True, check_same_thread=False, isolation_level=None
         )
@@ -172,7 +172,7 @@ def _authorize(action: int, *_: object) -> int:
 
 
 def _tensor(connection: sqlite3.Connection, value: Any, data_type: DataType) -> np.ndarray:
-    """A column's value as SQLite itself converts it; NULL is 0 or an empty string."""
+    """A column's value as a scalar, converted by SQLite; NULL becomes 0 or an empty string."""
     name, python_type = _TAKEN_AS[data_type]
     if value is None:
         value = python_type()
@@ -180,7 +180,7 @@ def _tensor(connection: sqlite3.Connection, value: Any, data_type: DataType) -> 
         (value,) = connection.execute(f"select cast(? as {name})", (value,)).fetchone()
     if data_type is DataType.STRING:
         return string_tensor([value], ())
-    # Narrower integers keep the low bits, as casts in C do.
+    # Narrower integers keep the low bits, like casts in C.
     wide = np.array(value, np.float64 if data_type is DataType.DOUBLE else np.int64)
     return wide.astype(data_type.numpy)
 

@@ -1,4 +1,4 @@
-"""Stacks of tensors that live for one step; gradients of loops push and pop them.
+"""Stacks of tensors that live for one step; gradients of loops push to and pop from them.
 
 TF: tensorflow/core/kernels/stack.cc
 """
@@ -22,7 +22,10 @@ _numbers = itertools.count()
 
 
 class Stack(Resource):
-    """Last in, first out; `max_size` is negative when there is no limit."""
+    """A stack of tensors; a negative `max_size` means no limit. Thread-safe.
+
+    After `close`, `push` and `pop` raise InvalidArgumentError.
+    """
 
     type_name = "N10tensorflow5StackE"
 
@@ -30,12 +33,12 @@ class Stack(Resource):
         self.name = name
         self.elem_type = elem_type
         self._max_size = max_size
-        self._lock = threading.Lock()  # guards _items and is_closed
+        self._lock = threading.Lock()  # guards _items and _is_closed
         self._items: list[Any] = []
         self._is_closed = False
 
     def push(self, item: Any) -> None:
-        """Put one on top."""
+        """Put an item on top; InvalidArgumentError when the stack is full."""
         with self._lock:
             self._check_open()
             if 0 <= self._max_size <= len(self._items):
@@ -45,7 +48,7 @@ class Stack(Resource):
             self._items.append(item)
 
     def pop(self) -> Any:
-        """Take the one on top."""
+        """Remove and return the top item; InvalidArgumentError when the stack is empty."""
         with self._lock:
             self._check_open()
             if not self._items:
@@ -53,7 +56,7 @@ class Stack(Resource):
             return self._items.pop()
 
     def close(self) -> None:
-        """Drop everything; later calls fail."""
+        """Remove all items and refuse later calls."""
         with self._lock:
             self._items, self._is_closed = [], True
 
@@ -74,14 +77,14 @@ def _make(
 def stack_v2(
     context: OpKernelContext, max_size: Any, *, stack_name: str, elem_type: DataType
 ) -> ResourceHandle:
-    """StackV2: a new stack."""
+    """StackV2: create a stack and return its handle."""
     if np.ndim(max_size):
         raise InvalidArgumentError(f"Stack size must be a scalar: {shape_text(np.shape(max_size))}")
     return _make(context, stack_name, elem_type, int(max_size))
 
 
 def stack(context: OpKernelContext, *, stack_name: str, elem_type: DataType) -> ResourceHandle:
-    """Stack: a new stack without a limit."""
+    """Stack: create a stack without a size limit and return its handle."""
     return _make(context, stack_name, elem_type, -1)
 
 
@@ -93,7 +96,7 @@ def _stack_of(handle: Any) -> Stack:
 
 
 def stack_push(context: OpKernelContext, handle: Any, elem: Any) -> Any:
-    """StackPushV2: put one on top, and pass it on."""
+    """StackPushV2: push a tensor and return it."""
     found, elem_type = _stack_of(handle), context.attr("T")
     if found.elem_type != elem_type:
         raise InvalidArgumentError(
@@ -104,7 +107,7 @@ def stack_push(context: OpKernelContext, handle: Any, elem: Any) -> Any:
 
 
 def stack_pop(context: OpKernelContext, handle: Any, *, elem_type: DataType) -> Any:
-    """StackPopV2: take the one on top."""
+    """StackPopV2: remove and return the top tensor."""
     found = _stack_of(handle)
     if found.elem_type != elem_type:
         raise InternalError(
@@ -115,7 +118,7 @@ def stack_pop(context: OpKernelContext, handle: Any, *, elem_type: DataType) -> 
 
 
 def stack_close(handle: Any) -> None:
-    """StackCloseV2: drop everything in it."""
+    """StackCloseV2: remove all tensors and refuse later pushes and pops."""
     _stack_of(handle).close()
 
 

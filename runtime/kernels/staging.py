@@ -1,6 +1,6 @@
-"""Staging areas: tuples that one step puts and another takes, by turn (Stage) or by key (MapStage).
+"""Staging areas: tuples put by one step and taken by another, in order (Stage) or by key (Map…).
 
-An area belongs to its name: shared_name, or the node's own.
+An area is identified by `shared_name` or else by the node's name.
 
 TF: tensorflow/core/kernels/stage_op.cc, map_stage_op.cc
 """
@@ -32,19 +32,19 @@ def _buffer(context: OpKernelContext) -> StagingBuffer:
 
 
 def stage(context: OpKernelContext, *values: Any) -> Any:
-    """Stage: put a tuple, when there is room."""
+    """Stage: append a tuple; waits until there is room."""
     area = _buffer(context)
     return area.run(lambda: area.put(values), context.cancellation)
 
 
 def unstage(context: OpKernelContext) -> Any:
-    """Unstage: take the oldest tuple, when there is one."""
+    """Unstage: remove and return the oldest tuple; waits until there is one."""
     area = _buffer(context)
     return area.run(area.get, context.cancellation)
 
 
 def stage_peek(context: OpKernelContext, index: Any) -> Any:
-    """StagePeek: the tuple at a place, when there is one; it stays."""
+    """StagePeek: the tuple at position `index`, which stays; waits until there is one."""
     if np.ndim(index):
         raise InvalidArgumentError(f"index must be scalar, got shape {shape_text(np.shape(index))}")
     area, place = _buffer(context), int(index)
@@ -52,13 +52,13 @@ def stage_peek(context: OpKernelContext, index: Any) -> Any:
 
 
 def stage_clear(context: OpKernelContext) -> None:
-    """StageClear: drop everything."""
+    """StageClear: remove all tuples."""
     area = _buffer(context)
     area.run(area.clear, context.cancellation)
 
 
 def stage_size(context: OpKernelContext) -> Any:
-    """StageSize: how many tuples there are."""
+    """StageSize: the number of tuples."""
     area = _buffer(context)
     return np.int32(area.run(area.size, context.cancellation))
 
@@ -67,7 +67,7 @@ def _map(context: OpKernelContext) -> StagingMap:
     width = len(context.attr("dtypes"))
     is_ordered = context.node.op.startswith("Ordered")
     limits = context.attr("capacity"), context.attr("memory_limit")
-    # Named apart, for an ordered area is no unordered one.
+    # The prefix keeps ordered and unordered areas of the same name apart.
     name = context.attr("shared_name") or context.node.name
     found: StagingMap = context.kernel_state(
         lambda: context.resources.look_up_or_create(
@@ -81,7 +81,7 @@ def _map(context: OpKernelContext) -> StagingMap:
 
 
 def _new_key(key: Any) -> np.ndarray:
-    """A key to stage with: one number of any rank, which comes out again as it is."""
+    """The key of MapStage: an integer tensor of any rank with one element, stored unchanged."""
     tensor = np.asarray(key)
     if not tensor.size:
         raise InvalidArgumentError("key must not be empty")
@@ -106,7 +106,7 @@ def _check_order(places: list[int]) -> None:
 
 
 def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) -> Any:
-    """MapStage: put parts of a key's tuple, when there is room."""
+    """MapStage: put components `indices` of a key's tuple; waits until there is room."""
     tensor, places = _new_key(key), np.ravel(indices).tolist()
     _check_order(places)
     if len(places) > len(values):
@@ -116,7 +116,7 @@ def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) ->
 
 
 def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Any:
-    """What the attempt gives; InternalError when that is less than the op's outputs."""
+    """The attempt's values; InternalError when they are fewer than the op's outputs."""
 
     def checked() -> Any:
         values = attempt()
@@ -129,40 +129,40 @@ def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Any:
 
 
 def map_unstage(context: OpKernelContext, key: Any, indices: Any) -> Any:
-    """MapUnstage: take parts of a key's tuple, when it is there."""
+    """MapUnstage: remove and return components of a key's tuple; waits until it is complete."""
     area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get(number, places))
 
 
 def map_unstage_no_key(context: OpKernelContext, indices: Any) -> Any:
-    """MapUnstageNoKey: take parts of some tuple: (key, parts…)."""
+    """MapUnstageNoKey: (key, components…) of any tuple, removed; waits until there is one."""
     area, places = _map(context), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get_any(places), keys=1)
 
 
 def map_peek(context: OpKernelContext, key: Any, indices: Any) -> Any:
-    """MapPeek: parts of a key's tuple, when it is there; they stay."""
+    """MapPeek: components of a key's tuple, which stay; waits until it is complete."""
     area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.peek(number, places))
 
 
 def map_clear(context: OpKernelContext) -> None:
-    """MapClear: drop everything."""
+    """MapClear: remove all tuples."""
     area = _map(context)
     area.run(area.clear, context.cancellation)
 
 
 def map_size(context: OpKernelContext) -> Any:
-    """MapSize: how many tuples are complete."""
+    """MapSize: the number of complete tuples."""
     area = _map(context)
     return np.int32(area.run(area.size, context.cancellation))
 
 
 def map_incomplete_size(context: OpKernelContext) -> Any:
-    """MapIncompleteSize: how many tuples lack a part."""
+    """MapIncompleteSize: the number of tuples that lack a component."""
     area = _map(context)
     return np.int32(area.run(area.incomplete_size, context.cancellation))
 

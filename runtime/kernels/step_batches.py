@@ -32,7 +32,7 @@ def _resource(
     kind: type[R],
     make: Callable[[], R],
 ) -> R:
-    """The node's resource, or the one of that name; made at first use."""
+    """The resource named `shared_name`, or the node's own; created at the first use."""
 
     def find() -> R:
         name = shared_name or private_name(context.node.name)
@@ -43,7 +43,7 @@ def _resource(
 
 
 def check_rows(tensors: Sequence[Any]) -> None:
-    """Raise unless the tensors that a step brings have the same number of rows."""
+    """Raise InvalidArgumentError unless all tensors have the same number of rows, at least 1-D."""
     if not all(map(np.ndim, tensors)):
         raise InvalidArgumentError("Batching input tensors must have at least one dimension.")
     if len({len(each) for each in tensors}) > 1:
@@ -62,7 +62,7 @@ def batch(
     container: str,
     shared_name: str,
 ) -> Deferred | tuple[Any, ...]:
-    """Batch: (the rows of all steps of a batch…, whose they are, an id); see StepBatcher."""
+    """Batch: (batched tensors…, batch_index [steps, 3], id); see StepBatcher."""
     sizes = allowed_batch_sizes
     if any(size >= following for size, following in itertools.pairwise(sizes)):
         raise InvalidArgumentError("allowed_batch_sizes entries must be monotonically increasing")
@@ -77,7 +77,7 @@ def batch(
         lambda: StepBatcher(max_batch_size, batch_timeout_micros, sizes),
     )
     if in_tensors and not len(in_tensors[0]):
-        # No rows join no batch: at once, and whatever it is, each output is an empty vector.
+        # A step without rows joins no batch; as in TensorFlow all its outputs are empty vectors.
         nothing = [np.zeros(0, each.dtype) for each in in_tensors]
         return *nothing, np.zeros(0, np.int64), np.zeros(0, np.int64)
     return batcher.add(in_tensors, context.cancellation)
@@ -128,7 +128,7 @@ def unbatch(
     container: str,
     shared_name: str,
 ) -> Any:
-    """Unbatch: this step's rows of a batch that came back in one of the steps."""
+    """Unbatch: this step's rows of a batched tensor, which one of the batch's steps supplies."""
     _check_parts(batched_tensor, batch_index)
     if np.ndim(id):
         raise InvalidArgumentError(f"Input id should be scalar; Got: {shape_text(np.shape(id))}.")
@@ -149,7 +149,7 @@ def unbatch_grad(
     container: str,
     shared_name: str,
 ) -> Any:
-    """UnbatchGrad: the gradients of all steps, in the step that had the batch; else no rows."""
+    """UnbatchGrad: in the step that has the batch the gradients of all steps, else no rows."""
     _check_index(grad, batch_index, id)
     keys = None
     if np.size(original_input):

@@ -1,4 +1,4 @@
-"""Strings to buckets by hash.
+"""Hashes of strings: bucket numbers and fingerprints.
 
 TF: tensorflow/core/kernels/string_to_hash_bucket_op.cc, string_to_hash_bucket_fast_op.cc
 """
@@ -26,19 +26,20 @@ def _buckets(hashes: np.ndarray, strings: Any, num_buckets: int) -> np.ndarray:
 
 
 def string_to_hash_bucket_fast(input: Any, *, num_buckets: int) -> np.ndarray:
-    """Fingerprint64 modulo the number of buckets."""
+    """StringToHashBucketFast: Fingerprint64 modulo the number of buckets, int64."""
     return _buckets(fingerprint64(items_of(input)), input, num_buckets)
 
 
 def string_to_hash_bucket(string_tensor: Any, *, num_buckets: int) -> np.ndarray:
-    """MurmurHash64A modulo the number of buckets."""
+    """StringToHashBucket: MurmurHash64A modulo the number of buckets, int64."""
     return _buckets(murmurhash64(items_of(string_tensor)), string_tensor, num_buckets)
 
 
 def fingerprint(data: Any, method: Any) -> np.ndarray:
-    """Fingerprint: eight bytes for each row; of several strings, of their fingerprints.
+    """Fingerprint: the Fingerprint64 of each row, as uint8 [rows, 8].
 
-    A row of one string is that string, whatever the rank.
+    A row of several strings is hashed by the fingerprints of its strings, a row of one string by
+    the string itself, whatever the rank.
     """
     rows = box(data)
     if not rows.ndim:
@@ -68,7 +69,7 @@ def string_to_hash_bucket_strong(
     num_buckets: int,
     key: Sequence[int],
 ) -> np.ndarray:
-    """SipHash under `key` (two words) modulo the number of buckets."""
+    """StringToHashBucketStrong: SipHash under `key` (two uint64) modulo the number of buckets."""
     if len(key) != 2:
         raise InvalidArgumentError("Key must have 2 elements")
     return _buckets(siphash64(items_of(input), (key[0], key[1])), input, num_buckets)

@@ -1,4 +1,4 @@
-"""Joining strings along dimensions, by segments, and in windows.
+"""Joining strings along dimensions or by segment, and n-grams.
 
 TF: tensorflow/core/kernels/reduce_join_op.cc, unsorted_segment_join_op.cc, string_ngrams_op.cc
 """
@@ -17,13 +17,13 @@ from runtime.framework.attr_value import raw_bytes
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import as_strings, string_tensor
 
-_LARGEST_SIZE = (1 << 31) - 1  # of a padded row
+_LARGEST_SIZE = (1 << 31) - 1  # tokens in a padded row
 
 
 def reduce_join(
     inputs: Any, reduction_indices: Any, *, keep_dims: bool, separator: str
 ) -> np.ndarray:
-    """Join along dimensions, one after the other in the order given."""
+    """ReduceJoin: strings joined along dimensions, one after the other in the order given."""
     strings = as_strings(inputs)
     axes: list[int] = []
     for given in np.asarray(reduction_indices).ravel().tolist():
@@ -39,7 +39,7 @@ def reduce_join(
         return strings
     kept = [axis for axis in range(strings.ndim) if axis not in axes]
     shape = [strings.shape[axis] for axis in kept]
-    # What is joined first varies fastest.
+    # The dimension that is joined first varies fastest.
     rows = strings.transpose(kept + axes[::-1]).reshape(
         math.prod(shape), math.prod(strings.shape[axis] for axis in axes)
     )
@@ -51,7 +51,7 @@ def reduce_join(
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, *, separator: str
 ) -> np.ndarray:
-    """Join the elements of each segment: [num_segments, *inputs.shape[segment_ids.ndim:]]."""
+    """UnsortedSegmentJoin: joined strings [num_segments, *inputs.shape[segment_ids.ndim:]]."""
     strings, ids = as_strings(inputs), np.asarray(segment_ids)
     if np.ndim(num_segments):
         raise InvalidArgumentError("Number of segments must be a scalar")
@@ -96,14 +96,14 @@ def string_ngrams(
     pad_width: int,
     preserve_short_sequences: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All windows of the given widths over each row; (ngrams [n], row splits)."""
+    """StringNGrams: (n-grams [n] of the given widths within each row of tokens, row splits)."""
     if any(width <= 0 for width in ngram_widths):
         raise InvalidArgumentError("ngram_widths must contain positive values")
     tokens: list[bytes] = as_strings(data).ravel().tolist()
     shape, splits = np.shape(data_splits), np.ravel(data_splits)
     _check_splits(splits, len(tokens))
     if not tokens or not splits.size:
-        # Without splits TensorFlow answers with as many empty strings.
+        # Without splits TensorFlow returns as many empty strings as there are tokens.
         return string_tensor([b""] * len(tokens)), np.zeros(shape, splits.dtype)
     longest = int(np.diff(splits).max(initial=0))
     for width in ngram_widths:
@@ -134,7 +134,7 @@ def string_ngrams(
 
 
 def _padding(width: int, pad_width: int) -> int:
-    """How often a row is padded on each side; the windows need `width - 1` at most."""
+    """The number of pads on each side of a row; a window uses at most `width - 1`."""
     return width - 1 if pad_width < 0 else min(pad_width, width - 1)
 
 

@@ -1,7 +1,7 @@
-r"""Regular expressions over strings, by RE2: linear time whatever the pattern.
+r"""Regular expressions by RE2, whose time is linear in the length of the string.
 
-A rewrite string refers to groups as `\0` … `\9`; a rewrite that names a group the pattern does
-not have leaves the string as it is, as RE2 does.
+A rewrite string refers to groups as `\0` … `\9`. As in RE2, a rewrite that refers to a group that
+the pattern does not have leaves the string unchanged.
 
 TF: tensorflow/core/kernels/regex_full_match_op.cc, regex_replace_op.cc
 """
@@ -24,7 +24,7 @@ from runtime.framework.string_tensor import as_strings, map_strings, scalar_stri
 
 @functools.lru_cache(maxsize=256)
 def _compiled(pattern: bytes) -> Any:
-    """The compiled pattern; InvalidArgumentError with RE2's reason when it is none."""
+    """The compiled pattern; InvalidArgumentError with RE2's reason if it is invalid."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -56,12 +56,12 @@ def _full_match(strings: Any, pattern: bytes) -> np.ndarray:
 
 
 def regex_full_match(input: Any, pattern: Any) -> np.ndarray:
-    """Whether the whole string matches."""
+    """RegexFullMatch: whether each string matches as a whole."""
     return _full_match(input, _scalar(pattern, "Pattern"))
 
 
 def static_regex_full_match(input: Any, *, pattern: str) -> np.ndarray:
-    """Whether the whole string matches."""
+    """StaticRegexFullMatch: whether each string matches as a whole."""
     return _full_match(input, raw_bytes(pattern))
 
 
@@ -72,7 +72,7 @@ def regex_replace(
     *,
     replace_global: bool,
 ) -> np.ndarray:
-    """Replace the first match, or every one."""
+    """RegexReplace: replace the first match, or all with `replace_global`."""
     replace = _replacer(_scalar(pattern, "Pattern"), _scalar(rewrite, "Rewrite"), replace_global)
     return map_strings(replace, input)
 
@@ -84,13 +84,13 @@ def static_regex_replace(
     rewrite: str,
     replace_global: bool,
 ) -> np.ndarray:
-    """Replace the first match, or every one."""
+    """StaticRegexReplace: replace the first match, or all with `replace_global`."""
     return map_strings(_replacer(raw_bytes(pattern), raw_bytes(rewrite), replace_global), input)
 
 
 @functools.lru_cache(maxsize=256)
 def _replacer(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[[bytes], bytes]:
-    """A function that replaces matches of `pattern` in one string."""
+    """A function that replaces the first match of `pattern` in a string, or all matches."""
     expression = _compiled(pattern)
     parts, is_valid = _rewrite_parts(rewrite)
     highest = max((part for part in parts if isinstance(part, int)), default=0)
@@ -105,14 +105,15 @@ def _replacer(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[
 
     if replace_global:
         return lambda text: _replace_all(expression, expand, text)
-    # RE2 leaves the string alone when the rewrite is malformed; replacing all keeps its valid part.
+    # For a malformed rewrite RE2 returns the string unchanged, or, replacing all, uses the part of
+    # the rewrite before the error.
     return lambda text: _replace_first(expression, expand, text) if is_valid else text
 
 
 def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
-    r"""Literal bytes and group numbers; False when a `\` stands before anything else.
+    r"""(literal bytes and group numbers, False if a `\` precedes anything but a digit or `\`).
 
-    What follows the malformed place is dropped.
+    The parts end at the first malformed escape.
     """
     parts: list[bytes | int] = []
     position = 0
@@ -145,7 +146,7 @@ def _replace_all(expression: Any, expand: Callable[[bytes, Any], bytes], text: b
         start, end = match.span()
         pieces.append(text[position:start])
         if start == end == last_end:
-            # No empty match right after a match: go on by one character.
+            # An empty match directly after a match does not count: advance by one character.
             step = _character_length(text, position)
             pieces.append(text[position : position + step])
             position += step
@@ -156,7 +157,7 @@ def _replace_all(expression: Any, expand: Callable[[bytes, Any], bytes], text: b
 
 
 def _character_length(text: bytes, position: int) -> int:
-    """Bytes of the UTF-8 character at `position`; 1 for what is none."""
+    """The number of bytes of the UTF-8 character at `position`; 1 if it is invalid."""
     first = text[position] if position < len(text) else 0
     length = 1 + (first >= 0xC2) + (first >= 0xE0) + (first >= 0xF0)
     try:

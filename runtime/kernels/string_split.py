@@ -1,4 +1,4 @@
-"""Splitting strings into sparse tensors of tokens.
+"""Splitting strings into tokens, returned as sparse tensors.
 
 TF: tensorflow/core/kernels/string_split_op.cc
 """
@@ -19,7 +19,7 @@ Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def string_split(input: Any, delimiter: Any, *, skip_empty: bool) -> Sparse:
-    """Split at any byte of `delimiter`; into single bytes when that is empty."""
+    """StringSplit: split at each byte of `delimiter`, or into single bytes if it is empty."""
     strings, delimiter = as_strings(input), as_strings(delimiter)
     if strings.ndim != 1:
         raise InvalidArgumentError(
@@ -37,15 +37,15 @@ def _split_at_any(text: bytes, separators: bytes, skip_empty: bool) -> list[byte
     if not separators:
         return [text[i : i + 1] for i in range(len(text))]
     if not text:
-        return []  # no token, unlike Python's split
-    # One separator for all, so that the C loop of bytes.split does the work.
+        return []  # where Python's split returns one empty token
+    # All separators become the first one, so that bytes.split (in C) does the work.
     uniform = text.translate(bytes.maketrans(separators, separators[:1] * len(separators)))
     tokens = uniform.split(separators[:1])
     return [token for token in tokens if token] if skip_empty else tokens
 
 
 def string_split_v2(input: Any, sep: Any, *, maxsplit: int) -> Sparse:
-    """Split like Python's `bytes.split`; an empty `sep` means runs of white space."""
+    """StringSplitV2: split like `bytes.split`; an empty `sep` means runs of white space."""
     strings, sep = as_strings(input), as_strings(sep)
     if strings.ndim != 1:
         raise InvalidArgumentError(
@@ -67,14 +67,14 @@ def _splitter(separator: bytes, maxsplit: int) -> Callable[[bytes], list[bytes]]
 
     def split_white_space(text: bytes) -> list[bytes]:
         tokens = text.split(None, maxsplit)
-        # TensorFlow puts the rest after the last split there even when it is empty.
+        # TensorFlow appends the rest after the last split even when it is empty.
         return [*tokens, b""] if len(tokens) == maxsplit else tokens
 
     return split_white_space
 
 
 def _sparse(rows: Sequence[Sequence[bytes]]) -> Sparse:
-    """(indices [n, 2], values [n], dense shape [2]) of rows of tokens."""
+    """Rows of tokens as (indices [n, 2], values [n], dense shape [2])."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     row_of = np.repeat(np.arange(len(rows)), lengths)
     column_of = np.arange(len(row_of)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

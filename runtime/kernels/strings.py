@@ -17,7 +17,7 @@ from runtime.framework.string_tensor import as_strings, map_strings, show_shape,
 
 
 def string_join(*inputs: Any, separator: str) -> np.ndarray:
-    """Join element by element; scalars go with every element."""
+    """StringJoin: strings joined elementwise; scalars are broadcast."""
     parts = [as_strings(each) for each in inputs]
     shape: tuple[int, ...] = ()
     for part in parts:
@@ -40,7 +40,7 @@ def _check_encoding(encoding: str) -> None:
 
 
 def string_lower(input: Any, *, encoding: str) -> np.ndarray:
-    """Lower case: of ASCII letters, or of every letter with encoding `utf-8`."""
+    """StringLower: lower case of ASCII letters, or with encoding `utf-8` of all letters."""
     _check_encoding(encoding)
     if not encoding:
         return map_strings(bytes.lower, input)
@@ -48,7 +48,7 @@ def string_lower(input: Any, *, encoding: str) -> np.ndarray:
 
 
 def string_upper(input: Any, *, encoding: str) -> np.ndarray:
-    """Upper case: of ASCII letters, or of every letter with encoding `utf-8`."""
+    """StringUpper: upper case of ASCII letters, or with encoding `utf-8` of all letters."""
     _check_encoding(encoding)
     if not encoding:
         return map_strings(bytes.upper, input)
@@ -56,12 +56,12 @@ def string_upper(input: Any, *, encoding: str) -> np.ndarray:
 
 
 def _text(item: bytes) -> str:
-    """The characters up to the first zero byte, which ends a string in TensorFlow's decoder."""
+    """The characters up to the first zero byte, where TensorFlow's decoder ends the string."""
     return item.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def string_strip(input: Any) -> np.ndarray:
-    """Without white space (ASCII's) at both ends."""
+    """StringStrip: strings without ASCII white space at both ends."""
     return map_strings(bytes.strip, input)
 
 

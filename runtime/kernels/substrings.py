@@ -1,7 +1,7 @@
 """Substr and StringLength, in bytes or in UTF-8 characters.
 
-A character begins at every byte that does not continue one, valid UTF-8 or not, and for Substr
-at the first byte.
+A character begins at every byte that is not a UTF-8 continuation byte, whether or not the text is
+valid; for Substr the first byte begins a character too.
 
 TF: tensorflow/core/kernels/substr_op.cc, string_length_op.cc
 """
@@ -25,7 +25,7 @@ _MAX_BROADCAST_RANK = 2
 
 
 def string_length(input: Any, *, unit: str) -> np.ndarray:
-    """Length of every element in bytes (`BYTE`) or characters (`UTF8_CHAR`)."""
+    """StringLength: the length of each string in bytes (`BYTE`) or characters (`UTF8_CHAR`)."""
     items = items_of(input)
     if unit == "UTF8_CHAR":
         items = [item.translate(None, _CONTINUATION) for item in items]
@@ -34,7 +34,7 @@ def string_length(input: Any, *, unit: str) -> np.ndarray:
 
 
 def substr(input: Any, pos: Any, len: Any, *, unit: str) -> np.ndarray:
-    """`len` bytes or characters from `pos` on; a negative position counts from the end."""
+    """Substr: `len` bytes or characters from `pos` on; a negative `pos` counts from the end."""
     strings, positions, lengths = as_strings(input), np.asarray(pos), np.asarray(len)
     if positions.shape != lengths.shape:
         raise InvalidArgumentError(
@@ -80,7 +80,7 @@ def _bytes_of(index: int, text: bytes, position: int, length: int) -> bytes:
             f"pos {position} out of range for string b'{readable(text)}' at index {index}"
         )
     start = position if position >= 0 else len(text) + position
-    # A negative length is a huge one here, but nothing in characters: TensorFlow's own difference.
+    # As in TensorFlow, a negative length means the rest in bytes, but nothing in characters.
     return text[start:] if length < 0 else text[start : start + length]
 
 

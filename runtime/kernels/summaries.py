@@ -1,4 +1,4 @@
-"""Summaries: tensors as serialized Summary messages.
+"""Summary ops: tensors as serialized Summary messages.
 
 TF: tensorflow/core/kernels/summary_op.cc, summary_tensor_op.cc, summary_audio_op.cc
 """
@@ -29,12 +29,12 @@ from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.framework.tensor_text import readable
 from runtime.framework.varint import encode_varint
 
-_MAX_INT16 = 32767  # of the samples of a WAV file
-_VALUE = _TAG = b"\x0a"  # field 1, of Summary and of Summary.Value, with a length
+_MAX_INT16 = 32767  # the largest sample of a WAV file
+_VALUE = _TAG = b"\x0a"  # key of field 1 of Summary and of Summary.Value, length-delimited
 
 
 def serialized_summary(values: Iterable[tuple[bytes, pb.Summary.Value]]) -> np.ndarray:
-    """A Summary of values and the tags they get: any bytes, where protobuf asks for UTF-8."""
+    """A serialized Summary of (tag, value) pairs; a tag may be any bytes, not only UTF-8."""
     parts = []
     for tag, value in values:
         head = _TAG + encode_varint(len(tag)) + tag if tag else b""
@@ -51,7 +51,7 @@ def _tag(value: Any, what: str = "tag") -> bytes:
 
 
 def scalar_summary(tags: Any, values: Any) -> np.ndarray:
-    """One simple value for each tag."""
+    """ScalarSummary: one simple value for each tag."""
     names, numbers = as_strings(tags), np.asarray(values)
     if names.shape != numbers.shape:
         only = f" (tag '{readable(names.item())}')" if names.size == 1 else ""
@@ -67,7 +67,7 @@ def scalar_summary(tags: Any, values: Any) -> np.ndarray:
 
 @functools.cache
 def _default_limits() -> np.ndarray:
-    """Upper limits of a histogram's buckets: 10 % apart from 1e-12 to 1e20, both signs, and 0."""
+    """Upper limits of histogram buckets: 0, and 1e-12 to 1e20 in steps of 10 % with both signs."""
     positive = []
     limit = 1e-12
     while limit < 1e20:
@@ -78,7 +78,7 @@ def _default_limits() -> np.ndarray:
 
 
 def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.ndarray:
-    """How often values lie between which limits."""
+    """HistogramSummary: a histogram of `values` in buckets of exponentially growing width."""
     name = _tag(tag, "tags")
     numbers = np.asarray(values).astype(np.float64).ravel()
     if not np.isfinite(numbers).all():
@@ -88,7 +88,7 @@ def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.nda
     limits = _default_limits()
     counts = np.bincount(np.searchsorted(limits, numbers, side="right"), minlength=len(limits))
     histogram = pb.HistogramProto(
-        # The first of equal ones: a zero keeps its sign.
+        # argmin and argmax return the first of equal elements, which keeps the sign of a zero.
         min=numbers[numbers.argmin()] if numbers.size else limits[-1],
         max=numbers[numbers.argmax()] if numbers.size else -limits[-1],
         num=numbers.size,
@@ -97,7 +97,7 @@ def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.nda
     )
     bucket = 0
     while bucket < len(limits):
-        # A run of empty buckets is one bucket.
+        # Consecutive empty buckets are merged into one.
         first = bucket
         while counts[bucket] <= 0 and bucket + 1 < len(limits) and counts[bucket + 1] <= 0:
             bucket += 1
@@ -108,15 +108,15 @@ def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.nda
 
 
 def _in_order(numbers: np.ndarray) -> float:
-    """Their sum, one number after another: numpy adds in pairs, with other last digits.
+    """The sum, added one by one as TensorFlow does: numpy adds pairwise, which rounds differently.
 
-    It begins with 0: of negative zeros too it is 0.
+    It starts from 0, so that a sum of negative zeros is 0.
     """
     return float(0.0 + np.add.accumulate(numbers)[-1]) if numbers.size else 0.0
 
 
 def merge_summary(*inputs: Any) -> np.ndarray:
-    """All values of several summaries in one; a tag may come once."""
+    """MergeSummary: all values of several summaries; InvalidArgumentError if a tag repeats."""
     merged = pb.Summary()
     tags: set[str] = set()
     for each in inputs:
@@ -136,7 +136,7 @@ def merge_summary(*inputs: Any) -> np.ndarray:
 
 
 def tensor_summary(context: OpKernelContext, tensor: Any, *, T: DataType) -> np.ndarray:  # noqa: N803
-    """The tensor itself, under the node's name."""
+    """TensorSummary: the tensor under the node's name."""
     value = pb.Summary.Value(node_name=context.node.name, tensor=_tensor_proto(tensor, T))
     return serialized_summary([(b"", value)])
 
@@ -148,12 +148,12 @@ def tensor_summary_v2(
     *,
     T: DataType,  # noqa: N803
 ) -> np.ndarray:
-    """The tensor itself, under a tag, with metadata."""
+    """TensorSummaryV2: the tensor under a tag, with metadata."""
     if np.ndim(serialized_summary_metadata):
         raise InvalidArgumentError("serialized_summary_metadata must be scalar")
     name, value = _tag(tag), pb.Summary.Value(tensor=_tensor_proto(tensor, T))
     value.metadata.SetInParent()
-    with contextlib.suppress(DecodeError):  # TensorFlow does not look whether it could be parsed
+    with contextlib.suppress(DecodeError):  # TensorFlow ignores whether parsing succeeded
         value.metadata.MergeFromString(scalar_string(serialized_summary_metadata))
     return serialized_summary([(name, value)])
 
@@ -163,14 +163,14 @@ def _tensor_proto(tensor: Any, data_type: DataType) -> pb.TensorProto:
 
 
 def audio_summary_v2(tag: Any, tensor: Any, sample_rate: Any, *, max_outputs: int) -> np.ndarray:
-    """WAV files of the first clips of [batch, frames] or [batch, frames, channels]."""
+    """AudioSummaryV2: the first clips of [batch, frames] or [batch, frames, channels] as WAV."""
     name = _tag(tag)
     clips, rate = np.asarray(tensor), float(np.asarray(sample_rate).item())
     if clips.ndim not in (2, 3):
         raise InvalidArgumentError(f"Tensor must be 3-D or 2-D, got: {show_shape(clips.shape)}")
     if not rate > 0:
         raise InvalidArgumentError("sample_rate must be > 0")
-    frames = max(round(rate), 1) if rate < 2**63 else 2**63  # a second
+    frames = max(round(rate), 1) if rate < 2**63 else 2**63  # frames per second
     if frames >= 2**32:
         raise InvalidArgumentError(f"sample_rate must be in (0, 2^32), got: {frames}")
     clips = clips.reshape((*clips.shape[:2], -1)) if clips.size else clips[:0, :, None]
@@ -189,7 +189,7 @@ def audio_summary_v2(tag: Any, tensor: Any, sample_rate: Any, *, max_outputs: in
 
 
 def _wav(clip: np.ndarray, rate: int) -> bytes:
-    """16-bit samples [frames, channels] of values from −1 to 1, `rate` frames a second."""
+    """A WAV file of 16-bit samples from `clip` [frames, channels] in [−1, 1], at `rate` Hz."""
     scaled = np.rint(np.nan_to_num(clip) * (_MAX_INT16 + 1))
     samples = np.clip(scaled, -_MAX_INT16 - 1, _MAX_INT16)
     data, channels = samples.astype("<i2").tobytes(), clip.shape[1]
