@@ -1,4 +1,4 @@
-"""Writers of event files, which TensorBoard reads.
+"""Summary writers: ops that append events to the event files that TensorBoard reads.
 
 TF: tensorflow/core/kernels/summary_kernels.cc, tensorflow/core/summary/summary_file_writer.cc
 """
@@ -38,14 +38,14 @@ from runtime.kernels.summaries import (
 )
 
 _FILE_VERSION = "brain.Event:2"
-_numbers = itertools.count()  # of files; next() is atomic
+_numbers = itertools.count()  # of event files; next() is atomic
 
 
 class SummaryFileWriter(Resource):
     """Appends events to one file.
 
-    Guarantees: thread-safe; an event is on its way to the disk once `max_queue` others are
-    waiting, after `flush_millis`, or after `flush`.
+    Guarantees: thread-safe; `write` flushes the file once more than `max_queue` events are
+    unflushed, or if `flush_millis` have passed since the last flush.
     """
 
     type_name = "N10tensorflow22SummaryWriterInterfaceE"
@@ -59,7 +59,7 @@ class SummaryFileWriter(Resource):
         files.check_write(path)
         self._max_queue = max_queue
         self._flush_seconds = flush_millis / 1000
-        self._lock = threading.Lock()  # guards all below
+        self._lock = threading.Lock()  # guards the attributes below
         self._waiting = 0
         self._flushed_at = time.monotonic()
         try:
@@ -88,18 +88,18 @@ class SummaryFileWriter(Resource):
         self._flushed_at = time.monotonic()
 
     def flush(self) -> None:
-        """Hand everything to the disk."""
+        """Pass all events written so far to the operating system."""
         with self._lock:
             self._flush()
 
     def close(self) -> None:
-        """Nothing is written afterwards."""
+        """Close the file; nothing can be written afterwards."""
         with self._lock:
             self._file.close()
 
 
 def summary_writer(context: OpKernelContext, *, shared_name: str, container: str) -> ResourceHandle:
-    """A handle of a writer, which CreateSummaryFileWriter makes."""
+    """SummaryWriter: the handle of a writer, which CreateSummaryFileWriter creates."""
     name = shared_name or context.node.name
     return ResourceHandle(container or DEFAULT_CONTAINER, name, SummaryFileWriter.type_name)
 
@@ -112,7 +112,7 @@ def create_summary_file_writer(
     flush_millis: Any,
     filename_suffix: Any,
 ) -> None:
-    """Begin a file in a folder; nothing when the writer has one already."""
+    """CreateSummaryFileWriter: create the writer with a file in `logdir`, unless it exists."""
     handle, folder = as_handle(writer), file_name(logdir, "`logdir`")
     context.resources.look_up_or_create(
         handle.container,
@@ -134,12 +134,12 @@ def _writer(context: OpKernelContext, handle: Any) -> SummaryFileWriter:
 
 
 def flush_summary_writer(context: OpKernelContext, writer: Any) -> None:
-    """Hand everything to the disk."""
+    """FlushSummaryWriter: pass all events written so far to the operating system."""
     _writer(context, writer).flush()
 
 
 def close_summary_writer(context: OpKernelContext, writer: Any) -> None:
-    """Close the file and forget the writer."""
+    """CloseSummaryWriter: close the file and remove the writer."""
     handle, resource = as_handle(writer), _writer(context, writer)
     context.resources.delete(handle.container, SummaryFileWriter.type_name, handle.name)
     resource.close()
@@ -170,7 +170,7 @@ def write_summary(
     *,
     T: DataType,  # noqa: N803
 ) -> None:
-    """The tensor itself."""
+    """WriteSummary: write the tensor under a tag."""
     serialized = tensor_summary_v2(tag, tensor, summary_metadata, T=T)
     summary = pb.Summary.FromString(scalar_string(serialized))
     if not scalar_string(summary_metadata):
@@ -179,21 +179,21 @@ def write_summary(
 
 
 def write_raw_proto_summary(context: OpKernelContext, writer: Any, step: Any, tensor: Any) -> None:
-    """A serialized Summary."""
+    """WriteRawProtoSummary: write a serialized Summary."""
     _write_summary(context, writer, step, tensor)
 
 
 def write_scalar_summary(
     context: OpKernelContext, writer: Any, step: Any, tag: Any, value: Any
 ) -> None:
-    """One number."""
+    """WriteScalarSummary: write one number."""
     _write_summary(context, writer, step, scalar_summary(tag, np.asarray(value)))
 
 
 def write_histogram_summary(
     context: OpKernelContext, writer: Any, step: Any, tag: Any, values: Any
 ) -> None:
-    """How often values lie between which limits."""
+    """WriteHistogramSummary: write a histogram of `values`."""
     _write_summary(context, writer, step, histogram_summary(context, tag, values))
 
 
@@ -207,7 +207,7 @@ def write_image_summary(
     *,
     max_images: int,
 ) -> None:
-    """The first pictures of a batch."""
+    """WriteImageSummary: write the first `max_images` images of a batch."""
     pictures = image_summary(tag, tensor, max_images=max_images, bad_color=np.asarray(bad_color))
     _write_summary(context, writer, step, pictures)
 
@@ -222,18 +222,18 @@ def write_audio_summary(
     *,
     max_outputs: int,
 ) -> None:
-    """The first clips of a batch."""
+    """WriteAudioSummary: write the first `max_outputs` clips of a batch."""
     clips = audio_summary_v2(tag, tensor, sample_rate, max_outputs=max_outputs)
     _write_summary(context, writer, step, clips)
 
 
 def write_graph_summary(context: OpKernelContext, writer: Any, step: Any, tensor: Any) -> None:
-    """A serialized GraphDef."""
+    """WriteGraphSummary: write a serialized GraphDef."""
     _write(context, writer, step, graph_def=scalar_string(tensor))
 
 
 def import_event(context: OpKernelContext, writer: Any, event: Any) -> None:
-    """A serialized Event."""
+    """ImportEvent: write a serialized Event."""
     serialized = scalar_string(event)
     try:
         pb.Event.FromString(serialized)

@@ -1,7 +1,7 @@
-"""Tensor arrays: made in a step, written, read, gathered, closed.
+"""TensorArrays: arrays of tensors that live for one step.
 
-The flow, a float scalar, carries only the order of operations. Handles of versions 2 and 3 are
-both ResourceHandles.
+The flow, a float scalar, only orders the operations on an array. The handles of versions 2 and 3
+of the ops are both ResourceHandles.
 
 TF: tensorflow/core/kernels/tensor_array_ops.cc
 """
@@ -70,7 +70,7 @@ def tensor_array(
     clear_after_read: bool,
     identical_element_shapes: bool,
 ) -> tuple[ResourceHandle, np.float32]:
-    """TensorArrayV3: a new array of `size` items."""
+    """TensorArrayV3: create an array of `size` elements and return its handle and flow."""
     handle = _make(
         context,
         size,
@@ -92,7 +92,7 @@ def tensor_array_v2(
     dynamic_size: bool,
     clear_after_read: bool,
 ) -> ResourceHandle:
-    """TensorArrayV2: a new array of `size` items."""
+    """TensorArrayV2: create an array of `size` elements and return its handle."""
     return _make(
         context,
         size,
@@ -106,21 +106,21 @@ def tensor_array_v2(
 def tensor_array_grad(
     context: OpKernelContext, handle: Any, flow_in: Any, *, source: str
 ) -> tuple[ResourceHandle, Any]:
-    """TensorArrayGradV3: the array that gathers the gradients of an array."""
+    """TensorArrayGradV3: the array that accumulates the gradients of an array, and its flow."""
     return _handle(context, _array_of(handle).gradient(source)), _FLOW
 
 
 def tensor_array_grad_v2(
     context: OpKernelContext, handle: Any, flow_in: Any, *, source: str
 ) -> ResourceHandle:
-    """TensorArrayGradV2: the array that gathers the gradients of an array."""
+    """TensorArrayGradV2: the array that accumulates the gradients of an array."""
     return _handle(context, _array_of(handle).gradient(source))
 
 
 def tensor_array_grad_with_shape(
     context: OpKernelContext, handle: Any, flow_in: Any, shape_to_prepend: Any, *, source: str
 ) -> tuple[ResourceHandle, Any]:
-    """TensorArrayGradV3 whose items have further dimensions in front."""
+    """TensorArrayGradWithShape: TensorArrayGradV3 with dimensions prepended to each element."""
     if np.ndim(shape_to_prepend) != 1:
         raise InvalidArgumentError(
             "shape must be a vector of {int32,int64}, got shape "
@@ -138,7 +138,7 @@ def tensor_array_write(
     *,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> Any:
-    """Write one item."""
+    """TensorArrayWrite: write one element and return the flow."""
     array = _array_of(handle)
     if np.ndim(index):
         raise InvalidArgumentError(
@@ -150,7 +150,7 @@ def tensor_array_write(
 
 
 def tensor_array_read(handle: Any, index: Any, flow_in: Any, *, dtype: DataType) -> Any:
-    """Read one item."""
+    """TensorArrayRead: read one element."""
     array = _array_of(handle)
     if np.ndim(index):
         raise InvalidArgumentError(
@@ -163,7 +163,7 @@ def tensor_array_read(handle: Any, index: Any, flow_in: Any, *, dtype: DataType)
 def tensor_array_gather(
     handle: Any, indices: Any, flow_in: Any, *, dtype: DataType, element_shape: PartialShape
 ) -> np.ndarray:
-    """The items at `indices`, side by side."""
+    """TensorArrayGather: the elements at `indices` [n], stacked to [n, *element shape]."""
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
     array.narrow(element_shape)
@@ -180,7 +180,7 @@ def tensor_array_gather(
             f"TensorArray was passed element_shape {shape_text(element_shape)} which does not "
             f"match the Tensor at index 0: {shape_text(first)}"
         )
-    if 0 in first:  # TensorFlow looks at no other
+    if 0 in first:  # TensorFlow does not check the other elements
         return np.empty((len(items), *first), dtype.numpy)
     for index, item in enumerate(items):
         if np.shape(item) != first:
@@ -204,7 +204,7 @@ def _shape_without_items(shape: PartialShape) -> tuple[int, ...]:
 def tensor_array_concat(
     handle: Any, flow_in: Any, *, dtype: DataType, element_shape_except0: PartialShape
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All items joined along their first dimension, and their lengths."""
+    """TensorArrayConcat: all elements concatenated along dimension 0, and their lengths [n]."""
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
     items = [array.read(index) for index in range(array.joined_size)]
@@ -246,7 +246,7 @@ def tensor_array_scatter(
     *,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> Any:
-    """Write the rows of `value` at `indices`."""
+    """TensorArrayScatter: write the rows of `value` at `indices` and return the flow."""
     array, tensor = _array_of(handle), box(value)
     array.check_dtype(T, "Op is trying to write dtype")
     if np.ndim(indices) != 1:
@@ -281,7 +281,10 @@ def tensor_array_split(
     *,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> Any:
-    """Write consecutive pieces of `value`, of the given lengths, one an item."""
+    """TensorArraySplit: write consecutive pieces of `value`, one per element, and return the flow.
+
+    `lengths` are the sizes of the pieces along dimension 0.
+    """
     array, tensor = _array_of(handle), box(value)
     array.check_dtype(T, "Op is trying to write dtype")
     if np.ndim(lengths) != 1:
@@ -315,12 +318,12 @@ def tensor_array_split(
 
 
 def tensor_array_size(handle: Any, flow_in: Any) -> np.int32:
-    """How many items there are."""
+    """TensorArraySize: the number of elements."""
     return np.int32(len(_array_of(handle)))
 
 
 def tensor_array_close(handle: Any) -> None:
-    """Drop the items."""
+    """TensorArrayClose: release the elements."""
     _array_of(handle).close()
 
 

@@ -1,4 +1,4 @@
-"""Tensors with a diagonal of any rank: Diag puts a tensor on it, DiagPart reads it.
+"""Diag and DiagPart: tensors with a diagonal of any rank.
 
 TF: tensorflow/core/kernels/diag_op.cc
 """

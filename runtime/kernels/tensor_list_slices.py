@@ -1,4 +1,4 @@
-"""Tensor lists: many items at once: gather, scatter, split, concatenate, push to a batch.
+"""Tensor lists: ops on many elements at once (gather, scatter, split, concatenate, push a batch).
 
 TF: tensorflow/core/kernels/list_kernels.h (TensorListConcat, TensorListSplit, …)
 """
@@ -29,7 +29,7 @@ from runtime.kernels.tensor_lists import as_list, merged_shape, rows, stacked, z
 def tensor_list_gather(
     handle: Any, indices: np.ndarray, element_shape: Any, *, element_dtype: DataType
 ) -> np.ndarray:
-    """The items at `indices`, side by side: `[len(indices), *element_shape]`."""
+    """TensorListGather: the elements at `indices` [n], stacked to [n, *element_shape]."""
     tensor_list = as_list(handle, element_dtype)
     every, picked = tensor_list.items(), np.ravel(indices).tolist()
     for index in picked:
@@ -91,7 +91,7 @@ def _check_scatter(tensor: Any, positions: list[int], shape: PartialShape) -> No
 def tensor_list_scatter(
     tensor: Any, indices: np.ndarray, element_shape: Any, *, element_dtype: DataType
 ) -> TensorList:
-    """A list whose items at `indices` are the rows of `tensor`."""
+    """TensorListScatter: a list whose elements at `indices` are the rows of `tensor`."""
     return _scatter(tensor, indices, element_shape, -1, element_dtype)
 
 
@@ -103,7 +103,7 @@ def tensor_list_scatter_v2(
     *,
     element_dtype: DataType,
 ) -> TensorList:
-    """TensorListScatter with the length of the list; −1 for as many as needed."""
+    """TensorListScatterV2: TensorListScatter with the list's length; −1 for the shortest one."""
     if np.ndim(num_elements):
         raise InvalidArgumentError("num_elements must be a scalar")
     return _scatter(tensor, indices, element_shape, int(num_elements), element_dtype)
@@ -112,7 +112,7 @@ def tensor_list_scatter_v2(
 def tensor_list_scatter_into_existing_list(
     handle: Any, tensor: Any, indices: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
-    """The list with the items at `indices` replaced by the rows of `tensor`."""
+    """TensorListScatterIntoExistingList: the list with the rows of `tensor` at `indices`."""
     if indices.ndim != 1:
         raise InvalidArgumentError(
             f"Expected indices to be a vector, but received shape: {shape_text(indices.shape)}"
@@ -123,7 +123,7 @@ def tensor_list_scatter_into_existing_list(
     missing = max(positions, default=-1) + 1 - len(items)
     if missing > 0:
         check_allocation((missing,), np.int64)
-        # TensorFlow fills the gap with empty vectors, not with items that are not set.
+        # TensorFlow fills the gap with empty vectors, not with uninitialised elements.
         items += [zeros((0,), element_dtype)] * missing
     for position, row in zip(positions, rows(tensor), strict=True):
         items[position] = row
@@ -133,7 +133,7 @@ def tensor_list_scatter_into_existing_list(
 def tensor_list_split(
     tensor: Any, element_shape: Any, lengths: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
-    """Consecutive pieces of a tensor along its first dimension, of the given lengths."""
+    """TensorListSplit: a list of consecutive pieces of `tensor` along dimension 0."""
     array = box(tensor)
     if not array.ndim:
         raise InvalidArgumentError(
@@ -179,9 +179,9 @@ def _piece_ends(lengths: list[int], total: int) -> list[int]:
 def tensor_list_concat(
     handle: Any, *, element_dtype: DataType, element_shape: PartialShape
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The items joined along their first dimension, and their lengths.
+    """TensorListConcat: the elements concatenated along dimension 0, and their lengths [n].
 
-    What the list says about its items does not count, nor the attribute's first dimension.
+    The list's own element shape and dimension 0 of the attribute `element_shape` are ignored.
     """
     if element_shape == ():
         raise InvalidArgumentError("element_shape must not be empty")
@@ -192,7 +192,7 @@ def tensor_list_concat(
 def tensor_list_concat_v2(
     handle: Any, element_shape: Any, leading_dims: np.ndarray, *, element_dtype: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """TensorListConcat; `leading_dims` are the lengths of items that were never set."""
+    """TensorListConcatV2: `leading_dims` are the lengths of the uninitialised elements."""
     tensor_list = as_list(handle, element_dtype)
     shape = merge(shape_from_tensor(element_shape), tensor_list.element_shape)
     if shape == ():
@@ -220,7 +220,7 @@ def _concat(
 
 
 def _first_and_inner(items: list[Any], shape: PartialShape) -> tuple[int, tuple[int, ...]]:
-    """The first dimension that all items share, −1 for none, and the others."""
+    """(length common to all elements or −1, shape of an element without dimension 0)."""
     first, inner = (-1, None) if shape is None else (shape[0], shape[1:])
     lengths = set()
     for index, item in enumerate(items):
@@ -250,7 +250,7 @@ def _first_and_inner(items: list[Any], shape: PartialShape) -> tuple[int, tuple[
 
 
 def _unset_length(index: int, first: int, leading_dims: list[int] | None) -> int:
-    """How long the item at `index`, which was never set, is taken to be."""
+    """The length that the uninitialised element at `index` counts with."""
     if leading_dims is None:
         raise InvalidArgumentError(
             "Concating lists with uninitialized tensors is not supported in this version of "
@@ -267,7 +267,7 @@ def _unset_length(index: int, first: int, leading_dims: list[int] | None) -> int
 
 
 def tensor_list_concat_lists(input_a: Any, input_b: Any, *, element_dtype: DataType) -> Any:
-    """Lists (or tensors of lists) with the items of `input_a`, then those of `input_b`."""
+    """TensorListConcatLists: lists of the elements of `input_a`, then those of `input_b`."""
     first, second = box(input_a), box(input_b)
     if first.shape != second.shape:
         raise InvalidArgumentError(
@@ -297,7 +297,7 @@ def _joined(index: int, one: TensorList, other: TensorList, dtype: DataType) -> 
 
 
 def tensor_list_push_back_batch(handles: Any, tensor: Any, *, element_dtype: DataType) -> Any:
-    """Lists `[batch]`, each with the matching row of `tensor` as one item more."""
+    """TensorListPushBackBatch: lists [batch], each with its row of `tensor` appended."""
     lists, array = box(handles), box(tensor)
     if array.ndim < 1:
         raise InvalidArgumentError("Expected tensor to be at least a vector, but saw shape: []")

@@ -1,4 +1,4 @@
-"""Tensor lists: making them, and their items one at a time.
+"""Tensor lists: creation, and ops on one element or on all of them.
 
 TF: tensorflow/core/kernels/list_kernels.h, list_kernels.cc
 """
@@ -26,7 +26,10 @@ from runtime.kernels.boxing import box, unbox
 
 
 def as_list(value: Any, element_dtype: DataType | None = None) -> TensorList:
-    """A variant tensor as the list in it; InvalidArgumentError for anything else."""
+    """The list that a variant holds.
+
+    Raises InvalidArgumentError for any other value, or if the dtypes differ.
+    """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, TensorList):
@@ -40,30 +43,30 @@ def as_list(value: Any, element_dtype: DataType | None = None) -> TensorList:
 
 
 def zeros(shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
-    """What stands for an item that was never set."""
+    """The value of an uninitialised element: zeros, or empty strings."""
     check_allocation(shape, dtype.numpy)
     return np.full(shape, b"", object) if dtype == DataType.STRING else np.zeros(shape, dtype.numpy)
 
 
 def rows(tensor: Any) -> list[Any]:
-    """The slices of a tensor along its first dimension, as views."""
+    """The slices of a tensor along dimension 0, as views."""
     array = box(tensor)
     return [unbox(array[index, ...]) for index in range(len(array))]
 
 
 def stacked(items: list[Any], shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
-    """Items of one shape, side by side: `[len(items), *shape]`; zeros for those never set."""
+    """Elements of one shape, stacked: `[len(items), *shape]`; zeros for uninitialised ones."""
     check_allocation((len(items), *shape), dtype.numpy)
     result = np.empty((len(items), *shape), dtype.numpy)
     blank = b"" if dtype == DataType.STRING else 0
     for index, item in enumerate(items):
-        # With an ellipsis numpy takes the string out of an array of rank 0.
+        # Without the ellipsis numpy stores an array of rank 0 instead of the string in it.
         result[index, ...] = blank if item is None else box(item)
     return result
 
 
 def merged_shape(tensor_list: TensorList, element_shape: Any, items: list[Any]) -> PartialShape:
-    """What the op, the list and the items say about the shape of an item."""
+    """The element shape merged from the op's input, the list's own and the shapes of `items`."""
     shape = merge(shape_from_tensor(element_shape), tensor_list.element_shape)
     for item in items:
         if item is not None:
@@ -74,7 +77,7 @@ def merged_shape(tensor_list: TensorList, element_shape: Any, items: list[Any]) 
 def tensor_list_reserve(
     element_shape: Any, num_elements: Any, *, element_dtype: DataType
 ) -> TensorList:
-    """A list of `num_elements` items that are not set."""
+    """TensorListReserve: a list of `num_elements` uninitialised elements."""
     if np.ndim(num_elements):
         raise InvalidArgumentError(
             "The num_elements to reserve must be a tensor size 1, "
@@ -85,14 +88,14 @@ def tensor_list_reserve(
         raise InvalidArgumentError(
             f"The num_elements to reserve must be a non negative number, but got {count}"
         )
-    check_allocation((count,), np.int64)  # a pointer for each
+    check_allocation((count,), np.int64)  # one pointer per element
     return TensorList(element_dtype, shape_from_tensor(element_shape), [None] * count)
 
 
 def empty_tensor_list(
     element_shape: Any, max_num_elements: Any, *, element_dtype: DataType
 ) -> TensorList:
-    """A list without items."""
+    """EmptyTensorList: a list without elements."""
     if np.ndim(max_num_elements):
         raise InvalidArgumentError(
             "max_num_elements expected to be a scalar "
@@ -105,7 +108,7 @@ def empty_tensor_list(
 def tensor_list_from_tensor(
     tensor: Any, element_shape: Any, *, element_dtype: DataType
 ) -> TensorList:
-    """The rows of a tensor as a list."""
+    """TensorListFromTensor: a list of the rows of a tensor."""
     if not np.ndim(tensor):
         raise InvalidArgumentError("Tensor must be at least a vector, but saw shape: []")
     shape, inner = shape_from_tensor(element_shape), np.shape(tensor)[1:]
@@ -120,7 +123,7 @@ def tensor_list_from_tensor(
 def tensor_list_get_item(
     handle: Any, index: Any, element_shape: Any, *, element_dtype: DataType
 ) -> Any:
-    """One item, or zeros where it was never set."""
+    """TensorListGetItem: one element, or zeros if it is uninitialised."""
     tensor_list, position = as_list(handle, element_dtype), int(np.asarray(index).item())
     if not 0 <= position < len(tensor_list):
         raise InvalidArgumentError(
@@ -130,7 +133,7 @@ def tensor_list_get_item(
     if item is not None:
         return item
     shape = merged_shape(tensor_list, element_shape, [])
-    if not is_fully_defined(shape):  # only then do the others count
+    if not is_fully_defined(shape):  # the other elements may define it
         shape = merged_shape(tensor_list, element_shape, tensor_list.items())
     if not is_fully_defined(shape):
         raise InvalidArgumentError(
@@ -148,7 +151,7 @@ def tensor_list_set_item(
     element_dtype: DataType,
     resize_if_index_out_of_bounds: bool,
 ) -> TensorList:
-    """The list with one item replaced."""
+    """TensorListSetItem: the list with one element replaced."""
     if np.ndim(index):
         raise InvalidArgumentError(
             f"Expected argument 1 to be a scalar, got shape {shape_text(np.shape(index))}"
@@ -180,11 +183,11 @@ def _check_item(tensor_list: TensorList, item: Any, verb: str) -> None:
 
 
 def tensor_list_push_back(handle: Any, tensor: Any, *, element_dtype: DataType) -> TensorList:
-    """The list with one item more."""
+    """TensorListPushBack: the list with a tensor appended."""
     tensor_list = as_list(handle, element_dtype)
     _check_item(tensor_list, tensor, "append")
     limit = tensor_list.max_num_elements
-    if 0 <= limit <= len(tensor_list):  # any negative number is no limit
+    if 0 <= limit <= len(tensor_list):  # a negative number means no limit
         raise InvalidArgumentError(
             "Tried to push item into a full list "
             f"list size: {len(tensor_list)} max_num_elements: {limit}"
@@ -195,7 +198,7 @@ def tensor_list_push_back(handle: Any, tensor: Any, *, element_dtype: DataType) 
 def tensor_list_pop_back(
     handle: Any, element_shape: Any, *, element_dtype: DataType
 ) -> tuple[TensorList, Any]:
-    """The list without its last item, and that item."""
+    """TensorListPopBack: the list without its last element, and that element."""
     tensor_list = as_list(handle, element_dtype)
     if not len(tensor_list):
         raise InvalidArgumentError("Trying to pop from an empty list.")
@@ -214,7 +217,7 @@ def tensor_list_pop_back(
 def tensor_list_stack(
     handle: Any, element_shape: Any, *, element_dtype: DataType, num_elements: int
 ) -> np.ndarray:
-    """All items side by side: `[length, *element_shape]`."""
+    """TensorListStack: all elements, stacked: `[length, *element_shape]`."""
     tensor_list = as_list(handle, element_dtype)
     items = tensor_list.items()
     if num_elements not in (-1, len(items)):
@@ -235,12 +238,12 @@ def tensor_list_stack(
 
 
 def tensor_list_length(handle: Any) -> np.int32:
-    """How many items there are."""
+    """TensorListLength: the number of elements."""
     return np.int32(len(as_list(handle)))
 
 
 def tensor_list_resize(handle: Any, size: Any) -> TensorList:
-    """The first `size` items; what is missing is not set."""
+    """TensorListResize: the first `size` elements, followed by uninitialised ones if needed."""
     if np.ndim(size):
         raise InvalidArgumentError("size must be a scalar")
     tensor_list, wanted = as_list(handle), int(size)
@@ -254,7 +257,7 @@ def tensor_list_resize(handle: Any, size: Any) -> TensorList:
 
 
 def tensor_list_element_shape(handle: Any, *, shape_type: DataType) -> np.ndarray:
-    """The shape of an item, −1 where unknown; the scalar −1 for an unknown rank."""
+    """TensorListElementShape: an element's shape with −1 for unknown sizes; −1 for unknown rank."""
     shape = as_list(handle).element_shape
     return np.array(-1 if shape is None else shape, shape_type.numpy)
 

@@ -1,4 +1,4 @@
-"""Tensor maps: making them, and their entries one at a time.
+"""Tensor maps: creation, and ops on their entries.
 
 TF: tensorflow/core/kernels/map_kernels.h, map_kernels.cc
 """
@@ -19,11 +19,11 @@ from runtime.framework.tensor_text import readable, summarize
 from runtime.kernels.boxing import box, unbox
 from runtime.kernels.optionals import element_type
 
-_KEY_ITEMS = 1000  # elements of a key that a message shows; TensorFlow shows all
+_KEY_ITEMS = 1000  # elements of a key shown in a message; TensorFlow shows all
 
 
 def as_map(value: Any) -> TensorMap:
-    """A variant tensor as the map in it; InvalidArgumentError for anything else."""
+    """The map that a scalar variant holds; InvalidArgumentError for any other value."""
     array = box(value)
     if array.ndim:
         raise InvalidArgumentError(f"Input map must be a scalar. Saw: {shape_text(array.shape)}")
@@ -39,19 +39,19 @@ def empty_tensor_map() -> TensorMap:
 
 
 def tensor_map_size(input_handle: Any) -> np.int32:
-    """TensorMapSize: how many entries."""
+    """TensorMapSize: the number of entries."""
     return np.int32(len(as_map(input_handle)))
 
 
 def tensor_map_insert(input_handle: Any, key: Any, value: Any) -> TensorMap:
-    """TensorMapInsert: the map with the value at the key, in place of one that was there."""
+    """TensorMapInsert: the map with `value` at `key`, which replaces an older value."""
     return as_map(input_handle).inserted(key, value)
 
 
 def tensor_map_lookup(
     context: OpKernelContext, input_handle: Any, key: Any, *, value_dtype: DataType
 ) -> Any:
-    """TensorMapLookup: the value at a key."""
+    """TensorMapLookup: the value at a key; InvalidArgumentError if the key is missing."""
     value = as_map(input_handle).find(key)
     if value is None:
         raise InvalidArgumentError(
@@ -67,7 +67,7 @@ def tensor_map_lookup(
 
 
 def tensor_map_erase(input_handle: Any, key: Any) -> TensorMap:
-    """TensorMapErase: the map without the key, which has to be there."""
+    """TensorMapErase: the map without a key; InvalidArgumentError if the key is missing."""
     found = as_map(input_handle)
     if key not in found:
         raise InvalidArgumentError(
@@ -77,12 +77,12 @@ def tensor_map_erase(input_handle: Any, key: Any) -> TensorMap:
 
 
 def tensor_map_has_key(input_handle: Any, key: Any) -> np.bool_:
-    """TensorMapHasKey: whether the key is there."""
+    """TensorMapHasKey: whether the map has the key."""
     return np.bool_(key in as_map(input_handle))
 
 
 def tensor_map_stack_keys(input_handle: Any, *, key_dtype: DataType) -> Any:
-    """TensorMapStackKeys: all keys, side by side; they need one element type and shape."""
+    """TensorMapStackKeys: all keys, stacked; they must have the same dtype and shape."""
     keys = [box(key) for key, _ in as_map(input_handle).items()]
     if not keys:
         raise InvalidArgumentError("TensorMapStackKeys cannot be called on empty map.")

@@ -1,4 +1,4 @@
-"""Tensors as serialized TensorProtos.
+"""ParseTensor and SerializeTensor: tensors as serialized TensorProtos.
 
 TF: tensorflow/core/kernels/parse_tensor_op.cc
 """
@@ -21,7 +21,7 @@ from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 
 
 def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
-    """The tensor of a serialized TensorProto."""
+    """ParseTensor: the tensor of a serialized TensorProto."""
     serialized = as_strings(serialized)
     if serialized.ndim:
         raise InvalidArgumentError(
@@ -41,12 +41,12 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
             f"Type mismatch between parsed tensor ({found.tf_name}) and dtype ({out_type.tf_name})"
         )
     if out_type is DataType.VARIANT and len(proto.variant_val) == 1:
-        return proto.variant_val[0]  # what `serialize_tensor` wrote
+        return proto.variant_val[0]  # as serialize_tensor writes a variant
     return tensor_from_proto(proto, tensor_limit())
 
 
 def serialize_tensor(tensor: Any, *, T: DataType) -> np.ndarray:  # noqa: N803
-    """A serialized TensorProto of the tensor; of variants, only saved iterators have a value."""
+    """SerializeTensor: a tensor as a TensorProto; of variants only saved iterators are allowed."""
     value = tensor.item() if isinstance(tensor, np.ndarray) and tensor.size == 1 else tensor
     if isinstance(value, pb.VariantTensorDataProto):
         variant = pb.TensorProto(dtype=pb.DT_VARIANT, variant_val=[value])

@@ -1,9 +1,9 @@
-"""Training ops: the rules of `training_rules` on variables, by reference and by handle.
+"""Training ops: the rules of `training_rules` applied to variables, by reference and by handle.
 
-The sparse ops apply the same rules to the rows that `indices` name. A row that is named several
-times is changed several times, one gradient after the other.
+The sparse ops apply a rule to the rows in `indices`. A row that occurs several times there is
+updated several times, with one gradient after the other.
 
-Guarantees: a variable and its slots change together; nobody sees half of an update.
+Guarantees: a variable and its slots are updated together; no reader sees a part of an update.
 
 TF: tensorflow/core/kernels/training_ops.cc, training_op_helpers.h
 """
@@ -26,36 +26,36 @@ from runtime.framework.variable import Variable
 from runtime.kernels import training_rules as rules
 from runtime.kernels.resource_variables import find_variable
 
-_GRADIENTS = ("grad", "delta")  # what the ops call the gradient
+_GRADIENTS = ("grad", "delta")  # the names of gradient inputs
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule, how many variables it changes, and the attributes it takes."""
+    """A training rule, the number of variables that it updates, and its variants."""
 
     apply: Callable[..., None]
     variables: int
-    of_rows: Callable[..., None] | None = None  # what applies to rows of several numbers, if not it
-    sparse: Callable[..., None] | None = None  # what applies to some of the rows, if not it
+    of_rows: Callable[..., None] | None = None  # for rows of several elements; None: apply_to_row
+    sparse: Callable[..., None] | None = None  # the rule of sparse ops; None: apply
 
     @property
     def apply_to_row(self) -> Callable[..., None]:
-        """The rule for some of the rows."""
+        """The rule that sparse ops apply to rows of one element."""
         return self.sparse or self.apply
 
     @property
     def apply_to_rows(self) -> Callable[..., None]:
-        """The rule for some of the rows, which are of several numbers."""
+        """The rule that sparse ops apply to rows of several elements."""
         return self.of_rows or self.apply_to_row
 
     @property
     def attrs(self) -> tuple[str, ...]:
-        """The rule's keyword parameters, which are attributes of the op."""
+        """The rule's keyword-only parameters, which are the names of op attributes."""
         parameters = inspect.signature(self.apply).parameters.values()
         return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-# By what follows `Apply` in the names of the ops.
+# By the part of the op's name after `Apply`.
 _RULES = {
     "AdaMax": Rule(rules.ada_max, 3),
     "Adadelta": Rule(rules.adadelta, 3),
@@ -81,7 +81,10 @@ _RULES = {
 def update_together(
     variables: Sequence[Variable], change: Callable[[list[np.ndarray]], None]
 ) -> None:
-    """Call `change` with writable arrays of all variables, locked in one order everywhere."""
+    """Call `change` with writable arrays of all `variables` while all of them are locked.
+
+    The locks are always taken in the same order, so that concurrent updates can't deadlock.
+    """
     arrays: dict[int, np.ndarray] = {}
     order = sorted({id(variable): variable for variable in variables}.items())
 
@@ -107,7 +110,10 @@ def _input_names(op: str) -> list[str]:
 def _check(
     names: Sequence[str], variables: Sequence[Variable], values: Sequence[Any], is_sparse: bool
 ) -> None:
-    """Raise unless slots, scalars and gradient have the shapes that the rule needs."""
+    """Raise unless slots, scalars and gradient have the shapes that the rule requires.
+
+    Raises FailedPreconditionError for an uninitialised variable, else InvalidArgumentError.
+    """
     shape = variables[0].shape
     for name, variable in zip(names, variables, strict=False):
         if variable.shape is None:
@@ -130,14 +136,14 @@ def _check(
             raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(np.shape(value))}")
 
 
-# Ops that want rows of the variable's rank, not of its size alone.
+# Ops whose gradient must have the variable's rank; others accept any rows of the right size.
 _SAME_RANKS = frozenset(
     f"{prefix}Apply{rule}"
     for prefix in ("Sparse", "ResourceSparse")
     for rule in ("Adagrad", "AdagradV2")
 )
 
-# Ops that look at the signs of their scalars, and by which words.
+# Ops that check the signs of their scalars → the message for a wrong learning rate.
 _NO_FTRL_RATE = "lr is not a positive scalar (or zero if multiply_linear_by_lr is set)"
 _RATE = {
     **dict.fromkeys(
@@ -260,12 +266,12 @@ def _check_rows(shape: tuple[int, ...], grad: np.ndarray, indices: np.ndarray) -
 
 
 def _rounds(indices: np.ndarray) -> Iterator[np.ndarray]:
-    """Positions in `indices`, in parts that name no row twice, in the order they came."""
+    """Positions in `indices`, in parts that contain no row twice and keep the order of each row."""
     order = np.argsort(indices, kind="stable")
     ranked = indices[order]
     starts = np.r_[True, ranked[1:] != ranked[:-1]] if len(ranked) else np.empty(0, bool)
     first = np.maximum.accumulate(np.where(starts, np.arange(len(ranked)), 0))
-    turn = np.arange(len(ranked)) - first  # the how-manieth of its row
+    turn = np.arange(len(ranked)) - first  # number of earlier occurrences of the same row
     for each in range(int(turn.max(initial=-1)) + 1):
         yield order[turn == each]
 

@@ -1,7 +1,7 @@
-"""How optimisers change a variable and its slots: formulas on arrays, written in place.
+"""Update rules of the optimizers: formulas that write a variable and its slots in place.
 
 A rule takes the arrays of the variable and its slots, all of one shape, then the op's other inputs
-in the op's order: scalars of the same dtype and the gradient.
+in the op's order: scalars of the variable's dtype and the gradient.
 
 TF: tensorflow/core/kernels/training_ops.cc (functor::Apply…)
 """
@@ -16,14 +16,14 @@ Array = np.ndarray
 
 
 def gradient_descent(var: Array, alpha: Any, delta: Array) -> None:
-    """Step against the gradient."""
+    """Gradient descent: a step against the gradient."""
     var -= alpha * delta
 
 
 def momentum(
     var: Array, accum: Array, lr: Any, grad: Array, momentum: Any, *, use_nesterov: bool
 ) -> None:
-    """Step along a decaying sum of gradients."""
+    """Momentum: a step along a decaying sum of gradients."""
     accum[...] = accum * momentum + grad
     var -= grad * lr + accum * momentum * lr if use_nesterov else accum * lr
 
@@ -31,13 +31,13 @@ def momentum(
 def keras_momentum(
     var: Array, accum: Array, lr: Any, grad: Array, momentum: Any, *, use_nesterov: bool
 ) -> None:
-    """Momentum whose accumulator holds steps, not gradients."""
+    """Keras momentum: as momentum, but the accumulator holds steps, not gradients."""
     accum[...] = accum * momentum - grad * lr
     var += accum * momentum - grad * lr if use_nesterov else accum
 
 
 def adagrad(var: Array, accum: Array, lr: Any, grad: Array, *, update_slots: bool) -> None:
-    """Steps shrink with the sum of squared gradients."""
+    """Adagrad: steps that shrink with the sum of squared gradients."""
     if update_slots:
         accum += np.square(grad)
     var -= grad * lr / np.sqrt(accum)
@@ -62,7 +62,7 @@ def adagrad_da(
     l2: Any,
     global_step: Any,
 ) -> None:
-    """Adagrad with dual averaging."""
+    """Adagrad with dual averaging (AdagradDA)."""
     step = var.dtype.type(global_step)
     gradients += grad
     squares += np.square(grad)
@@ -82,7 +82,10 @@ def adagrad_da_of_rows(
     l2: Any,
     global_step: Any,
 ) -> None:
-    """Adagrad with dual averaging, of means over the steps: another result before step 1."""
+    """AdagradDA divided by the step, as TensorFlow's sparse op computes rows of several elements.
+
+    The result differs from `adagrad_da` for a `global_step` below 1.
+    """
     step = var.dtype.type(global_step)
     gradients += grad
     squares += np.square(grad)
@@ -95,7 +98,7 @@ def adagrad_da_of_rows(
 def adadelta(
     var: Array, accum: Array, accum_update: Array, lr: Any, rho: Any, epsilon: Any, grad: Array
 ) -> None:
-    """Steps in the scale of earlier steps."""
+    """Adadelta: steps in the scale of the root mean square of earlier steps."""
     one = var.dtype.type(1)
     accum[...] = accum * rho + np.square(grad) * (one - rho)
     update = np.sqrt(accum_update + epsilon) / np.sqrt(accum + epsilon) * grad
@@ -117,7 +120,7 @@ def adam(
     *,
     use_nesterov: bool,
 ) -> None:
-    """Steps by the means of gradients and of their squares."""
+    """Adam: steps by decaying means of the gradients and of their squares."""
     one = var.dtype.type(1)
     alpha = _adam_moments(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
     mean = grad * (one - beta1) + m * beta1 if use_nesterov else m
@@ -137,9 +140,9 @@ def adam_with_amsgrad(
     epsilon: Any,
     grad: Array,
 ) -> None:
-    """Adam with the largest mean of squares so far."""
+    """Adam with AMSGrad: Adam with the largest mean of squares so far."""
     alpha = _adam_moments(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
-    np.copyto(vhat, v, where=vhat < v)  # a v that is NaN leaves vhat
+    np.copyto(vhat, v, where=vhat < v)  # NaN in v does not change vhat
     var -= m * alpha / (np.sqrt(vhat) + epsilon)
 
 
@@ -153,7 +156,7 @@ def _adam_moments(
     beta2: Any,
     grad: Array,
 ) -> Any:
-    """Update both means; the step size, corrected for their start at zero."""
+    """Update both means in place; return the step size, with the bias of the means corrected."""
     one = m.dtype.type(1)
     m += (grad - m) * (one - beta1)
     v += (np.square(grad) - v) * (one - beta2)
@@ -171,7 +174,7 @@ def ada_max(
     epsilon: Any,
     grad: Array,
 ) -> None:
-    """Adam with the largest gradient in place of the mean of squares."""
+    """AdaMax: Adam with a decaying maximum of absolute gradients instead of a mean of squares."""
     one = var.dtype.type(1)
     m += (grad - m) * (one - beta1)
     np.maximum(v * beta2, np.abs(grad), out=v)
@@ -188,7 +191,7 @@ def rms_prop(
     epsilon: Any,
     grad: Array,
 ) -> None:
-    """Steps by the root of the mean of squared gradients."""
+    """RMSProp: steps divided by the root of a decaying mean of squared gradients."""
     ms += (np.square(grad) - ms) * (var.dtype.type(1) - rho)
     mom[...] = mom * momentum + grad * lr / np.sqrt(ms + epsilon)
     var -= mom
@@ -205,7 +208,7 @@ def centered_rms_prop(
     epsilon: Any,
     grad: Array,
 ) -> None:
-    """RMSProp by the variance of gradients."""
+    """Centered RMSProp: RMSProp with the variance of the gradients."""
     kept = var.dtype.type(1) - rho
     ms += (np.square(grad) - ms) * kept
     mg += (grad - mg) * kept
@@ -223,7 +226,7 @@ def sparse_rms_prop(
     epsilon: Any,
     grad: Array,
 ) -> None:
-    """RMSProp with its means as sums of shares, which keeps infinities."""
+    """RMSProp of the sparse op, which computes a mean as m·ρ + x·(1 − ρ): infinities stay."""
     one = var.dtype.type(1)
     ms[...] = ms * rho + np.square(grad) * (one - rho)
     mom[...] = mom * momentum + one / np.sqrt(ms + epsilon) * lr * grad
@@ -241,7 +244,7 @@ def sparse_centered_rms_prop(
     epsilon: Any,
     grad: Array,
 ) -> None:
-    """Centred RMSProp with its means as sums of shares, which keeps infinities."""
+    """Centered RMSProp of the sparse op, which computes a mean as m·ρ + x·(1 − ρ)."""
     one = var.dtype.type(1)
     ms[...] = ms * rho + np.square(grad) * (one - rho)
     mg[...] = mg * rho + grad * (one - rho)
@@ -261,7 +264,7 @@ def ftrl(
     *,
     multiply_linear_by_lr: bool,
 ) -> None:
-    """Follow the regularised leader."""
+    """FTRL-Proximal: follow the regularized leader."""
     _ftrl(var, accum, linear, grad, grad, (lr, l1, l2, lr_power), multiply_linear_by_lr)
 
 
@@ -278,7 +281,7 @@ def ftrl_v2(
     *,
     multiply_linear_by_lr: bool,
 ) -> None:
-    """Ftrl with an L2 penalty on the variable itself."""
+    """FTRL-Proximal with L2 shrinkage: an L2 penalty on the variable itself."""
     shrunk = grad + var * l2_shrinkage * 2
     _ftrl(var, accum, linear, grad, shrunk, (lr, l1, l2, lr_power), multiply_linear_by_lr)
 
@@ -312,12 +315,12 @@ def _ftrl_power(accum: Array, lr_power: Any) -> Array:
 
 
 def proximal_gradient_descent(var: Array, alpha: Any, l1: Any, l2: Any, delta: Array) -> None:
-    """A step against the gradient, then towards zero."""
+    """Proximal gradient descent: a step against the gradient, then L1 and L2 shrinkage."""
     var[...] = _shrunk(var - delta * alpha, alpha, l1, l2)
 
 
 def proximal_adagrad(var: Array, accum: Array, lr: Any, l1: Any, l2: Any, grad: Array) -> None:
-    """An Adagrad step, then towards zero."""
+    """Proximal Adagrad: an Adagrad step, then L1 and L2 shrinkage."""
     accum += np.square(grad)
     rate = lr / np.sqrt(accum)
     var[...] = _shrunk(var - grad * rate, rate, l1, l2)
@@ -339,7 +342,7 @@ def add_sign(
     beta: Any,
     grad: Array,
 ) -> None:
-    """Larger steps where gradient and mean agree."""
+    """AddSign: larger steps where the gradient and its mean have the same sign."""
     m[...] = m * beta + grad * (var.dtype.type(1) - beta)
     agreement = np.sign(grad) * np.sign(m)
     var -= (agreement * sign_decay + alpha) * lr * grad
@@ -354,7 +357,7 @@ def power_sign(
     beta: Any,
     grad: Array,
 ) -> None:
-    """Exponentially larger steps where gradient and mean agree."""
+    """PowerSign: exponentially larger steps where the gradient and its mean have the same sign."""
     m[...] = m * beta + grad * (var.dtype.type(1) - beta)
     agreement = np.sign(grad) * np.sign(m)
     var -= np.exp(agreement * (logbase * sign_decay)) * lr * grad

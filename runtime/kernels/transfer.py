@@ -1,4 +1,4 @@
-"""_Send and _Recv: how a value crosses from one partition of a step to another.
+"""_Send and _Recv: transfer of a tensor from one partition of a step to another.
 
 TF: tensorflow/core/kernels/sendrecv_ops.cc
 """
@@ -18,14 +18,14 @@ def send(
     send_device: str,
     recv_device: str,
 ) -> None:
-    """Put a tensor into the step's rendezvous."""
+    """_Send: put a tensor into the step's rendezvous."""
     context.step.send(f"{send_device};{recv_device};{tensor_name}", tensor)
 
 
 def recv(
     context: OpKernelContext, *, tensor_name: str, send_device: str, recv_device: str
 ) -> Deferred:
-    """Take a tensor out of the step's rendezvous, when it comes."""
+    """_Recv: a Deferred of a tensor from the step's rendezvous."""
     return context.step.receive(f"{send_device};{recv_device};{tensor_name}")
 
 

@@ -1,4 +1,4 @@
-"""Reordering elements and dimensions.
+"""Transposing, reversing and rolling tensors, and inverting permutations.
 
 TF: tensorflow/core/kernels/{transpose_op,reverse_op,roll_op,reverse_sequence_op}.cc
 """
@@ -16,7 +16,7 @@ from runtime.kernels.boxing import box, unbox
 
 
 def transpose(value: Any, perm: np.ndarray) -> Any:
-    """Transpose: a view with the dimensions in the order of `perm`."""
+    """Transpose: a view with the dimensions in the order `perm`."""
     array = box(value)
     ranks = array.ndim
     if perm.ndim != 1:
@@ -26,7 +26,7 @@ def transpose(value: Any, perm: np.ndarray) -> Any:
             f"transpose expects a vector of size {ranks}. "
             f"But input(1) is a vector of size {perm.size}"
         )
-    whole = perm.astype(np.int32)  # of 64 bits, 32 are read
+    whole = perm.astype(np.int32)  # TensorFlow reads 32 bits of an int64
     order = [dim + ranks if dim < 0 else dim for dim in whole.tolist()]
     for dim in order:
         if not 0 <= dim < ranks:
@@ -39,13 +39,13 @@ def transpose(value: Any, perm: np.ndarray) -> Any:
 
 
 def conjugate_transpose(value: Any, perm: np.ndarray) -> Any:
-    """ConjugateTranspose: Transpose and the complex conjugate."""
+    """ConjugateTranspose: the complex conjugate of Transpose."""
     result = transpose(value, perm)
     return np.conj(result) if result.dtype.kind == "c" else result
 
 
 def invert_permutation(permutation: np.ndarray) -> np.ndarray:
-    """InvertPermutation: y with y[x[i]] = i."""
+    """InvertPermutation: y such that y[x[i]] = i."""
     if permutation.ndim != 1:
         raise InvalidArgumentError("invert_permutation expects a 1D vector.")
     count = permutation.size
@@ -62,7 +62,7 @@ def invert_permutation(permutation: np.ndarray) -> np.ndarray:
 
 
 def reverse_v2(value: Any, axis: np.ndarray) -> Any:
-    """ReverseV2: the order of elements turned round along each given dimension."""
+    """ReverseV2: the elements in reverse order along each dimension in `axis`."""
     array = box(value)
     if not array.ndim or not array.size:
         return value
@@ -83,7 +83,7 @@ def reverse_v2(value: Any, axis: np.ndarray) -> Any:
 
 
 def reverse(value: Any, dims: np.ndarray) -> Any:
-    """Reverse: ReverseV2 with one bool a dimension."""
+    """Reverse: ReverseV2 with one bool per dimension."""
     array = box(value)
     if not array.ndim:
         return value
@@ -102,7 +102,7 @@ def reverse(value: Any, dims: np.ndarray) -> Any:
 def reverse_sequence(
     value: np.ndarray, seq_lengths: np.ndarray, *, seq_dim: int, batch_dim: int
 ) -> np.ndarray:
-    """ReverseSequence: in batch entry i, the first seq_lengths[i] positions turned round."""
+    """ReverseSequence: reverse the first seq_lengths[i] positions of batch entry i."""
     _check_sequences(value, seq_lengths, seq_dim, batch_dim)
     steps = np.arange(value.shape[seq_dim])
     lengths = seq_lengths[:, None]
@@ -137,7 +137,7 @@ def _check_sequences(
 
 
 def roll(value: np.ndarray, shift: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Roll: elements moved by `shift` along `axis`, those that fall off coming in again."""
+    """Roll: elements moved by `shift` along `axis`; those past the end re-enter at the start."""
     if value.ndim < 1:
         raise InvalidArgumentError("input must be 1-D or higher")
     for name, given in (("shift", shift), ("axis", axis)):

@@ -1,4 +1,4 @@
-"""Products and equations with tridiagonal matrices, given as three diagonals.
+"""Products and linear equations of tridiagonal matrices, and banded triangular equations.
 
 TF: tensorflow/core/kernels/linalg/tridiagonal_matmul_op.cc, tridiagonal_solve_op.cc
 """
@@ -17,9 +17,9 @@ from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 def tridiagonal_mat_mul(
     superdiag: np.ndarray, maindiag: np.ndarray, subdiag: np.ndarray, rhs: np.ndarray
 ) -> np.ndarray:
-    """TridiagonalMatMul: diagonals `[…, 1, m]` times `[…, m, n]`.
+    """TridiagonalMatMul: a matrix of three diagonals `[…, 1, m]` times `[…, m, n]`.
 
-    The last element of the upper diagonal and the first of the lower one lie outside the matrix.
+    The last element of the upper diagonal and the first of the lower one are ignored.
     """
     for place, each in enumerate((superdiag, maindiag, subdiag, rhs)):
         check_matrix(each, square=False, name=f"Input tensor {place}")
@@ -36,10 +36,10 @@ def tridiagonal_mat_mul(
 def tridiagonal_solve(
     diagonals: np.ndarray, rhs: np.ndarray, *, partial_pivoting: bool, perturb_singular: bool
 ) -> np.ndarray:
-    """TridiagonalSolve: X of A · X = rhs, the diagonals `[…, 3, m]` being upper, main, lower.
+    """TridiagonalSolve: X in A · X = rhs; `diagonals` `[…, 3, m]` are upper, main and lower.
 
-    A matrix that is singular (or, without pivoting, meets a zero pivot) gives NaN; with
-    `perturb_singular` its zero pivots become as small as rounding.
+    A singular matrix (or, without pivoting, a zero pivot) gives NaN. With `perturb_singular` zero
+    pivots are replaced by the machine epsilon times the largest element.
     """
     check_matrix(diagonals, square=False, name="Input tensor 0")
     if diagonals.ndim != rhs.ndim or diagonals.shape[:-2] != rhs.shape[:-2]:
@@ -80,7 +80,7 @@ def tridiagonal_solve(
 
 
 def _band_rows(diagonals: np.ndarray) -> np.ndarray:
-    """Each row as its main element, the two after it and the one before: `[…, m, 4]`."""
+    """For each row the main element, the two after it and the one before it: `[…, m, 4]`."""
     upper, main, lower = (diagonals[..., index, :] for index in range(3))
     rows = np.zeros((*main.shape, 4), diagonals.dtype)
     rows[..., 0] = main
@@ -90,7 +90,7 @@ def _band_rows(diagonals: np.ndarray) -> np.ndarray:
 
 
 def _eliminate(rows: np.ndarray, right: np.ndarray, partial_pivoting: bool) -> None:
-    """Bring the rows to upper triangular form, in place; rows of one step may change places."""
+    """Bring the rows to upper triangular form in place; pivoting swaps neighbouring rows."""
     for row in range(rows.shape[-2] - 1):
         here = rows[..., row, :3].copy()
         below = np.stack(
@@ -113,9 +113,9 @@ def _eliminate(rows: np.ndarray, right: np.ndarray, partial_pivoting: bool) -> N
 def banded_triangular_solve(
     matrix: np.ndarray, rhs: np.ndarray, *, lower: bool, adjoint: bool
 ) -> np.ndarray:
-    """BandedTriangularSolve: X of A · X = rhs, the bands `[…, k, m]` of A above each other.
+    """BandedTriangularSolve: X in A · X = rhs; `matrix` `[…, k, m]` holds the bands of A as rows.
 
-    Row 0 of a lower band is the main diagonal, of an upper band the last row is.
+    The main diagonal is row 0 of a lower triangular matrix, the last row of an upper one.
     """
     for index, each in enumerate((matrix, rhs)):
         if each.ndim < 2:
@@ -141,7 +141,7 @@ def banded_triangular_solve(
             "In[0] and In[1] must have compatible batch dimensions: "
             f"{shape_text(matrix.shape)} vs. {shape_text(rhs.shape)}"
         ) from None
-    below = matrix if lower else matrix[..., ::-1, :]  # row d: the elements d off the diagonal
+    below = matrix if lower else matrix[..., ::-1, :]  # row d: the elements d off the main diagonal
     if (below[..., 0, :] == 0).any():
         raise InvalidArgumentError("Input matrix is not invertible.")
     if adjoint:  # element (r, r ∓ d) becomes (r ∓ d, r)

@@ -1,7 +1,7 @@
-"""The scripts that code points belong to, by ICU's numbers.
+"""UnicodeScript: the script of each code point, as ICU's number (UScriptCode).
 
-RE2 knows the scripts by name; ICU's numbers of the names are below. What neither knows yet, and
-surrogates, are of unknown script.
+RE2 recognises scripts by name; the table below has ICU's number of each name. Surrogates and code
+points without a script in RE2 or in the table are of unknown script.
 
 TF: tensorflow/core/kernels/unicode_script_op.cc
 """
@@ -57,7 +57,7 @@ _SCRIPTS = {
 
 @functools.cache
 def _known() -> np.ndarray:
-    """The script of every code point that was asked for so far: int16."""
+    """A cache of the script of every code point, int16; `_NOT_SEEN` until it is classified."""
     known = np.full(_CODE_POINTS, _NOT_SEEN, np.int16)
     known[_SURROGATES.start : _SURROGATES.stop] = _UNKNOWN
     return known
@@ -69,7 +69,7 @@ def _pattern(script: str) -> Any:
 
 
 def _classify(known: np.ndarray, points: np.ndarray) -> None:
-    """Enter the scripts of code points that were not seen before."""
+    """Write the scripts of the new code points `points` into the cache `known`."""
     text = "".join(map(chr, points.tolist()))
     known[points] = _UNKNOWN
     for script, number in _SCRIPTS.items():
@@ -80,7 +80,7 @@ def _classify(known: np.ndarray, points: np.ndarray) -> None:
 
 
 def unicode_script(input: Any) -> np.ndarray:
-    """UnicodeScript: the script of each code point; −1 for what is no code point."""
+    """UnicodeScript: the script of each code point; −1 for numbers that are not code points."""
     points = np.asarray(input)
     inside = (points >= 0) & (points < _CODE_POINTS)
     places = np.where(inside, points, 0)

@@ -1,7 +1,7 @@
-"""Code points of strings: decoding, encoding, transcoding.
+"""Unicode ops: decoding strings to code points, encoding, and transcoding.
 
-Malformed input follows `errors`: `strict` refuses it, `replace` puts the replacement character for
-each malformed sequence, `ignore` leaves it out.
+The attribute `errors` decides about malformed input: `strict` raises InvalidArgumentError,
+`replace` puts the replacement character for each malformed sequence, `ignore` omits it.
 
 TF: tensorflow/core/kernels/unicode_ops.cc
 """
@@ -23,10 +23,10 @@ from runtime.framework.string_tensor import as_strings, items_of, map_strings, s
 
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_LAST_CONTROL = 0x1F  # of the C0 control characters
-# UTF-16 and UTF-32 without a byte order mark mean big endian here.
+_LAST_CONTROL = 0x1F  # the last of the C0 control characters
+# Without a byte order mark UTF-16 and UTF-32 are big endian, as in ICU.
 _CODEC = {"UTF-16": "UTF-16-BE", "UTF-32": "UTF-32-BE", "US-ASCII": "ASCII"}
-_MARKS = {  # the codec of what follows each byte order mark
+_MARKS = {  # byte order mark → codec of the text after it
     "utf-16-be": {codecs.BOM_UTF16_BE: "utf-16-be", codecs.BOM_UTF16_LE: "utf-16-le"},
     "utf-32-be": {codecs.BOM_UTF32_BE: "utf-32-be", codecs.BOM_UTF32_LE: "utf-32-le"},
 }
@@ -34,7 +34,7 @@ _UNORDERED = ("UTF-16", "UTF-32")
 
 _ASCII_KEPT = frozenset(
     ("utf-8", "ascii", "iso8859-1")
-)  # codecs to which ASCII bytes are characters
+)  # codecs in which each ASCII byte is one character
 
 
 def _codec(encoding: str) -> str:
@@ -52,14 +52,14 @@ def _check_replacement(point: int) -> None:
 
 
 def _encoded(text: str, codec: str) -> bytes:
-    """The text in one of the output encodings; surrogates stay, but UTF-8 has none."""
+    """The text in an output encoding; surrogates are kept, but in UTF-8 they are replaced."""
     if codec == "utf-8":
         text = _SURROGATES.sub("\ufffd", text)
     return text.encode(codec, "surrogatepass")
 
 
 class _Decoder:
-    """Bytes to (code point, first byte) pairs under one set of attributes."""
+    """Decodes bytes to (code point, offset of its first byte) under an op's attributes."""
 
     def __init__(
         self, encoding: str, errors: str, replacement_char: int, replace_control_characters: bool
@@ -73,9 +73,9 @@ class _Decoder:
         self.keeps_ascii = self._codec in _ASCII_KEPT
 
     def pairs(self, text: bytes) -> Iterator[tuple[int, int]]:
-        """(code point, offset of its first byte) of every character."""
+        """(code point, offset of its first byte) of each character of `text`."""
         codec, mark = self._order(text)
-        skipped = len(mark)  # with the first character, which begins where the mark does
+        skipped = len(mark)  # the first character counts from the start of the mark
         position = 0
         for decoded, malformed in self._runs(text[skipped:], codec):
             for character in decoded:
@@ -95,18 +95,18 @@ class _Decoder:
                 skipped = 0
 
     def points(self, text: bytes) -> list[int]:
-        """The code points alone."""
+        """The code points of `text`, without their offsets."""
         return [point for point, _ in self.pairs(text)]
 
     def _order(self, text: bytes) -> tuple[str, bytes]:
-        """(the codec, the byte order mark that says so, if there is one)."""
+        """(the codec of `text`, its byte order mark or b"")."""
         for mark, codec in self._marks.items():
             if text.startswith(mark):
                 return codec, mark
         return self._codec, b""
 
     def _runs(self, text: bytes, codec: str) -> Iterator[tuple[str, int]]:
-        """(well-formed text, bytes of the malformed sequence behind it), again and again."""
+        """(well-formed text, number of malformed bytes after it) for each run of `text`."""
         position = 0
         while position < len(text):
             try:
@@ -127,7 +127,7 @@ def unicode_decode(
     replace_control_characters: bool,
     Tsplits: DataType,  # noqa: N803 - the attribute's name
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(row splits [n + 1], code points)."""
+    """UnicodeDecode: (row splits [n + 1], code points)."""
     decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
     splits, points, _ = _decoded(decoder, items_of(input), Tsplits)
     return splits, points
@@ -142,7 +142,7 @@ def unicode_decode_with_offsets(
     replace_control_characters: bool,
     Tsplits: DataType,  # noqa: N803
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row splits [n + 1], code points, offset of each one's first byte)."""
+    """UnicodeDecodeWithOffsets: (row splits [n + 1], code points, offsets of first bytes)."""
     decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
     return _decoded(decoder, items_of(input), Tsplits)
 
@@ -162,7 +162,7 @@ def _decoded(
 def _decoded_ascii(
     decoder: _Decoder, items: list[bytes], split_type: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """`_decoded` where bytes are characters; None where they may not be."""
+    """`_decoded` if every byte is one character; None if that is not certain."""
     joined = b"".join(items)
     if not decoder.keeps_ascii or not joined.isascii():
         return None
@@ -183,7 +183,7 @@ def unicode_encode(
     output_encoding: str,
     replacement_char: int,
 ) -> np.ndarray:
-    """One string for each row of code points."""
+    """UnicodeEncode: one string per row of code points."""
     codec = _codec(output_encoding)
     _check_replacement(replacement_char)
     if np.ndim(input_values) != 1 or np.ndim(input_splits) != 1:
@@ -224,7 +224,7 @@ def unicode_transcode(
     replacement_char: int,
     replace_control_characters: bool,
 ) -> np.ndarray:
-    """Every element in another encoding."""
+    """UnicodeTranscode: each string converted to another encoding."""
     decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
     codec = _codec(output_encoding)
 

@@ -1,4 +1,4 @@
-"""Distinct elements, differences of lists, positions of what is not zero.
+"""Distinct elements, differences of vectors, indices of nonzero elements, unravelled indices.
 
 TF: tensorflow/core/kernels/{unique_op,listdiff_op,where_op,unravel_index_op}.cc
 """
@@ -15,11 +15,11 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
-TABLE_SIZE = 4  # places an element at most, in a table of all integers between two
+TABLE_SIZE = 4  # largest size of a table of all integers in a range, in entries per element
 
 
 def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Unique: distinct elements in the order of first occurrence, and each element's number."""
+    """Unique: distinct elements in order of first occurrence, and the index of each element."""
     result, numbers, _ = _unique(value, _whole(value), out_idx)
     return result, numbers
 
@@ -27,7 +27,7 @@ def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndar
 def unique_v2(
     value: np.ndarray, axis: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """UniqueV2: Unique of the slices along `axis` (a vector of one, or none for a vector)."""
+    """UniqueV2: Unique of the slices along `axis` [1]; an empty `axis` requires a vector."""
     result, numbers, _ = _unique(value, _unique_axis(value, axis), out_idx)
     return result, numbers
 
@@ -35,14 +35,14 @@ def unique_v2(
 def unique_with_counts(
     value: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """UniqueWithCounts: Unique, and how often each occurs."""
+    """UniqueWithCounts: Unique, and the number of occurrences of each distinct element."""
     return _unique(value, _whole(value), out_idx)
 
 
 def unique_with_counts_v2(
     value: np.ndarray, axis: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """UniqueWithCountsV2: UniqueV2, and how often each occurs."""
+    """UniqueWithCountsV2: UniqueV2, and the number of occurrences of each distinct slice."""
     return _unique(value, _unique_axis(value, axis), out_idx)
 
 
@@ -78,22 +78,25 @@ def _unique(
 
 
 def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of rows [n, m]: where each distinct one is first, each row's number, how many there are."""
+    """Distinct rows of `rows` [n, m], in order of first occurrence.
+
+    Returns (index of the first occurrence, for each row the number of its distinct row, counts).
+    """
     if rows.dtype.hasobject:
         return _first_occurrences_of_objects(rows)
     is_half = rows.dtype.kind in "fV" and rows.dtype.itemsize == 2
     if is_half and rows.shape[1] == 1:
         rows = _half_keys(rows)
-    elif is_half or rows.dtype.kind == "V":  # numpy's unique knows float32 better
+    elif is_half or rows.dtype.kind == "V":  # np.unique handles float32 better
         rows = rows.astype(np.float32)
     if not rows.size:
-        # Rows without elements are all equal.
+        # Rows without elements are all equal to each other.
         count = min(len(rows), 1)
         return np.arange(count), np.zeros(len(rows), np.int64), np.full(count, len(rows))
     if rows.shape[1] == 1 and rows.dtype.kind in "iub":
         low, high = int(rows.min()), int(rows.max())
         if high - low < TABLE_SIZE * len(rows):
-            # Differences wrap alike in all 64-bit integers.
+            # Differences of 64-bit integers are the same modulo 2⁶⁴, signed or not.
             places = rows[:, 0].astype(np.uint64) - np.uint64(low % (1 << 64))
             return _first_occurrences_by_table(places.astype(np.int64), high - low + 1)
     keys, axis = (rows[:, 0], None) if rows.shape[1] == 1 else (rows, 0)
@@ -108,9 +111,10 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _half_keys(rows: np.ndarray) -> np.ndarray:
-    """Integers that differ where TensorFlow tells halves apart: by their bits, each NaN alone.
+    """Integer keys that are equal where TensorFlow finds 16-bit floats equal.
 
-    Slices of several halves it compares as numbers.
+    It compares single ones by their bits, and every NaN differs from all others. Slices of several
+    are compared as numbers.
     """
     keys = rows.view(np.uint16).astype(np.int64)
     is_nan = np.isnan(rows)
@@ -121,10 +125,10 @@ def _half_keys(rows: np.ndarray) -> np.ndarray:
 def _first_occurrences_by_table(
     keys: np.ndarray, span: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same of integers 0 … span − 1, each of which has a place in a table."""
+    """`_first_occurrences` of the integers `keys` in [0, span), by a table of `span` entries."""
     places = np.arange(len(keys))
     table = np.zeros(span, np.int64)
-    table[keys[::-1]] = places[::-1]  # the last that is written stays: the first occurrence
+    table[keys[::-1]] = places[::-1]  # of repeated keys the last write, the first occurrence, stays
     first = np.flatnonzero(table[keys] == places)
     table[keys[first]] = np.arange(len(first))
     numbers = table[keys]
@@ -154,7 +158,7 @@ def _first_occurrences_of_objects(
 def list_diff(
     first: np.ndarray, second: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ListDiff: the elements of the first vector that are not in the second, and where."""
+    """ListDiff: the elements of `first` that are not in `second`, and their indices."""
     for name, given in (("x", first), ("y", second)):
         if given.ndim != 1:
             raise InvalidArgumentError(f"{name} should be a 1D vector.")
@@ -172,14 +176,14 @@ def list_diff(
 
 
 def where(condition: np.ndarray) -> np.ndarray:
-    """Where: the indices [n, rank] of the elements that are not zero."""
+    """Where: the indices [n, rank] of the nonzero elements."""
     if condition.ndim < 1 or condition.ndim > 8:
         raise InvalidArgumentError(f"WhereOp : Unhandled input dimensions: {condition.ndim}")
     return np.argwhere(condition).astype(np.int64)
 
 
 def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
-    """UnravelIndex: flat indices as coordinates [rank, n]."""
+    """UnravelIndex: flat indices [n] as coordinates [rank, n]."""
     if indices.ndim > 1:
         raise InvalidArgumentError(
             f'The indices can only be scalar or vector, got "{shape_text(indices.shape)}"'
@@ -211,7 +215,7 @@ def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
     left = np.fmod(indices.astype(np.int64), math.prod(sizes))
     for axis in range(len(sizes)):
         stride = math.prod(sizes[axis + 1 :])
-        # fmod: a negative index, which TensorFlow lets through, divides towards zero as in C++.
+        # TensorFlow accepts negative indices and divides toward zero, as C++ does: hence fmod.
         inner = np.fmod(left, stride)
         result[axis] = (left - inner) // stride
         left = inner

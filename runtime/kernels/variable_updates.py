@@ -1,4 +1,4 @@
-"""Changing parts of variables, by reference and by handle: scatters, slices, counters; gathers.
+"""Updates of parts of variables (scatters, slices, counters) and gathers, by reference and handle.
 
 TF: tensorflow/core/kernels/{scatter_op,scatter_nd_op,strided_slice_op,count_up_to_op}.cc,
 resource_variable_ops.cc
@@ -21,7 +21,7 @@ from runtime.kernels.gather import gather_nd, gather_v2
 from runtime.kernels.resource_variables import look_up_variable
 from runtime.kernels.slicing import StridedSliceMasks, put_in_slice, strided_slice_index
 
-# Puts updates at an index (of arrays) of a target; places may repeat.
+# Combines `updates` with target[index] in place (index: an array or arrays); places may repeat.
 Combine = Callable[[np.ndarray, Any, Any], None]
 
 
@@ -35,8 +35,8 @@ def _divide(target: np.ndarray, index: Any, updates: Any) -> None:
         return
     if not np.all(updates):
         raise InvalidArgumentError("Integer division by zero")
-    # Towards zero, as in C: the sign apart, then the quotient of the sizes, which have room for
-    # that of the lowest number without a sign only.
+    # Toward zero, as in C: signs and magnitudes apart. Magnitudes are unsigned, because that of the
+    # lowest integer does not fit into the signed type.
     signs = np.ones(target.shape, target.dtype)
     np.multiply.at(signs, index, np.sign(updates))
     signs *= np.sign(target)
@@ -47,7 +47,7 @@ def _divide(target: np.ndarray, index: Any, updates: Any) -> None:
 
 
 def _subtract(target: np.ndarray, index: Any, updates: Any) -> None:
-    # A difference of truth values is true unless it is 0.
+    # Subtraction of bools is inequality.
     function = np.logical_xor if target.dtype.kind == "b" else np.subtract
     function.at(target, index, updates)
 
@@ -84,7 +84,7 @@ def _check_scatter(shape: tuple[int, ...], indices: np.ndarray, updates: Any) ->
 
 def _scatter(combine: Combine, is_resource: bool) -> Kernel:
     def apply(variable: Variable, indices: np.ndarray, updates: Any) -> Variable:
-        # Of any type, and even if they go nowhere; by reference only integers are refused.
+        # Checked for every dtype and even without indices; by reference only integers are checked.
         if is_resource and combine is _divide and not np.all(updates):
             raise InvalidArgumentError("updates must not contain 0")
 
@@ -100,7 +100,7 @@ def _scatter(combine: Combine, is_resource: bool) -> Kernel:
 
 
 def _by_handle(apply: Callable[..., Variable]) -> Kernel:
-    """The same kernel for a handle; it has no output."""
+    """The kernel `apply` for a resource handle; it has no output."""
 
     def kernel(context: OpKernelContext, handle: Any, *inputs: Any) -> None:
         apply(look_up_variable(context, handle), *inputs)
@@ -139,7 +139,7 @@ def _check_scatter_nd(
 
 def _scatter_nd(combine: Combine, is_resource: bool) -> Kernel:
     def apply(variable: Variable, given: np.ndarray, updates: Any) -> Variable:
-        # A vector passes for a column of indices, but only the first one counts.
+        # A vector of indices is treated as a column, of which only the first index is used.
         is_vector = given.ndim == 1
         indices = given[:, np.newaxis] if is_vector else given
 
@@ -196,7 +196,7 @@ def strided_slice_assign(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> Variable:
-    """StridedSliceAssign: put `value` where the slice is."""
+    """StridedSliceAssign: write `value`, broadcast, into a slice of the variable."""
     masks = StridedSliceMasks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     _assign_slice(ref, begin, end, strides, value, masks)
     return ref
@@ -216,13 +216,13 @@ def resource_strided_slice_assign(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> None:
-    """ResourceStridedSliceAssign: put `value` where the slice is."""
+    """ResourceStridedSliceAssign: write `value`, broadcast, into a slice of the variable."""
     masks = StridedSliceMasks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     _assign_slice(look_up_variable(context, handle), begin, end, strides, value, masks)
 
 
 def count_up_to(ref: Variable, *, limit: int) -> Any:
-    """CountUpTo: the value before it grows by one; OutOfRangeError at the limit."""
+    """CountUpTo: add one and return the value before; OutOfRangeError at the limit."""
     before: list[Any] = []
 
     def change(array: np.ndarray) -> None:
@@ -238,14 +238,14 @@ def count_up_to(ref: Variable, *, limit: int) -> Any:
 
 
 def resource_count_up_to(context: OpKernelContext, handle: Any, *, limit: int) -> Any:
-    """ResourceCountUpTo: CountUpTo of a handle's variable."""
+    """ResourceCountUpTo: CountUpTo of the variable of a handle."""
     return count_up_to(look_up_variable(context, handle), limit=limit)
 
 
 def resource_gather(
     context: OpKernelContext, handle: Any, indices: np.ndarray, *, batch_dims: int, dtype: DataType
 ) -> Any:
-    """ResourceGather: rows of a variable, along the dimension after the batch dimensions."""
+    """ResourceGather: rows of a variable along dimension `batch_dims`."""
     variable = look_up_variable(context, handle)
     if variable.dtype != dtype:
         raise InvalidArgumentError(
@@ -257,7 +257,7 @@ def resource_gather(
 
 
 def resource_gather_nd(context: OpKernelContext, handle: Any, indices: np.ndarray) -> Any:
-    """ResourceGatherNd: slices of a variable."""
+    """ResourceGatherNd: slices of a variable at `indices` [I…, k]."""
     value = look_up_variable(context, handle).read()
     return gather_nd(context, value, indices, bad_indices_policy="")
 

@@ -1,8 +1,8 @@
 """Sliding windows: output sizes, padding and data formats of convolution and pooling.
 
-Kernels compute with channels last; `to_channels_last` and `from_channels_last` bring the
-channels-first formats there and back. TensorFlow's CPU kernels refuse channels first in most of
-these ops; these kernels accept it, so that graphs exported for another device run.
+Kernels compute with channels last; `to_channels_last` and `from_channels_last` convert
+channels-first formats. TensorFlow's CPU kernels reject channels-first input in most of these ops.
+These kernels accept it, so that graphs exported for another device run.
 
 TF: tensorflow/core/util/tensor_format.h, tensorflow/core/framework/kernel_shape_util.cc
 """
@@ -22,7 +22,7 @@ Value = TypeVar("Value")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WindowedDimension:
-    """One spatial dimension of a windowed op: sizes in elements."""
+    """The placement of windows along one spatial dimension; sizes in elements."""
 
     input: int
     window: int
@@ -34,14 +34,14 @@ class WindowedDimension:
 
     @property
     def padded(self) -> int:
-        """Input size with its padding."""
+        """The input size including padding."""
         return self.input + self.pad_before + self.pad_after
 
     def taps(self) -> range:
-        """The window positions that touch the input for at least one output.
+        """The window positions that meet the input for at least one output.
 
-        Positions that only ever see padding are left out, so a window far larger than the input
-        costs no more than the input.
+        Positions that only meet padding are left out, so that the cost of a window far larger than
+        the input is bounded by the input.
         """
         reach = max(self.output - 1, 0) * self.stride
         first = max(0, -(-(self.pad_before - reach) // self.dilation))
@@ -49,7 +49,7 @@ class WindowedDimension:
         return range(first, max(first, last))
 
     def overlap(self, tap: int) -> tuple[slice, slice]:
-        """(outputs, inputs) that meet at window position `tap`, padding left out."""
+        """(slice of outputs, slice of unpadded inputs) that meet at window position `tap`."""
         offset = tap * self.dilation - self.pad_before
         first = max(0, -(offset // self.stride))
         end = min(self.output, (self.input - 1 - offset) // self.stride + 1)
@@ -61,7 +61,7 @@ class WindowedDimension:
         )
 
     def counts(self) -> np.ndarray:
-        """How many input elements, padding left out, each output sees: int64 [output]."""
+        """The number of input elements, without padding, of each output: int64 [output]."""
         result = np.zeros(self.output, np.int64)
         for tap in self.taps():
             result[self.overlap(tap)[0]] += 1
@@ -92,7 +92,7 @@ def windowed_dimension(
         before, after = needed // 2, needed - needed // 2
     else:
         reach = input_size + before + after - effective + stride
-        output = -(-reach // stride) if reach < 0 else reach // stride  # C++ rounds to zero
+        output = -(-reach // stride) if reach < 0 else reach // stride  # C++ rounds toward zero
     if output < 0:
         raise InvalidArgumentError(
             f"Computed output size would be negative: {output} [input_size: {input_size}, "
@@ -102,33 +102,33 @@ def windowed_dimension(
 
 
 def is_channels_first(data_format: str) -> bool:
-    """Whether a data format has its channels right after the batch."""
+    """Whether the channels come directly after the batch in a data format."""
     return data_format.startswith("NC")
 
 
 def channel_axis(data_format: str) -> int:
-    """Index of the channels in attributes of this data format."""
+    """The index of the channel dimension in a data format."""
     return 1 if is_channels_first(data_format) else len(data_format) - 1
 
 
 def spatial_values(values: Sequence[Value], data_format: str) -> tuple[Value, ...]:
-    """The entries of a per-dimension attribute that belong to spatial dimensions."""
+    """The entries of a per-dimension attribute for the spatial dimensions."""
     return tuple(values[2:] if is_channels_first(data_format) else values[1:-1])
 
 
 def to_channels_last(x: np.ndarray, data_format: str) -> np.ndarray:
-    """`x` with its channels as the last dimension (a view)."""
+    """A view of `x` with the channels as its last dimension."""
     return np.moveaxis(x, 1, -1) if is_channels_first(data_format) else x
 
 
 def from_channels_last(x: np.ndarray, data_format: str) -> np.ndarray:
-    """Undo `to_channels_last`; the result is contiguous."""
+    """The inverse of `to_channels_last`; the result is contiguous."""
     return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if is_channels_first(data_format) else x
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WindowAttrs:
-    """The attributes that place windows; one entry a dimension of `data_format`."""
+    """The attributes that place windows, with one entry per dimension of `data_format`."""
 
     strides: Sequence[int]
     padding: str
@@ -139,8 +139,8 @@ class WindowAttrs:
     def check(self, op: str, refusal: type[OpError] = UnimplementedError) -> None:
         """Check strides and dilations.
 
-        Raises InvalidArgumentError for a wrong length or a value below 1, `refusal` when batch or
-        channels would be strided or dilated.
+        Raises InvalidArgumentError for a wrong length or a value below 1, `refusal` for a stride or
+        dilation of the batch or channels.
         """
         rank = len(self.data_format)
         for name, values in (("stride", self.strides), ("dilation", self.dilations)):
@@ -163,7 +163,7 @@ class WindowAttrs:
     def place(
         self, input_shape: Sequence[int], windows: Sequence[int]
     ) -> tuple[WindowedDimension, ...]:
-        """Place `windows` (spatial sizes) over an input of `input_shape` (every dimension)."""
+        """The placement of `windows` (spatial sizes) over an input of `input_shape` (all sizes)."""
         return tuple(
             windowed_dimension(size, window, stride, self.padding, dilation, pair)
             for size, window, stride, dilation, pair in zip(
@@ -177,7 +177,7 @@ class WindowAttrs:
         )
 
     def explicit_pairs(self) -> tuple[tuple[int, int], ...]:
-        """(before, after) of each spatial dimension from `explicit_paddings`; checks it.
+        """(before, after) of each spatial dimension; InvalidArgumentError for a wrong attribute.
 
         TF: CheckValidPadding in tensorflow/core/util/padding.cc
         """
