@@ -1,4 +1,4 @@
-"""ParameterizedTruncatedNormal: shapes and errors; the numbers are not TensorFlow's sequence."""
+"""ParameterizedTruncatedNormal: shapes and errors only, because the random sequences differ."""
 
 from __future__ import annotations
 

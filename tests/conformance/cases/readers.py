@@ -1,4 +1,4 @@
-"""Readers over a queue of file names; paths are relative to the root of the repository."""
+"""Readers of files named in a queue; file names are relative to the root of the repository."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES = "tests/conformance/files/"
 
 
 def restored_case(op: str, state: bytes) -> Case:
-    """After one read of the last file: the state, and other states put in its place."""
+    """Read the last file, serialize the state, restore `state`, then read and serialize again."""
     graph = Graph()
     queue = graph.add("FIFOQueueV2", name="queue", component_types=(DataType.STRING,))[0]
     file = np.array(FILES + "vocabulary.txt", object)
@@ -32,7 +32,7 @@ def restored_case(op: str, state: bytes) -> Case:
         Step({}, (stored,)), Step({}, (), ("restore",)), Step({}, counts), Step({}, (stored,)),
         Step({}, (), ("enqueue",)), Step({}, tuple(each for each, _ in read)), Step({}, counts),
     )  # fmt: skip
-    # TensorFlow writes a state that it can parse with spaces by chance.
+    # In its message about a state that it can parse TensorFlow prints random spaces.
     message = not state.startswith(b"\x08")
     return Case(f"restored_{op}_{state.hex()}", graph.graph_def, steps, message=message)
 
@@ -46,9 +46,9 @@ def reader_case(
     state: bool = False,
     **attrs: Any,
 ) -> Case:
-    """Enqueue the names, close the queue, read again and again, look at the counts, reset.
+    """Enqueue file names, close the queue, read `reads` times, fetch the counts, reset.
 
-    Readers of the first version come with queues of the first version.
+    Version 1 of the readers is used with version 1 of the queues.
     """
     v = "V2" if op.endswith("V2") else ""
     graph = Graph()
@@ -80,7 +80,7 @@ def reader_case(
         steps += [Step({}, (stored[0],)), Step({}, (), ("restore",)), Step({}, counts)]
         steps += [Step({}, (stored[0],))]
     made = Case(f"{name}_{op}", graph.graph_def, tuple(steps))
-    return made if v else from_producer(25, made)  # later graphs may not have them
+    return made if v else from_producer(25, made)  # graphs of later versions reject version 1
 
 
 STATES = (
@@ -91,7 +91,7 @@ STATES = (
 
 
 def _several_names_at_once() -> Case:
-    """One element of the queue is several names: it is dropped, and the next one is read."""
+    """A read fails on an element of several file names; the next read takes the next element."""
     graph = Graph()
     queue = graph.add("FIFOQueueV2", name="queue", component_types=(DataType.STRING,))[0]
     names = graph.placeholder(DataType.STRING, "names")
@@ -105,7 +105,7 @@ def _several_names_at_once() -> Case:
 
 
 def _numbers_of_records() -> Case:
-    """None are read at once; a vector of one number is a number."""
+    """A count of 0 reads nothing without waiting; a vector of one number is accepted."""
     graph = Graph()
     queue = graph.add("FIFOQueueV2", name="queue", component_types=(DataType.STRING,))[0]
     graph.add("QueueEnqueueV2", queue, [np.array(b"a", object)], name="enqueue")

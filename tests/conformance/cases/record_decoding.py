@@ -1,4 +1,4 @@
-"""Raw numbers and compressed strings."""
+"""DecodeRaw, DecodePaddedRaw and DecodeCompressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RecordInput of one file with one record, whose order is nobody's choice, and what it refuses."""
+"""RecordInput of one file with one record, which leaves only one order, and its errors."""
 
 from __future__ import annotations
 

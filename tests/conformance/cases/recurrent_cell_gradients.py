@@ -28,7 +28,7 @@ GRU = (
 
 
 def only(whole: Case, indices: tuple[int, ...]) -> Case:
-    """Without peepholes TensorFlow leaves their gradients unset."""
+    """The case with only some outputs: TensorFlow leaves unused peepholes' gradients unset."""
     steps = tuple(
         dataclasses.replace(step, fetches=tuple(step.fetches[index] for index in indices))
         for step in whole.steps

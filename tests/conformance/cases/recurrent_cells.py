@@ -41,7 +41,7 @@ def replaced(inputs: tuple[np.ndarray, ...], at: int, by: np.ndarray) -> tuple[n
 
 
 def without_first_output(whole: Case) -> Case:
-    """TensorFlow leaves the input gate of steps past seq_len_max unset."""
+    """The case without the input gate, which TensorFlow leaves unset after seq_len_max."""
     steps = tuple(dataclasses.replace(step, fetches=step.fetches[1:]) for step in whole.steps)
     return dataclasses.replace(whole, steps=steps)
 

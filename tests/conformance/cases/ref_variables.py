@@ -1,4 +1,4 @@
-"""Cases of variables whose output is a reference."""
+"""Reference variables (version 1)."""
 
 from __future__ import annotations
 

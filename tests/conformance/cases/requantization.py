@@ -1,4 +1,4 @@
-"""Requantize and its kin."""
+"""Requantize, RequantizationRange and QuantizeDownAndShrinkRange."""
 
 import numpy as np
 

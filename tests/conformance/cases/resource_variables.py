@@ -1,4 +1,4 @@
-"""Cases of resource variables: several steps on one session each."""
+"""Resource variables: several steps in one session per case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F32 = DataType.FLOAT
 
 
 def _of_dtype(dtype: DataType) -> Case:
-    """Assign, add, subtract, read: a read before a change keeps its value."""
+    """Assign, add, subtract and read; a value read before an update must not change."""
     graph = Graph()
     handle = graph.add("VarHandleOp", dtype=dtype, shape=(2,), shared_name="x", name="x")[0]
     value = np.array([7, 100]).astype(dtype.numpy)
@@ -38,7 +38,7 @@ def _of_dtype(dtype: DataType) -> Case:
 
 
 def _errors() -> Case:
-    """What goes wrong, and TensorFlow's words for it."""
+    """Error messages: TensorFlow's are expected word for word."""
     graph = Graph()
     handles: dict[str, Any] = {
         name: graph.add("VarHandleOp", name=name, **attrs)[0]

@@ -91,7 +91,7 @@ CASES: tuple[Case, ...] = (
         for data, each, count in UNSORTED_SHAPES
     ),
     *(
-        # More elements than 64 bits count
+        # More elements than an int64 can count.
         case(op, np.ones((2, 3), np.float32), ids([0, 1]), np.int64(1 << 62))
         for op in UNSORTED
     ),
@@ -100,6 +100,6 @@ CASES: tuple[Case, ...] = (
         for op in UNSORTED
         for data, each, count in BAD_UNSORTED
     ),
-    # A sum of singles rounds after every number, also where each row is one number.
+    # Sums of float32 are rounded after every addition, also if each row is one number.
     case("UnsortedSegmentSum", TENTHS, ids([0, 1, 2] * 30), ids(3), name="rounding", exact=True),
 )

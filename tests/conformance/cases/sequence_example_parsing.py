@@ -1,4 +1,4 @@
-"""tf.SequenceExample to tensors: contexts and feature lists, one and many."""
+"""Parsing of tf.SequenceExample: contexts and feature lists, of one example and of batches."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def by_inputs(
 def single(
     name: str, serialized: bytes, message: bool = False, shape: tuple[int, ...] = ()
 ) -> Case:
-    """`shape` is that of each key: scalars are asked for."""
+    """ParseSingleSequenceExample; the op requires the keys' `shape` to be that of a scalar."""
     spec = SPECS[name]
     return case(
         "ParseSingleSequenceExample",
@@ -187,8 +187,8 @@ def single(
 SPECS["beside_ragged"] = {"list_dense": {"other": (INT64, ())}, "may_be_missing": ["other"]}
 ONE = {"a": A, "b": B, "bare": BARE, "odd": ODD, "no_points": NO_POINTS}
 
-# TensorFlow refuses an empty batch with a required context feature; nothing is missing in it.
-# Which message comes first depends on the most values of a feature list in the batch.
+# Without an empty batch of a required context feature: only TensorFlow rejects it.
+# The largest number of values in the batch decides which error is reported first.
 WRONG_COUNTS = ([UNEVEN], [INCOMPLETE], [UNEVEN, INCOMPLETE], [INCOMPLETE, INCOMPLETE, B])
 COMBINATIONS = [
     (name, given) for name in SPECS for given in GIVEN if (name, given) != ("everything", "none")
@@ -199,7 +199,7 @@ CASES = (
     *(by_inputs(name, given) for name, given in COMBINATIONS),
     *(by_inputs("beside_ragged", given, ragged=True) for given in GIVEN),
     *(by_inputs(name, A) for name in SPECS),
-    # TensorFlow does not set the splits of a scalar: their values are whatever was in memory.
+    # Of a scalar TensorFlow leaves the row splits uninitialised: only their shape is compared.
     by_inputs("beside_ragged", A, ragged=True, shape_only=True),
     *(single(name, given) for name in SPECS for given in ONE.values()),
     *(by_inputs("dense", given, message=True) for given in WRONG_COUNTS),

@@ -11,7 +11,7 @@ INDICES, VALUES, SHAPE = np.int64([[0, 0], [0, 2], [1, 1]]), np.int32([2, 1, 3])
 OPERATIONS = ("a-b", "b-a", "intersection", "union")
 TYPES = (np.int8, np.int16, np.int64, np.uint8, np.uint16)
 
-# (indices, values, shape): refused when validated.
+# (indices, values, shape) that are rejected with `validate_indices`.
 WRONG_INDICES = (
     ([[1, 0], [0, 0], [1, 1]], [1, 2, 3], [2, 3]),
     ([[0, 0], [0, 0]], [1, 2], [2, 3]),
@@ -19,7 +19,7 @@ WRONG_INDICES = (
     ([[0, 0], [0, 5]], [1, 2], [2, 3]),
     ([[-1, 0], [5, 0]], [1, 2], [2, 3]),
 )
-# Refused always.
+# (indices, values, shape) that are always rejected.
 WRONG_SHAPES = (
     ([[0, 0]], [1], [2, 3, 4]),
     ([[0, 0]], [1, 2], [2, 3]),
@@ -30,7 +30,7 @@ WRONG_SHAPES = (
     ([[0, 0]], [1], [-2, 3]),
     ([[0, 0]], [1], [2**40, 2**40]),
 )
-# Groups outside the shape or out of order, values anywhere in them: taken up to there, unvalidated.
+# Groups outside the shape or out of order: without validation, elements before them are used.
 ODD_GROUPS = (
     ([[2, 2], [0, 1], [1, 1]], [7, 8, 9], [2, 3]),
     ([[0, 1], [1, 1], [0, 0], [1, 2]], [6, 7, 8, 9], [2, 3]),

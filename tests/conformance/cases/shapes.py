@@ -52,7 +52,7 @@ CASES = (
         )
     ),
     *(
-        case("EnsureShape", MATRIX, shape=shape)  # TensorFlow's text names the input edge
+        case("EnsureShape", MATRIX, shape=shape)  # not its message, which names the input edge
         for shape in ((2, 3), (-1, 3), None, (3, 2), (2,), ())
     ),
     *(

@@ -1,4 +1,4 @@
-"""SobolSample: every direction number, the first and the last indices, and what is refused."""
+"""SobolSample: every direction number, the first and the last indices, and errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.conformance.case import Case, case
 
-# Around 2³⁰ the 31st digit comes in.
+# From about 2³⁰ on an index needs the 31st bit.
 SKIPS = (0, 1, 17, 1 << 20, (1 << 29) - 1, (1 << 30) - 4, (1 << 30) - 3, 1 << 30, (1 << 31) - 5)
 BAD: tuple[tuple[Any, Any, Any], ...] = (
     (0, 2, 0), (21201, 2, 0), (2, 0, 0), (2, -1, 0), (2, 2, -1), (2, 2, (1 << 31) - 3),

@@ -1,4 +1,4 @@
-"""TopK and NthElement."""
+"""TopK, ApproxTopK and NthElement."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ TYPES = (
 
 
 def approximate(name: str, rows: np.ndarray, k: int, **attrs: Any) -> Case:
-    """A constant's best k: of an unknown shape the op can't be added in TensorFlow.
+    """ApproxTopK of a constant, because TensorFlow can't add the op for an unknown shape.
 
-    Its CPU kernel takes the last axis and the largest alone; compiled functions take any.
+    TensorFlow's CPU kernel supports only the largest elements along the last axis.
     """
     graph = Graph()
     outputs = graph.add("ApproxTopK", rows, k=k, **attrs)

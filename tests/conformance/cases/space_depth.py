@@ -11,7 +11,7 @@ SERIES = np.arange(12, dtype=np.float32).reshape(2, 6)
 
 
 def nd_case(op: str, value: np.ndarray, blocks: object, margins: object) -> Case:
-    """TensorFlow's shape inference wants the block shape as a constant."""
+    """A case with a constant block shape, which TensorFlow's shape inference requires."""
     graph = Graph()
     given = graph.placeholder(value.dtype, "input_0")
     output, _ = graph.add(op, given, as_tensor(blocks), as_tensor(margins), name="result")[0]

@@ -11,7 +11,7 @@ VALUES, OTHERS = np.float32([1, -2, 3]), np.float32([2, 0.5])
 DENSE = np.arange(12, dtype=np.float32).reshape(3, 4) + 1
 TYPES = (np.int32, np.int64, np.float64, np.int16, np.uint8)
 
-# (indices, values, shape) that do not fit each other.
+# (indices, values, shape) that do not fit together.
 MISFITS = (
     (np.zeros((1, 3)), np.zeros(3), [1, 2, 3]),
     (np.zeros((3, 3)), np.zeros(3), [1, 2]),
@@ -60,7 +60,7 @@ CASES = (
         case("SparseAdd", INDICES, VALUES.astype(t), SHAPE, OTHER, OTHERS.astype(t), SHAPE, t(0))
         for t in (np.int32, np.int64, np.float64)
     ),
-    # The threshold is read as a real number of the same width.
+    # For complex values the threshold is a real number of the same precision.
     case(
         "SparseAdd", INDICES, VALUES * np.complex128(1 + 2j), SHAPE, OTHER,
         OTHERS * np.complex128(2 - 1j), SHAPE, np.float64(2), name="SparseAdd_complex128",

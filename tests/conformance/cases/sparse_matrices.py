@@ -1,4 +1,4 @@
-"""Sparse matrices as variants: there and back, components, products."""
+"""Sparse matrices as variants: conversions, components, products."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def numbers(shape: tuple[int, ...], dtype: type) -> np.ndarray:
 
 
 def sparse(matrix: np.ndarray, entries: np.ndarray, op: str, *rest: Any, **attrs: Any) -> Case:
-    """`op` of the sparse matrix (and `rest`)."""
+    """`op` of a sparse matrix made from `entries` of `matrix`, and of the inputs `rest`."""
     graph = Graph()
-    # The ops' shape inference wants ranks that are known.
+    # TensorFlow's shape inference requires known ranks.
     dense = graph.placeholder(matrix.dtype, "dense", matrix.shape)
     where = graph.placeholder(entries.dtype, "where", entries.shape)
     variant = graph.add("DenseToCSRSparseMatrix", dense, where)[0]

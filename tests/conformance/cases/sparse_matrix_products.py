@@ -1,4 +1,4 @@
-"""Products of sparse matrices with each other; sparse Cholesky factors in a given order."""
+"""Products of sparse matrices; sparse Cholesky factors with a given permutation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
 
 def numbers(shape: tuple[int, ...], dtype: type, density: float = 0.4) -> np.ndarray:
-    """Mostly zeros."""
+    """Random numbers, most of which are 0."""
     imaginary = 1j * RNG.normal(size=shape) if np.dtype(dtype).kind == "c" else 0
     values = (RNG.normal(size=shape) + imaginary) * (RNG.random(shape) < density)
     return values.astype(dtype)
@@ -25,7 +25,7 @@ def variant(graph: Graph, dense: np.ndarray) -> Any:
 
 
 def dense_again(graph: Graph, sparse: Any, dtype: np.dtype, name: str) -> Case:
-    """The result as a dense matrix, and how many entries it has."""
+    """Fetch a sparse result as a dense matrix, and its number of entries."""
     data_type = from_numpy(dtype)
     dense = graph.add("CSRSparseMatrixToDense", sparse, type=data_type)[0]
     count = graph.add("SparseMatrixNNZ", sparse)[0]

@@ -8,7 +8,7 @@ INDICES = np.int64([[0, 0, 1], [0, 1, 0], [0, 1, 2], [1, 0, 1]])
 VALUES, SHAPE = np.float32([1, -2, 3, 4]), np.int64([3, 2, 3])
 OPS = ("SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse", "SparseReduceMaxSparse")
 
-# (indices, values, shape) that do not fit each other.
+# (indices, values, shape) that do not fit together.
 MISFITS = (
     (np.zeros((1, 3)), np.zeros(3), [1, 2, 3]),
     (np.zeros((3, 3)), np.zeros(3), [1, 2]),

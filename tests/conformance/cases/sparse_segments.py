@@ -1,4 +1,4 @@
-"""Segment reductions of chosen rows, and their gradients."""
+"""Segment reductions of selected rows, and their gradients."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ CASES: tuple[Case, ...] = (
         for kind in KINDS
         for indices, ids, rows in GRAD_BAD
     ),
-    *(  # nothing is looked at where no row goes anywhere
+    *(  # without output rows or indices the ids and indices are not checked
         case(
             f"SparseSegment{kind}{suffix}",
             X[:2],

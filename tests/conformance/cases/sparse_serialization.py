@@ -1,4 +1,4 @@
-"""Sparse tensors to strings and variants, and back."""
+"""SerializeSparse, SerializeManySparse and DeserializeSparse."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def round_trip(write: str, read: str, values: np.ndarray, dtype: DataType, kind:
 
 
 def misfit(name: str, *parts: np.ndarray) -> Case:
-    """What the reader says of parts that do not fit each other."""
+    """DeserializeSparse of parts that do not fit together: the error message."""
     graph = Graph()
     written = graph.add("SerializeSparse", *parts)[0]
     outputs = graph.add("DeserializeSparse", written, dtype=DataType.FLOAT, name="result")
@@ -30,7 +30,7 @@ def misfit(name: str, *parts: np.ndarray) -> Case:
 
 
 def of_two_ranks(read: str) -> Case:
-    """A matrix and a cube, which make no batch."""
+    """A batch of a matrix and a tensor of rank 3, whose ranks differ."""
     graph = Graph()
     cube = np.concatenate((INDICES, INDICES[:, :1]), 1), np.append(SHAPE, np.int64(3))
     parts = [

@@ -9,7 +9,7 @@ VALUES = np.float32([1, 2, 3])
 WORDS = np.array([b"a", b"b", b"c"], object)
 NOTHING, NO_VALUES = INDICES[:0], VALUES[:0]
 
-# (indices, values, shape) that do not fit each other.
+# (indices, values, shape) that do not fit together.
 MISFITS = (
     (np.zeros((1, 3)), np.zeros(3), [1, 2, 3]),
     (np.zeros((3, 3)), np.zeros(3), [1, 2]),
@@ -32,7 +32,7 @@ CASES = (
             (NOTHING, SHAPE, [6, -1]), (INDICES, SHAPE, [5, -1]), (INDICES, SHAPE, [5]),
             (INDICES, SHAPE, [-1, -1]), (INDICES, SHAPE, [[12]]), (INDICES[0], SHAPE, [12]),
             (NOTHING, np.int64([0, 4]), [2, 0]),
-            (INDICES + 9, SHAPE, [3, 4]), (INDICES + 9, SHAPE, [3, -1]),  # outside, as they are
+            (INDICES + 9, SHAPE, [3, 4]), (INDICES + 9, SHAPE, [3, -1]),  # out of bounds: unchanged
         )
     ),
     *(

@@ -1,4 +1,4 @@
-"""Keeping sparse tensors and taking them back."""
+"""Storing sparse tensors in a SparseTensorsMap and taking them back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def i64(values: Any) -> np.ndarray:
 
 
 def many_case(name: str, indices: Any, values: Any, shape: Any) -> Case:
-    """Keep the rows of one tensor, take them back in reverse order, and again."""
+    """Store the rows of one tensor, take them in reverse order, then take them again."""
     graph = Graph()
     array = np.array(values, np.float32)
     indices = (
@@ -34,7 +34,7 @@ def many_case(name: str, indices: Any, values: Any, shape: Any) -> Case:
 
 
 def single_case(name: str, shapes: Any, dtype: DataType = DataType.INT64) -> Case:
-    """Keep one tensor of each shape, with one element, and take them together."""
+    """Store one tensor of each shape, with one element, then take them together."""
     graph = Graph()
     handles = [
         graph.add("AddSparseToTensorsMap", i64([[0] * len(shape)]), i64([7]), i64(shape), **STORE)[

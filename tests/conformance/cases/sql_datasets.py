@@ -18,7 +18,7 @@ SORTED = "select {} from people order by name"
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """A query, and the element types that are asked of it."""
+    """A query, the dtypes of its columns, and the database that it reads."""
 
     name: str
     query: str
@@ -29,7 +29,7 @@ class Query:
     shape: tuple[int, ...] = ()
 
     def case(self) -> Case:
-        """Four elements: the rows, and what comes after them."""
+        """The case: four calls of IteratorGetNext, the last of them past the last row."""
         graph = Graph()
         attrs: dict[str, Any] = {
             "output_types": self.types,

@@ -1,4 +1,4 @@
-"""Staging areas, by turn and by key, over several steps of one session; nothing here waits."""
+"""Staging areas, in order and by key, over several steps of one session; no op has to wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TYPES = (F32, F32)
 
 
 def turns(**limits: int) -> Graph:
-    """An area of pairs with an op of each sort."""
+    """A graph with one op of each kind on a Stage area of pairs."""
     graph = Graph()
     attrs = {"shared_name": "s", "dtypes": TYPES, **limits}
     x, y = graph.placeholder(F32, "x"), graph.placeholder(F32, "y")
@@ -27,7 +27,7 @@ def turns(**limits: int) -> Graph:
 
 
 def keys(prefix: str, **limits: int) -> Graph:
-    """A map of pairs with an op of each sort: whole pairs, and parts."""
+    """A graph with ops of each kind on a MapStage area of pairs, for pairs and for components."""
     graph = Graph()
     attrs = {"shared_name": "m", "dtypes": TYPES, **limits}
     key, where = graph.placeholder(I64, "key"), graph.placeholder(I32, "where")

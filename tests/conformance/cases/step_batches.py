@@ -1,4 +1,4 @@
-"""Batch, Unbatch and UnbatchGrad of one step: a batch that its own timeout completes."""
+"""Batch, Unbatch and UnbatchGrad of one step, whose batch is closed by the timeout."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DEFAULTS: dict[str, Any] = {
 
 
 def _there_and_back(name: str, fetches: tuple[str, ...], x: Any = ROWS, **attrs: Any) -> Case:
-    """Rows that go into a batch, are doubled in it, and come back, with a gradient."""
+    """Batch rows, double them, unbatch them and take the gradient."""
     graph = Graph()
     given = graph.placeholder(F32, "x")
     other = graph.placeholder(F32, "other")
     first, second, index, key = graph.add("Batch", [given, other], name="batch", **DEFAULTS | attrs)
     starts, ends = np.array([0, 1], np.int32), np.array([0, 0], np.int32)
-    graph.add(  # the ids are random
+    graph.add(  # without the ids, which are random
         "StridedSlice", index, starts, ends, np.array([1, 1], np.int32),
         begin_mask=1, end_mask=3, name="bounds",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Hash buckets: every length class of the three hashes."""
+"""Hash buckets: strings of every length that the three hash functions treat differently."""
 
 from __future__ import annotations
 

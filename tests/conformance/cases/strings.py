@@ -1,4 +1,4 @@
-"""Joining, case, stripping."""
+"""StringJoin, StringLower, StringUpper and StringStrip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Substr and StringLength: units, negative positions, broadcasting, refusals."""
+"""Substr and StringLength: units, negative positions, broadcasting, errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Writers of event files.
+"""Summary writers, which write event files.
 
-The cases write small files under /tmp, each in a folder of its own.
+The cases write small files under /tmp, each into its own folder.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _writer(graph: Graph, op: str) -> Any:
 
 
 def _written(op: str) -> Case:
-    """Write once, close, and find the writer gone."""
+    """Write, flush and close; a write after that fails, because the writer no longer exists."""
     graph = Graph()
     writer = _writer(graph, op)
     graph.add(op, writer, *WRITES[op], name="write")

@@ -1,4 +1,4 @@
-"""Cases of tensor arrays: made, written and read within one step."""
+"""TensorArrays: created, written and read within one step."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ F32 = DataType.FLOAT
 
 
 class ArrayGraph(Graph):
-    """An array of floats of the version's ops; the flow orders what is done with it."""
+    """A float TensorArray and ops on it; `flow` orders them."""
 
     def __init__(self, version: str = "V3", size: int = 3, **attrs: Any) -> None:
         super().__init__()
         self.version = version
         if version == "V2":
-            self.graph_def.versions.producer = 20  # these ops went with version 26
+            self.graph_def.versions.producer = 20  # graphs from version 26 on reject these ops
         attrs = {"dtype": F32, **attrs}
         outputs = self.add(f"TensorArray{version}", np.int32(size), **attrs)
         self.handle = outputs[0]
@@ -56,7 +56,7 @@ class ArrayGraph(Graph):
         return self.op("Size")[0]
 
     def gradient(self, source: str = "g") -> ArrayGraph:
-        """The array of gradients, in the same graph."""
+        """The array of this array's gradients, in the same graph."""
         made = ArrayGraph.__new__(ArrayGraph)
         made.graph_def, made.version = self.graph_def, self.version
         made.handle, made.flow = self.op("Grad", source=source)
@@ -92,7 +92,7 @@ def _gradients() -> tuple[ArrayGraph, Any]:
 
 
 def _joined_gradients(*marks: str) -> tuple[ArrayGraph, Any]:
-    """Gradients are joined as many as the forward array was split or scattered into."""
+    """A concat of gradients takes as many elements as the forward array was last marked with."""
     g = ArrayGraph(size=3, dynamic_size=True)
     for mark in marks:
         g = g.split([1, 2, 3], [1, 1, 1]) if mark == "split" else g.scatter([3], [[4]])
@@ -103,13 +103,13 @@ def _joined_gradients(*marks: str) -> tuple[ArrayGraph, Any]:
 
 
 def _after(g: ArrayGraph, output: Any) -> ArrayGraph:
-    """The array, for what is to be done after an output is there."""
+    """The array, with a flow that waits for `output`."""
     g.flow = g.add("Identity", g.flow, control=[output[0].split(":")[0]])[0]
     return g
 
 
 def _shape_from_gather(item: Any) -> tuple[ArrayGraph, Any]:
-    """The shape that a gather is given holds for what comes after it, too."""
+    """The element shape given to a gather also applies to later ops."""
     g = ArrayGraph().write(0, [1, 2])
     gathered = g.gather([0], element_shape=(-1,))
     return g, [gathered, _after(g, gathered).write(1, item).read(1)]
@@ -150,7 +150,7 @@ def _grad_with_shape_of_matrix() -> tuple[ArrayGraph, Any]:
 
 
 def _grad_with_shape_written() -> tuple[ArrayGraph, Any]:
-    """What the array holds is there in its gradient, as zeros of its own shape."""
+    """An element written in the array is present in its gradient, as zeros of its own shape."""
     g = ArrayGraph().write(0, [1, 2])
     handle, flow = g.add(
         "TensorArrayGradWithShape", g.handle, g.flow, np.array([3], np.int32), source="s"
@@ -233,15 +233,15 @@ _WRONG = {
 
 
 def _handle_of_strings() -> Case:
-    """Strings that no TensorArrayV2 has given as a handle."""
+    """A handle of two strings that no TensorArrayV2 has returned."""
     g = Graph()
-    g.graph_def.versions.producer = 20  # as above
+    g.graph_def.versions.producer = 20  # graphs from version 26 on reject this op
     handle = np.array([b"a", b"b"], object)
     g.add("TensorArraySizeV2", handle, np.float32(0), name="size")
     return Case("TensorArrayV2_strings", g.graph_def, (Step({}, ("size:0",)),))
 
 
-# Messages hold the array's name or the step's, another in every step: only codes are compared.
+# Messages contain the array's or the step's name, which vary: only error codes are compared.
 CASES = (
     *(_case(name, build) for name, build in (_OK | _WRONG).items()),
     _handle_of_strings(),

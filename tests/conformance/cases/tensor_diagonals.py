@@ -1,4 +1,4 @@
-"""Diag and DiagPart at every rank."""
+"""Diag and DiagPart of every rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of tensor lists: a list is made, changed and read within one step."""
+"""Tensor lists: created, changed and read within one step."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Built = Callable[["ListGraph"], Any]
 
 
 class ListGraph(Graph):
-    """Adds list ops with a placeholder for every constant, so that no shape is known before."""
+    """Adds list ops; every constant is fed through a placeholder, which hides its shape."""
 
     def __init__(self) -> None:
         super().__init__()
         self.feeds: dict[str, np.ndarray] = {}
 
     def op(self, op: str, *inputs: Any, **attrs: Any) -> Any:
-        """The first output of `TensorList<op>` on float items."""
+        """The first output of `TensorList<op>` on float elements."""
         return self.ops(op, *inputs, **attrs)[0]
 
     def ops(self, op: str, *inputs: Any, dtype: DataType = F32, **attrs: Any) -> Any:
@@ -39,55 +39,55 @@ class ListGraph(Graph):
         return self.placeholder(dtype, name)
 
     def ints(self, value: Any) -> Any:
-        """Fed int32."""
+        """A fed int32 tensor."""
         return self.fed(value, DataType.INT32)
 
     def reserved(self) -> Any:
-        """Three items that are not set, of unknown shape."""
+        """A list of three uninitialised elements of unknown shape."""
         return self.op("Reserve", self.ints(-1), 3)
 
     def pair(self) -> Any:
-        """The rows of [[1, 2], [3, 4]]."""
+        """A list of the rows of [[1, 2], [3, 4]]."""
         return self.op("FromTensor", self.fed([[1, 2], [3, 4]]), self.ints(-1))
 
     def one_set(self) -> Any:
-        """Three items, of which the middle one is set."""
+        """A list of three elements, of which only the middle one is set."""
         return self.op("SetItem", self.reserved(), 1, self.fed([1, 2]))
 
     def matrix_set(self) -> Any:
-        """Three items, of which the middle one is a matrix [2, 2]."""
+        """A list of three elements, of which only the middle one is set, to a [2, 2] matrix."""
         return self.op("SetItem", self.reserved(), 1, self.fed([[1, 2], [3, 4]]))
 
     def limited(self, count: int) -> Any:
-        """A list of at most one item of shape [2], with `count` items in it."""
+        """A list limited to one element of shape [2], after `count` elements were pushed."""
         made = self.op("EmptyTensorList", self.ints([2]), 1)
         return made if not count else self.op("PushBack", made, self.fed([5, 6]))
 
     def stack(self, handle: Any, shape: Any = -1, **attrs: Any) -> Any:
-        """All items."""
+        """All elements, stacked."""
         return self.op("Stack", handle, self.ints(shape), **attrs)
 
     def get(self, handle: Any, index: int, shape: Any = -1) -> Any:
-        """One item."""
+        """One element."""
         return self.op("GetItem", handle, self.ints(index), self.ints(shape))
 
     def gather(self, handle: Any, indices: Any, shape: Any = -1) -> Any:
-        """Some items."""
+        """Some elements, stacked."""
         return self.op("Gather", handle, self.ints(indices), self.ints(shape))
 
     def scatter(self, indices: Any, size: int, rows: Any = ((1,), (2,))) -> Any:
-        """ScatterV2 of rows, stacked."""
+        """The elements after TensorListScatterV2 of `rows`, stacked."""
         made = self.op("ScatterV2", self.fed(rows), self.ints(indices), self.ints(-1), size)
         return self.stack(made)
 
     def split(self, lengths: Any, tensor: Any = ((1,), (2,), (3,)), shape: Any = -1) -> Any:
-        """Pieces of a tensor."""
+        """A list of consecutive pieces of a tensor."""
         return self.op(
             "Split", self.fed(tensor), self.ints(shape), self.fed(lengths, DataType.INT64)
         )
 
     def concat(self, handle: Any, shape: Any = -1, leading: Any = ()) -> Any:
-        """Joined items and their lengths."""
+        """The concatenated elements and their lengths."""
         leading_dims = self.fed(leading, DataType.INT64)
         return self.ops("ConcatV2", handle, self.ints(shape), leading_dims)
 
@@ -101,7 +101,7 @@ def _built(name: str, build: Built) -> Case:
 
 
 def _versions(g: ListGraph) -> Any:
-    """Old versions of a list keep their items, however they are reached."""
+    """A list that later ops were applied to keeps its elements."""
     first = g.pair()
     second = g.op("SetItem", first, 0, g.fed([9, 9]))
     third = g.op("PushBack", second, g.fed([7, 7]))
@@ -132,7 +132,7 @@ def _batch(g: ListGraph) -> Any:
 
 
 def _zeros_of_lists(g: ListGraph) -> Any:
-    """Lists in a list, one place of which is not set."""
+    """ZerosLike of a list of lists with an uninitialised element."""
     outer = g.op("Reserve", g.ints([]), 2, dtype=DataType.VARIANT)
     outer = g.op("SetItem", outer, 1, g.pair(), dtype=DataType.VARIANT)
     zeros = g.add("ZerosLike", outer)[0]

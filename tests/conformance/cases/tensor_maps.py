@@ -1,4 +1,4 @@
-"""Tensor maps: made, changed and read within one step."""
+"""Tensor maps: created, changed and read within one step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ NAN = np.float32("nan")
 
 
 class MapGraph(Graph):
-    """A graph of map ops."""
+    """A graph of tensor map ops."""
 
     def map_of(self, *entries: tuple[Any, Any]) -> Any:
         """A map with these (key, value) entries, inserted in order."""
@@ -23,7 +23,7 @@ class MapGraph(Graph):
         return made
 
     def size(self, of: Any) -> Any:
-        """How many entries."""
+        """The number of entries."""
         return self.add("TensorMapSize", of)[0]
 
     def look_up(self, of: Any, key: Any, value_dtype: DataType = F32) -> Any:
@@ -35,11 +35,11 @@ class MapGraph(Graph):
         return self.add("TensorMapErase", of, key, value_dtype=value_dtype)[0]
 
     def has(self, of: Any, key: Any) -> Any:
-        """Whether a key is there."""
+        """Whether the map has a key."""
         return self.add("TensorMapHasKey", of, key)[0]
 
     def keys(self, of: Any, key_dtype: DataType = F32) -> Any:
-        """All keys (TensorFlow's order is that of a hash table)."""
+        """All keys; TensorFlow returns them in the order of its hash table."""
         return self.add("TensorMapStackKeys", of, key_dtype=key_dtype)[0]
 
 
@@ -85,12 +85,12 @@ BUILT: dict[str, Callable[[MapGraph], Any]] = {
 def built(name: str, build: Callable[[MapGraph], Any]) -> Case:
     graph = MapGraph()
     step = Step({}, (build(graph)[0],))
-    # That one is TensorFlow's executor speaking, which does not name the node at the end.
+    # In this case the message is from TensorFlow's executor, which adds no node name at the end.
     return Case(name, graph.graph_def, (step,), message=name != "look_up_other_type")
 
 
 def of_a_list() -> Case:
-    """A list where a map is expected: TensorFlow's text names its C++ type."""
+    """A list in place of a map: not its message, in which TensorFlow prints its C++ type."""
     graph = MapGraph()
     made = graph.add("EmptyTensorList", np.int32([]), np.int32(1), element_dtype=I32)[0]
     return Case("of_a_list", graph.graph_def, (Step({}, (graph.size(made)[0],)),))

@@ -22,7 +22,7 @@ VALUES = [
 
 
 def round_trip(value: object) -> Case:
-    """Serialize in the graph, and parse what came of it."""
+    """SerializeTensor, then ParseTensor of its output."""
     array = as_tensor(value)
     graph = Graph()
     given = graph.placeholder(from_numpy(array.dtype), "given")

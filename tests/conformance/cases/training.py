@@ -1,4 +1,4 @@
-"""Cases of training ops: a variable and its slots before and after two updates."""
+"""Training ops: a variable and its slots before and after two updates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALARS = {
 
 
 def _variables(graph: Graph, op: str, dtype: DataType) -> tuple[list[Any], int]:
-    """Variables with their start values assigned by `init`."""
+    """Variables with initial values that `init` assigns."""
     arguments = op_def_registry.look_up(op).input_arg
     count = sum(a.is_ref or a.type == DataType.RESOURCE for a in arguments)
     made = []
@@ -58,7 +58,7 @@ def _updates(
         elif argument.type == DataType.INT64:
             inputs.append(np.array(values[name], np.int64))
         else:
-            # An op in between hides the value from shape inference.
+            # Identity hides the value from shape inference.
             inputs.append(graph.add("Identity", np.array(values[name], dtype.numpy))[0])
     graph.add(op, *inputs, name="update", **attrs)
     read = Step({}, [f"read{index}:0" for index in range(count)])
@@ -116,7 +116,7 @@ def _errors() -> Iterator[Case]:
         "index_negative": _updates(sparse, DataType.FLOAT, indices=(0, -1, 1)),
     }
     for name, (graph, steps) in built.items():
-        # What follows differs: TensorFlow has changed the rows before the bad index by then.
+        # Later steps are omitted: TensorFlow has by then updated the rows before the bad index.
         yield Case(name, graph.graph_def, steps[:2], message=True)
     for op in ("SparseApplyFtrlV2", "ResourceSparseApplyFtrlV2"):
         graph, steps = _updates(op, DataType.FLOAT, changed={"l2_shrinkage": -0.5})

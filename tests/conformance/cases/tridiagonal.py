@@ -21,7 +21,7 @@ def product(*shapes: tuple[int, ...], dtype: type = np.float32, message: bool = 
 def solve(
     op: str, matrix: tuple[int, ...], rhs: tuple[int, ...], t: type = np.float64, **attrs: Any
 ) -> Case:
-    """Equations that are not close to singular: the main diagonal is large."""
+    """Equations with a large main diagonal, so that they are far from singular."""
     left: np.ndarray = RNG.normal(size=matrix).astype(t)
     if len(matrix) > 1 and matrix[-2]:
         main = {"TridiagonalSolve": 1 if matrix[-2] == 3 else 0}.get(

@@ -1,4 +1,4 @@
-"""Decoding, encoding and transcoding: encodings, malformed input, refusals."""
+"""Unicode decoding, encoding and transcoding: encodings, malformed input, errors."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ UTF32 = np.array([TEXT.encode("utf-32-be"), b"\x00\x11\x00\x00", b"\x00\x00"], o
 POINTS = np.array([97, 233, 0x65E5, 0x1F600, 0xD800, 0x110000, -1, 0xFFFE, 0xFDD0, 122], np.int32)
 SPLITS = np.array([0, 4, 4, 10], np.int64)
 
-# With and without a byte order mark, which only UTF-16 and UTF-32 without an order take as one.
-# TensorFlow's converter keeps the order for the next string, so each is a case of its own.
+# Strings with and without a byte order mark, which only UTF-16 and UTF-32 recognise (not -BE, -LE).
+# TensorFlow's converter keeps the byte order for the next string: so there is one case for each.
 MARKED = (
     b"\xfe\xff\0*",
     b"\xff\xfe*\0",

@@ -1,4 +1,4 @@
-"""Cases of scatters, slices, counters and gathers on variables."""
+"""Scatters, slice assigns, counters and gathers of variables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _case(
     start: Any = None,
     **attrs: Any,
 ) -> Case:
-    """Assign, apply the op twice, read."""
+    """Assign a variable, apply the op twice, and read after each."""
     graph = Graph()
     if start is None:
         start = np.arange(1, 9).reshape(SHAPE) * 5 - 12
@@ -37,7 +37,7 @@ def _case(
         target = graph.add("VarHandleOp", dtype=dtype, shape=None, shared_name="v")[0]
         graph.add("AssignVariableOp", target, value, dtype=dtype, name="init")
         graph.add("ReadVariableOp", target, dtype=dtype, name="read")
-    # Shapes are hidden from shape inference, so that the kernels judge them.
+    # Shapes are hidden from shape inference, so that the kernels check them.
     hidden = [graph.add("PlaceholderWithDefault", each, shape=None)[0] for each in inputs]
     known = {attr.name for attr in op_def_registry.look_up(op).attr}
     attrs |= {"dtype": dtype} if "dtype" in known else {}
@@ -51,9 +51,9 @@ def _case(
         run,
         Step({}, ("read:0",)),
     )
-    if "beyond" in name:  # TensorFlow has changed what came before the bad index by then
+    if "beyond" in name:  # TensorFlow has by then updated the rows before the bad index
         steps = steps[:2]
-    # Resource scatters have words of their own for shapes that do not fit.
+    # Resource scatters have a different message for shapes that do not fit.
     message = not name.endswith("_shape")
     return Case(name or f"{op}_{dtype.tf_name}", graph.graph_def, steps, message=message)
 
@@ -73,7 +73,7 @@ def _scatters() -> Iterator[Case]:
     for prefix in ("", "Resource"):
         for op in COMBINES:
             for dtype in (F32, I32, DataType.DOUBLE, DataType.INT64):
-                # Rows that repeat have no defined result when they replace.
+                # Replacing the same row twice has no defined result.
                 indices = INDICES if op != "Update" else np.array([3, 0, 2], np.int64)
                 yield _case(f"{prefix}Scatter{op}", dtype, (indices, _of(ROWS, dtype)))
             name = f"{prefix}Scatter{op}"
