@@ -50,7 +50,7 @@ def _parameter(name: str, value: Any, batch: int) -> np.ndarray:
     return np.broadcast_to(np.ravel(value).astype(np.float64), (batch,))
 
 
-def _probability(x: np.ndarray) -> np.ndarray:
+def _normal_cdf(x: np.ndarray) -> np.ndarray:
     """The cumulative distribution function of the standard normal distribution."""
     return np.asarray(erfc(-x / math.sqrt(2)) / 2)
 
@@ -68,7 +68,7 @@ def parameterized_truncated_normal(
     )  # fmt: skip
     stream = reserve(context, -(-math.prod(sizes) // 2))
     flat = (sizes[0], math.prod(sizes[1:]))
-    drawn = _draw(stream, flat, mean, deviation, low, high)
+    drawn = _sample(stream, flat, mean, deviation, low, high)
     return drawn.astype(means.dtype).reshape(sizes)
 
 
@@ -82,10 +82,10 @@ def stateless_parameterized_truncated_normal(
         wide = [np.broadcast_to(each, sizes).astype(np.float64) for each in parameters]
     except ValueError:
         raise InvalidArgumentError("Parameters must broadcast to the output's shape") from None
-    return _draw(stream_of_seed(seed), sizes, *wide).astype(means.dtype)
+    return _sample(stream_of_seed(seed), sizes, *wide).astype(means.dtype)
 
 
-def _draw(
+def _sample(
     stream: Philox,
     sizes: tuple[int, ...],
     mean: np.ndarray,
@@ -111,8 +111,8 @@ def _draw(
     lower = np.where(mirrored, -last, first)
     upper = np.where(mirrored, -first, last)
     numbers = uniform(stream, math.prod(sizes), np.dtype(np.float64)).reshape(sizes)
-    start = _probability(lower)
-    each = start + numbers * (_probability(upper) - start)
+    start = _normal_cdf(lower)
+    each = start + numbers * (_normal_cdf(upper) - start)
     drawn = np.clip(ndtri(each), lower, upper)
     result = mean + deviation * np.where(mirrored, -drawn, drawn)
     return np.asarray(np.clip(result, low, high))

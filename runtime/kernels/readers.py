@@ -31,7 +31,7 @@ from runtime.kernels.queues import queue_of
 from runtime.kernels.resource_variables import as_handle
 
 
-def _handle(
+def _reader_handle(
     context: OpKernelContext,
     container: str,
     shared_name: str,
@@ -57,7 +57,7 @@ def text_line_reader(
 ) -> ResourceHandle:
     """TextLineReader: a reader whose records are lines of text."""
     open_work = functools.partial(text_lines, skip_header_lines=skip_header_lines)
-    return _handle(context, container, shared_name, open_work)
+    return _reader_handle(context, container, shared_name, open_work)
 
 
 def fixed_length_record_reader(
@@ -91,7 +91,7 @@ def fixed_length_record_reader(
         hop_bytes=hop_bytes,
         encoding=encoding,
     )
-    return _handle(context, container, shared_name, open_work)
+    return _reader_handle(context, container, shared_name, open_work)
 
 
 def tf_record_reader(
@@ -99,14 +99,14 @@ def tf_record_reader(
 ) -> ResourceHandle:
     """TFRecordReader: a reader of TFRecord files."""
     open_work = functools.partial(tf_records, compression_type=compression_type)
-    return _handle(context, container, shared_name, open_work)
+    return _reader_handle(context, container, shared_name, open_work)
 
 
 def whole_file_reader(
     context: OpKernelContext, *, container: str, shared_name: str
 ) -> ResourceHandle:
     """WholeFileReader: a reader whose records are whole files."""
-    return _handle(context, container, shared_name, whole_file, is_restorable=True)
+    return _reader_handle(context, container, shared_name, whole_file, is_restorable=True)
 
 
 def identity_reader(
@@ -117,7 +117,7 @@ def identity_reader(
     def name_itself(work: str) -> Records:
         yield "", work.encode("utf-8", "surrogateescape")
 
-    return _handle(
+    return _reader_handle(
         context, container, shared_name, name_itself, reads_files=False, is_restorable=True
     )
 
@@ -232,8 +232,11 @@ _READERS: dict[str, Kernel] = {
     "TextLineReader": text_line_reader,
     "WholeFileReader": whole_file_reader,
 }
-_READS: dict[str, Kernel] = {"ReaderRead": reader_read, "ReaderReadUpTo": reader_read_up_to}
-_OTHERS: dict[str, Kernel] = {
+_ASYNCHRONOUS_OPS: dict[str, Kernel] = {
+    "ReaderRead": reader_read,
+    "ReaderReadUpTo": reader_read_up_to,
+}
+_SYNCHRONOUS_OPS: dict[str, Kernel] = {
     "ReaderNumRecordsProduced": reader_num_records_produced,
     "ReaderNumWorkUnitsCompleted": reader_num_work_units_completed,
     "ReaderReset": reader_reset,
@@ -244,6 +247,10 @@ _VERSIONS = ("", "V2")
 
 KERNELS = (
     *(KernelDef(op + v, make) for op, make in _READERS.items() for v in _VERSIONS),
-    *(KernelDef(op + v, read, asynchronous=True) for op, read in _READS.items() for v in _VERSIONS),
-    *(KernelDef(op + v, do) for op, do in _OTHERS.items() for v in _VERSIONS),
+    *(
+        KernelDef(op + v, read, asynchronous=True)
+        for op, read in _ASYNCHRONOUS_OPS.items()
+        for v in _VERSIONS
+    ),
+    *(KernelDef(op + v, do) for op, do in _SYNCHRONOUS_OPS.items() for v in _VERSIONS),
 )

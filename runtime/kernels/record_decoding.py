@@ -41,7 +41,7 @@ def decode_raw(bytes: Any, *, out_type: DataType, little_endian: bool) -> np.nda
             f"Input to DecodeRaw has length {length} that is not a multiple of {item_size}, "
             f"the size of {out_type.tf_name}"
         )
-    return _numbers(items, strings.shape, length, out_type, little_endian)
+    return _decoded_numbers(items, strings.shape, length, out_type, little_endian)
 
 
 def decode_padded_raw(
@@ -62,10 +62,10 @@ def decode_padded_raw(
         )
     check_allocation((strings.size, length), np.uint8)
     items = [item[:length].ljust(length, b"\0") for item in strings.ravel().tolist()]
-    return _numbers(items, strings.shape, length, out_type, little_endian)
+    return _decoded_numbers(items, strings.shape, length, out_type, little_endian)
 
 
-def _numbers(
+def _decoded_numbers(
     items: Sequence[bytes],
     shape: tuple[int, ...],
     length: int,

@@ -218,11 +218,11 @@ def gru_block_cell_grad(
     return d_x, d_hr * r + from_ru[:, inputs:] + d_h * u, d_c_bar, d_r_bar_u_bar
 
 
-_SMALL = {"T": (DataType.HALF, DataType.FLOAT)}
+_HALF_AND_FLOAT = {"T": (DataType.HALF, DataType.FLOAT)}
 
 KERNELS = (
-    KernelDef("BlockLSTMGrad", block_lstm_grad, _SMALL, expensive=True),
-    KernelDef("BlockLSTMGradV2", block_lstm_grad_v2, _SMALL, expensive=True),
+    KernelDef("BlockLSTMGrad", block_lstm_grad, _HALF_AND_FLOAT, expensive=True),
+    KernelDef("BlockLSTMGradV2", block_lstm_grad_v2, _HALF_AND_FLOAT, expensive=True),
     KernelDef("GRUBlockCellGrad", gru_block_cell_grad),
-    KernelDef("LSTMBlockCellGrad", lstm_block_cell_grad, _SMALL),
+    KernelDef("LSTMBlockCellGrad", lstm_block_cell_grad, _HALF_AND_FLOAT),
 )

@@ -289,11 +289,11 @@ def check_gru(
     )
 
 
-_SMALL = {"T": (DataType.HALF, DataType.FLOAT)}
+_HALF_AND_FLOAT = {"T": (DataType.HALF, DataType.FLOAT)}
 
 KERNELS = (
-    KernelDef("BlockLSTM", block_lstm, _SMALL, expensive=True),
-    KernelDef("BlockLSTMV2", block_lstm_v2, _SMALL, expensive=True),
+    KernelDef("BlockLSTM", block_lstm, _HALF_AND_FLOAT, expensive=True),
+    KernelDef("BlockLSTMV2", block_lstm_v2, _HALF_AND_FLOAT, expensive=True),
     KernelDef("GRUBlockCell", gru_block_cell),
-    KernelDef("LSTMBlockCell", lstm_block_cell, _SMALL),
+    KernelDef("LSTMBlockCell", lstm_block_cell, _HALF_AND_FLOAT),
 )

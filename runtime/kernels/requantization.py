@@ -46,14 +46,14 @@ def _fixed_point(
     span = float(top) - float(bottom)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         reciprocal = np.float32(0 if span == 0 else 255.0 / span)
-        scale = _whole(255.0 * unit * (float(high) - float(low)) / span) if span else 0
-        input_offset = _whole((low + high) / np.float32(2) * reciprocal * np.float32(unit))
-        output_offset = _whole(np.rint(float(bottom) * 255.0 * unit / span)) if span else 0
+        scale = _truncated(255.0 * unit * (float(high) - float(low)) / span) if span else 0
+        input_offset = _truncated((low + high) / np.float32(2) * reciprocal * np.float32(unit))
+        output_offset = _truncated(np.rint(float(bottom) * 255.0 * unit / span)) if span else 0
     moved = ((value.astype(np.int64) * scale) >> 32) + (input_offset - output_offset)
     return np.clip((moved + unit // 2) >> FIXED_POINT_BITS, 0, 255).astype(np.uint8)
 
 
-def _whole(number: float) -> int:
+def _truncated(number: float) -> int:
     """`number` truncated toward zero and limited to ±2⁶²: a client's ranges may be infinite."""
     return int(np.clip(np.nan_to_num(number), -(1 << 62), 1 << 62))
 

@@ -189,7 +189,7 @@ class ShardDataset(Dataset):
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """An iterator over the elements from `start` on."""
-        return _ReadingIterator(self)
+        return _ShardIterator(self)
 
 
 class ChunkDataset(ShardDataset):
@@ -214,7 +214,7 @@ class ChunkDataset(ShardDataset):
         return read_file(self.folder, self.compression, self.output_types, files)
 
 
-class _ReadingIterator(DatasetIterator):
+class _ShardIterator(DatasetIterator):
     state = ("position",)
 
     def __init__(self, dataset: ShardDataset) -> None:

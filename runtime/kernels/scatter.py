@@ -70,7 +70,7 @@ def scatter_nd(
     _check_ranks(indices.shape, updates.shape)
     sizes = tuple(shape.ravel().tolist())
     check_allocation(sizes, updates.dtype)
-    if not _has_room(len(sizes), indices, updates):
+    if not _valid_empty_output_shape(len(sizes), indices, updates):
         raise InvalidArgumentError(_EMPTY_OUTPUT_SHAPE)
     _check_scatter_nd_shapes(indices.shape, updates.shape, sizes)
     if shape.ndim != 1:
@@ -83,7 +83,7 @@ def scatter_nd(
     return result
 
 
-def _has_room(places: int, indices: np.ndarray, updates: np.ndarray) -> bool:
+def _valid_empty_output_shape(places: int, indices: np.ndarray, updates: np.ndarray) -> bool:
     """Whether all three of target, indices and updates have elements, or there is no update.
 
     TF: ValidEmptyOutputShape
@@ -115,7 +115,7 @@ def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarr
     """
     if not shape:
         raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
-    if not _has_room(math.prod(shape), indices, updates):
+    if not _valid_empty_output_shape(math.prod(shape), indices, updates):
         raise InvalidArgumentError(
             "Indices and updates specified for empty output.  "
             f"indices shape: {shape_text(indices.shape)}"
@@ -195,7 +195,7 @@ def _tensor_scatter(combine: Combine) -> Callable[..., np.ndarray]:
     ) -> np.ndarray:
         array, changes = box(tensor), box(updates)
         _check_ranks(indices.shape, changes.shape)
-        if not _has_room(array.size, indices, changes):
+        if not _valid_empty_output_shape(array.size, indices, changes):
             raise InvalidArgumentError(_EMPTY_OUTPUT_SHAPE)
         _check_tensor_scatter(array.shape, indices, changes.shape)
         return _scattered(array, indices, changes, combine, bad_indices_policy)

@@ -136,15 +136,15 @@ def sparse_list(
     frames = list(itertools.chain.from_iterable(column))
     sizes = _lengths(frames)
     indices = np.empty((int(sizes.sum()), 3), np.int64)
-    rows, steps = _positions(_lengths(column))
+    rows, steps = _rows_and_columns(_lengths(column))
     indices[:, 0] = np.repeat(rows, sizes)
     indices[:, 1] = np.repeat(steps, sizes)
-    indices[:, 2] = _positions(sizes)[1]
+    indices[:, 2] = _rows_and_columns(sizes)[1]
     most = [_lengths(column).max(initial=0), sizes.max(initial=0)]
     return indices, flat_values(frames, data_type), np.array([len(column), *most], np.int64)
 
 
-def _positions(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rows_and_columns(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(row, column) of every element of rows that have these lengths."""
     rows = np.repeat(np.arange(len(lengths)), lengths)
     return rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

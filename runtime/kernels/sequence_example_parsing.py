@@ -41,7 +41,7 @@ Types = Sequence[DataType]
 Shapes = Sequence[tuple[int, ...] | None]
 
 
-def _parts(columns: Sequence[tuple[np.ndarray, ...]], count: int) -> list[np.ndarray]:
+def _by_component(columns: Sequence[tuple[np.ndarray, ...]], count: int) -> list[np.ndarray]:
     """The first components of all columns, then the second ones, …: the order of op outputs."""
     return [column[part] for part in range(count) for column in columns]
 
@@ -54,10 +54,10 @@ class _ListSpecs:
     dense: Sequence[tuple[str, DataType, tuple[int, ...], bool]]  # key, dtype, shape, is required
 
     def sparse_columns(self, examples: SequenceExamples) -> list[np.ndarray]:
-        return _parts([sparse_list(examples, *each) for each in self.sparse], 3)
+        return _by_component([sparse_list(examples, *each) for each in self.sparse], 3)
 
     def dense_columns(self, examples: SequenceExamples) -> list[np.ndarray]:
-        return _parts([dense_list(examples, *each) for each in self.dense], 2)
+        return _by_component([dense_list(examples, *each) for each in self.dense], 2)
 
 
 def _list_specs(
@@ -99,10 +99,10 @@ def _context(
         sparse_column(examples.context, feature_key(key), data_type)
         for key, data_type in zip(sparse_keys, sparse_types, strict=True)
     ]
-    return [*_parts(columns, 3), *(dense_column(examples.context, each) for each in dense)]
+    return [*_by_component(columns, 3), *(dense_column(examples.context, each) for each in dense)]
 
 
-def _vector(serialized: Any, debug_name: Any) -> tuple[np.ndarray, list[bytes]]:
+def _serialized_and_names(serialized: Any, debug_name: Any) -> tuple[np.ndarray, list[bytes]]:
     strings, names = as_strings(serialized), as_strings(debug_name)
     if strings.ndim > 1:
         raise InvalidArgumentError(
@@ -133,7 +133,7 @@ def parse_sequence_example(
     feature_list_dense_shapes: Shapes,
 ) -> list[np.ndarray]:
     """ParseSequenceExample: parse a vector of sequence examples; the keys are attributes."""
-    strings, names = _vector(serialized, debug_name)
+    strings, names = _serialized_and_names(serialized, debug_name)
     specs = _list_specs(
         _keys(feature_list_sparse_keys),
         feature_list_sparse_types,
@@ -182,7 +182,7 @@ def parse_sequence_example_v2(
     feature_list_dense_shapes: Shapes,
 ) -> list[np.ndarray]:
     """ParseSequenceExampleV2: parse one sequence example or a vector; the keys are inputs."""
-    strings, names = _vector(serialized, debug_name)
+    strings, names = _serialized_and_names(serialized, debug_name)
     specs = _list_specs(
         items_of(feature_list_sparse_keys),
         feature_list_sparse_types,
@@ -221,19 +221,19 @@ def parse_sequence_example_v2(
     ]
     groups = (
         context,
-        _parts(context_ragged, 2),
+        _by_component(context_ragged, 2),
         specs.sparse_columns(examples),
         specs.dense_columns(examples),
-        _parts(ragged, 3),
+        _by_component(ragged, 3),
     )
     if strings.ndim:
         return [output for group in groups for output in group]
-    return _of_one(
+    return _unbatched(
         groups, len(context_sparse_types), len(context_ragged), len(specs.sparse), len(ragged)
     )
 
 
-def _of_one(
+def _unbatched(
     groups: Sequence[list[np.ndarray]],
     context_sparse: int,
     context_ragged: int,
@@ -244,24 +244,24 @@ def _of_one(
     context, context_ragged_parts, sparse_parts, dense_parts, ragged_parts = groups
     dense = context[3 * context_sparse :]
     return [
-        *_sparse_of_one(context[: 3 * context_sparse], context_sparse),
+        *_unbatched_sparse(context[: 3 * context_sparse], context_sparse),
         *(each.reshape(each.shape[1:]) for each in dense),
         *context_ragged_parts[:context_ragged],
-        *(_no_splits(each) for each in context_ragged_parts[context_ragged:]),
-        *_sparse_of_one(sparse_parts, sparse),
+        *(_scalar_splits(each) for each in context_ragged_parts[context_ragged:]),
+        *_unbatched_sparse(sparse_parts, sparse),
         *(each.reshape(each.shape[1:]) for each in dense_parts),
         *ragged_parts[:ragged],
-        *(_no_splits(each) for each in ragged_parts[ragged : 2 * ragged]),
+        *(_scalar_splits(each) for each in ragged_parts[ragged : 2 * ragged]),
         *ragged_parts[2 * ragged :],
     ]
 
 
-def _no_splits(splits: np.ndarray) -> np.ndarray:
+def _scalar_splits(splits: np.ndarray) -> np.ndarray:
     """A scalar in place of the row splits of one example; TensorFlow leaves it uninitialised."""
     return np.zeros((), splits.dtype)
 
 
-def _sparse_of_one(parts: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
+def _unbatched_sparse(parts: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
     indices, values, shapes = parts[:count], parts[count : 2 * count], parts[2 * count :]
     return [*(each[:, 1:] for each in indices), *values, *(each[1:] for each in shapes)]
 
@@ -337,7 +337,7 @@ def parse_single_sequence_example(
     dense = specs.dense_columns(examples)[: len(specs.dense)]
     none: list[np.ndarray] = []
     groups = (context, none, specs.sparse_columns(examples), dense, none)
-    return _of_one(groups, Ncontext_sparse, 0, Nfeature_list_sparse, 0)
+    return _unbatched(groups, Ncontext_sparse, 0, Nfeature_list_sparse, 0)
 
 
 KERNELS = (

@@ -29,7 +29,7 @@ _OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 def dense_to_dense(set1: np.ndarray, set2: np.ndarray, *, set_operation: str) -> Sparse:
     """DenseToDenseSetOperation: of two dense tensors [G…, n] and [G…, m]."""
-    return _operate(_from_dense(set1), _from_dense(set2), set_operation)
+    return _set_operation(_from_dense(set1), _from_dense(set2), set_operation)
 
 
 def dense_to_sparse(
@@ -47,7 +47,7 @@ def dense_to_sparse(
         kept = _ascending_groups(indices, shape)
         indices, values = indices[:kept], values[:kept]
     second = _from_sparse(indices, values, shape, validate_indices, set1.shape)
-    return _operate(_from_dense(set1), second, set_operation)
+    return _set_operation(_from_dense(set1), second, set_operation)
 
 
 def _ascending_groups(indices: np.ndarray, shape: np.ndarray) -> int:
@@ -76,7 +76,7 @@ def sparse_to_sparse(
     """SparseToSparseSetOperation: of two sparse tensors."""
     first = _from_sparse(indices1, values1, shape1, validate_indices)
     second = _from_sparse(indices2, values2, shape2, validate_indices)
-    return _operate(first, second, set_operation)
+    return _set_operation(first, second, set_operation)
 
 
 # A set tensor: (shape of its groups, group number of each value, values).
@@ -134,10 +134,10 @@ def _check_same_groups(first: tuple[int, ...], second: tuple[int, ...]) -> None:
         raise InvalidArgumentError(f"Mismatched shapes {shape_text(first)} vs {shape_text(second)}")
 
 
-def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
+def _set_operation(first: Groups, second: Groups, set_operation: str) -> Sparse:
     """Apply the operation to all groups at once, as sets of pairs (group, value)."""
     _check_same_groups(first[0], second[0])
-    distinct, numbers = _numbered(np.concatenate((first[2], second[2])))
+    distinct, numbers = _value_indices(np.concatenate((first[2], second[2])))
     base = max(len(distinct), 1)
     count = len(first[2])
     pairs1, pairs2 = first[1] * base + numbers[:count], second[1] * base + numbers[count:]
@@ -147,7 +147,7 @@ def _operate(first: Groups, second: Groups, set_operation: str) -> Sparse:
     return _result(operation(pairs1, pairs2), base, distinct, first[0])
 
 
-def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _value_indices(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(ascending values, index of each value in them); integers of a small range are not sorted."""
     if values.size and values.dtype.kind in "iu":
         low, high = int(values.min()), int(values.max())

@@ -30,15 +30,15 @@ def fill_empty_rows(
     indices: np.ndarray, values: np.ndarray, rows: int, default_value: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The outputs of SparseFillEmptyRows for indices `[n, rank]` whose column 0 is the row."""
-    _check_owners(indices, rows)
+    _check_row_indices(indices, rows)
     check_allocation((rows,), np.int64)
-    owner = indices[:, 0]
-    counts = np.bincount(owner, minlength=rows)
+    element_rows = indices[:, 0]
+    counts = np.bincount(element_rows, minlength=rows)
     empty = counts == 0
-    if not empty.any() and (owner[1:] >= owner[:-1]).all():
+    if not empty.any() and (element_rows[1:] >= element_rows[:-1]).all():
         return indices, values, empty, np.arange(len(indices))
-    result_owner = np.concatenate((owner, np.flatnonzero(empty)))
-    order = np.argsort(result_owner, kind="stable")
+    result_rows = np.concatenate((element_rows, np.flatnonzero(empty)))
+    order = np.argsort(result_rows, kind="stable")
     filled = np.zeros((int(empty.sum()), indices.shape[1]), np.int64)
     filled[:, 0] = np.flatnonzero(empty)
     padding = np.empty(len(filled), values.dtype)
@@ -82,7 +82,7 @@ def _check_rows(
         raise InvalidArgumentError("Dense shape cannot be empty.")
 
 
-def _check_owners(indices: np.ndarray, rows: int) -> None:
+def _check_row_indices(indices: np.ndarray, rows: int) -> None:
     if not rows and len(indices):
         raise InvalidArgumentError(
             f"Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {len(indices)}"

@@ -167,7 +167,7 @@ def sparse_add_grad(
             f"{a_indices.shape[1]}, {b_indices.shape[1]}, {sum_indices.shape[1]}"
         )
     if not sum_indices.shape[1]:  # rank 0: all indices are equal, so gradients match by position
-        return _as_long(backprop_val_grad, a_indices), _as_long(backprop_val_grad, b_indices)
+        return _resized(backprop_val_grad, a_indices), _resized(backprop_val_grad, b_indices)
     together = np.concatenate([sum_indices, a_indices, b_indices])
     places = np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)
     gradients = np.zeros(len(together), backprop_val_grad.dtype)
@@ -177,7 +177,7 @@ def sparse_add_grad(
     return found[: len(a_indices)], found[len(a_indices) :]
 
 
-def _as_long(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _resized(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The first `len(rows)` values, followed by zeros if there are fewer."""
     result = np.zeros(len(rows), values.dtype)
     result[: len(values)] = values[: len(rows)]
@@ -233,7 +233,9 @@ def _aligned(
     return every[order[starts]], first, second, in_first & in_second
 
 
-def _sparse_sparse(combine: Callable[..., np.ndarray]) -> Callable[..., tuple[np.ndarray, ...]]:
+def _sparse_sparse_cwise(
+    combine: Callable[..., np.ndarray],
+) -> Callable[..., tuple[np.ndarray, ...]]:
     def kernel(
         a_indices: np.ndarray,
         a_values: np.ndarray,
@@ -251,7 +253,7 @@ def _sparse_sparse(combine: Callable[..., np.ndarray]) -> Callable[..., tuple[np
     return kernel
 
 
-def _sparse_dense(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+def _sparse_dense_cwise(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """SparseDenseCwise…: `combine` of the sparse values and the dense tensor at their indices."""
 
     def kernel(
@@ -342,13 +344,13 @@ def sparse_matmul(
 KERNELS = (
     KernelDef("SparseAdd", sparse_add),
     KernelDef("SparseAddGrad", sparse_add_grad, {"T": NUMBER_TYPES}),
-    KernelDef("SparseDenseCwiseAdd", _sparse_dense(np.add)),
-    KernelDef("SparseDenseCwiseDiv", _sparse_dense(_divide)),
-    KernelDef("SparseDenseCwiseMul", _sparse_dense(np.multiply)),
+    KernelDef("SparseDenseCwiseAdd", _sparse_dense_cwise(np.add)),
+    KernelDef("SparseDenseCwiseDiv", _sparse_dense_cwise(_divide)),
+    KernelDef("SparseDenseCwiseMul", _sparse_dense_cwise(np.multiply)),
     KernelDef("SparseMatMul", sparse_matmul, expensive=True),
     KernelDef("SparseSoftmax", sparse_softmax),
-    KernelDef("SparseSparseMaximum", _sparse_sparse(np.maximum)),
-    KernelDef("SparseSparseMinimum", _sparse_sparse(np.minimum)),
+    KernelDef("SparseSparseMaximum", _sparse_sparse_cwise(np.maximum)),
+    KernelDef("SparseSparseMinimum", _sparse_sparse_cwise(np.minimum)),
     KernelDef("SparseTensorDenseAdd", sparse_tensor_dense_add),
     KernelDef("SparseTensorDenseMatMul", sparse_tensor_dense_matmul, expensive=True),
 )

@@ -63,13 +63,14 @@ def sparse_matrix_sparse_mat_mul(
     if count > _DENSE_FACTOR * sum(map(_elements, dense)):
         return _dense_product(left, right, sizes)
     check_allocation((count, 4), np.int64)
-    mine = np.repeat(np.arange(len(lengths)), lengths)
-    theirs = np.arange(count) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-    places = (left.batches[mine] * sizes[1] + left.rows[mine]) * sizes[2] + right.columns[theirs]
+    left_entries = np.repeat(np.arange(len(lengths)), lengths)
+    right_entries = np.arange(count) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    rows = left.batches[left_entries] * sizes[1] + left.rows[left_entries]
+    places = rows * sizes[2] + right.columns[right_entries]
     unique, inverse = np.unique(places, return_inverse=True)
     values = np.zeros(len(unique), type.numpy)
-    np.add.at(values, inverse, left.values[mine] * right.values[theirs])
-    return _at_places(unique, values, sizes, left.is_batch)
+    np.add.at(values, inverse, left.values[left_entries] * right.values[right_entries])
+    return _from_positions(unique, values, sizes, left.is_batch)
 
 
 def _elements(sizes: Sequence[int]) -> int:
@@ -98,7 +99,7 @@ def _matches(left: SparseMatrix, right: SparseMatrix) -> tuple[np.ndarray, np.nd
     return (np.cumsum(counts) - counts)[wanted], counts[wanted]
 
 
-def _at_places(
+def _from_positions(
     places: np.ndarray, values: np.ndarray, sizes: tuple[int, int, int], is_batch: bool
 ) -> SparseMatrix:
     """A sparse matrix of entries at row-major positions, which must be ascending."""
@@ -114,7 +115,7 @@ def _dense_product(
     ones = (np.ones(len(each.values), np.float32) for each in (left, right))
     meets = _dense(left, next(ones)) @ _dense(right, next(ones))
     places = np.flatnonzero(meets)
-    return _at_places(places, values.ravel()[places], sizes, left.is_batch)
+    return _from_positions(places, values.ravel()[places], sizes, left.is_batch)
 
 
 def _dense(matrix: SparseMatrix, values: np.ndarray) -> np.ndarray:
@@ -132,7 +133,7 @@ def _check_square(matrix: SparseMatrix) -> None:
         )
 
 
-def _patterns(matrix: SparseMatrix) -> np.ndarray:
+def _symmetric_patterns(matrix: SparseMatrix) -> np.ndarray:
     """Where the lower triangles and their mirror images have entries: bool [batch, n, n]."""
     lower = _dense(matrix, np.ones(len(matrix.values), bool))
     lower &= np.tri(matrix.num_rows, dtype=bool)
@@ -148,7 +149,7 @@ def sparse_matrix_ordering_amd(input: Any) -> np.ndarray:
     _check_square(matrix)
     size = matrix.num_rows
     orders = np.empty((matrix.batch_size, size), np.int32)
-    for order, graph in zip(orders, _patterns(matrix), strict=True):
+    for order, graph in zip(orders, _symmetric_patterns(matrix), strict=True):
         np.fill_diagonal(graph, False)
         degrees = graph.sum(axis=1)
         for step in range(size):
@@ -195,11 +196,11 @@ def sparse_matrix_sparse_cholesky(
     orders = order.reshape(matrix.batch_size, size)
     lower = np.tril(_dense(matrix, matrix.values))
     full = lower + np.conjugate(np.tril(lower, -1)).swapaxes(-1, -2)
-    patterns = _patterns(matrix)
+    patterns = _symmetric_patterns(matrix)
     parts = []
     for index, each in enumerate(orders):
-        factor = _factor(full[index], each, index)
-        rows, columns = np.nonzero(_filled(patterns[index][np.ix_(each, each)]))
+        factor = _cholesky_factor(full[index], each, index)
+        rows, columns = np.nonzero(_factor_pattern(patterns[index][np.ix_(each, each)]))
         parts.append((np.full(len(rows), index), rows, columns, factor[rows, columns]))
     empty = np.zeros(0, np.int64)
     batches, rows, columns, values = (
@@ -211,7 +212,7 @@ def sparse_matrix_sparse_cholesky(
     )
 
 
-def _factor(matrix: np.ndarray, order: np.ndarray, index: int) -> np.ndarray:
+def _cholesky_factor(matrix: np.ndarray, order: np.ndarray, index: int) -> np.ndarray:
     try:
         if not np.array_equal(np.sort(order), np.arange(len(matrix))):
             raise np.linalg.LinAlgError
@@ -223,7 +224,7 @@ def _factor(matrix: np.ndarray, order: np.ndarray, index: int) -> np.ndarray:
         ) from None
 
 
-def _filled(pattern: np.ndarray) -> np.ndarray:
+def _factor_pattern(pattern: np.ndarray) -> np.ndarray:
     """Where the Cholesky factor of a matrix with this pattern has entries, fill-in included."""
     np.fill_diagonal(pattern, True)
     for step in range(len(pattern)):

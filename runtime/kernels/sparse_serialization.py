@@ -32,7 +32,7 @@ def serialize_sparse(
     Whether the three fit together is checked by DeserializeSparse.
     """
     _check_ranks(indices, values, shape)
-    return _packed([(indices, values, shape)], out_type)[0]
+    return _serialized([(indices, values, shape)], out_type)[0]
 
 
 def serialize_many_sparse(
@@ -53,7 +53,7 @@ def serialize_many_sparse(
         (indices[begin:end, 1:], values[begin:end], shape[1:])
         for begin, end in itertools.pairwise(bounds.tolist())
     ]
-    return _packed(parts, out_type)
+    return _serialized(parts, out_type)
 
 
 def _check_ranks(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
@@ -68,7 +68,7 @@ def _check_ranks(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
             )
 
 
-def _packed(parts: Sequence[Sparse], out_type: DataType) -> np.ndarray:
+def _serialized(parts: Sequence[Sparse], out_type: DataType) -> np.ndarray:
     result = np.empty((len(parts), 3), object)
     for row, part in enumerate(parts):
         for column, each in enumerate(part):
@@ -87,13 +87,13 @@ def deserialize_sparse(serialized: np.ndarray, *, dtype: DataType) -> Sparse:
         )
     batch_shape = serialized.shape[:-1]
     rows = serialized.reshape(-1, 3)
-    parts = [_unpacked(row, number, dtype) for number, row in enumerate(rows)]
+    parts = [_deserialized(row, number, dtype) for number, row in enumerate(rows)]
     if not batch_shape:
         return parts[0]
     return _batched(parts, batch_shape)
 
 
-def _unpacked(row: np.ndarray, number: int, dtype: DataType) -> Sparse:
+def _deserialized(row: np.ndarray, number: int, dtype: DataType) -> Sparse:
     indices, values, shape = (_tensor(each) for each in row.tolist())
     if indices.dtype != np.int64 or shape.dtype != np.int64:
         raise InvalidArgumentError("Serialized sparse indices and shape must be int64")

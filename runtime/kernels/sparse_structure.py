@@ -181,13 +181,15 @@ def sparse_split(
         start[dim] = begin
         extent = shape.copy()
         extent[dim] = size
-        for collected, part in zip(results, _cut(indices, values, start, extent), strict=True):
+        for collected, part in zip(results, _slice(indices, values, start, extent), strict=True):
             collected.append(part)
         begin += size
     return [part for collected in results for part in collected]
 
 
-def _cut(indices: np.ndarray, values: np.ndarray, start: np.ndarray, extent: np.ndarray) -> Sparse:
+def _slice(
+    indices: np.ndarray, values: np.ndarray, start: np.ndarray, extent: np.ndarray
+) -> Sparse:
     inside = np.ones(len(indices), bool)
     for column, first, size in zip(indices.T, start.tolist(), extent.tolist(), strict=True):
         inside &= column >= first
@@ -240,7 +242,7 @@ def sparse_slice_grad(
             f"got {len(sliced_indices)} and {len(indices)}"
         )
     result = np.zeros(len(indices), gradients.dtype)
-    places = _found_in_order(indices, sliced_indices + start)
+    places = _positions_in_order(indices, sliced_indices + start)
     if len(places) < len(gradients):
         raise InternalError(
             "Elements of backprop_val_grad aren't all propagated. "
@@ -250,7 +252,7 @@ def sparse_slice_grad(
     return result
 
 
-def _found_in_order(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _positions_in_order(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Positions in `rows` of the `wanted` rows, found in this order, up to the first not found."""
     numbers = np.unique(np.concatenate([wanted, rows]), axis=0, return_inverse=True)[1].ravel()
     asked, given = np.split(numbers, [len(wanted)])

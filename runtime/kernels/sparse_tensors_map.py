@@ -152,7 +152,7 @@ def take_many_sparse_from_tensors_map(
             "Must have at least 1 serialized SparseTensor, but input is empty"
         )
     tensors = _map(context, container, shared_name).take(handles.tolist())
-    _check_alike(tensors, dtype)
+    _check_dtypes_and_ranks(tensors, dtype)
     rows = [np.full((len(values), 1), row, np.int64) for row, (_, values, _) in enumerate(tensors)]
     indices = np.concatenate(
         [np.hstack([row, part]) for row, (part, _, _) in zip(rows, tensors, strict=True)]
@@ -162,7 +162,7 @@ def take_many_sparse_from_tensors_map(
     return indices.astype(np.int64), np.concatenate([values for _, values, _ in tensors]), shape
 
 
-def _check_alike(tensors: list[Sparse], dtype: DataType) -> None:
+def _check_dtypes_and_ranks(tensors: list[Sparse], dtype: DataType) -> None:
     before = len(tensors[0][2]) + 1
     for index, (_, values, shape) in enumerate(tensors):
         if values.dtype != dtype.numpy:

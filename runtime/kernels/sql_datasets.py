@@ -25,7 +25,7 @@ from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.string_tensor import scalar_string, string_tensor
 
 # Element type → (SQL type that a column is cast to, its Python type).
-_TAKEN_AS: dict[DataType, tuple[str, type]] = {
+_SQL_TYPES: dict[DataType, tuple[str, type]] = {
     DataType.STRING: ("text", bytes),
     DataType.INT8: ("integer", int),
     DataType.INT16: ("integer", int),
@@ -36,7 +36,7 @@ _TAKEN_AS: dict[DataType, tuple[str, type]] = {
     DataType.BOOL: ("integer", int),
     DataType.DOUBLE: ("real", float),
 }
-_ALLOWED = {
+_ALLOWED_ACTIONS = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
     sqlite3.SQLITE_FUNCTION,
@@ -66,7 +66,7 @@ class SqlDataset(Dataset):
                 f"The database type, {driver}, is not supported by SqlDataset. "
                 "The set of supported databases is: {'sqlite'}."
             )
-        if not set(output_types) <= _TAKEN_AS.keys():
+        if not set(output_types) <= _SQL_TYPES.keys():
             raise InvalidArgumentError(
                 "Each element of `output_types_` must be one of: DT_STRING, DT_INT8, DT_INT16, "
                 "DT_INT32, DT_INT64, DT_UINT8, DT_UINT16, DT_BOOL, DT_DOUBLE "
@@ -94,7 +94,7 @@ class _RowIterator(DatasetIterator):
         self._context = context
         try:
             if self._rows is None:
-                self._rows = self._selected(context)
+                self._rows = self._execute_query(context)
             row = next(self._rows, None)
         except OpError:
             self._rows = None  # the next call runs the query again
@@ -110,15 +110,15 @@ class _RowIterator(DatasetIterator):
         while self.position < wanted and self.get_next(context) is not None:
             pass
 
-    def _selected(self, context: OpKernelContext) -> Iterator[Element]:
+    def _execute_query(self, context: OpKernelContext) -> Iterator[Element]:
         dataset = self._dataset
         context.step.files.check_read(dataset.path)
-        connection = self._opened(dataset.path)
+        connection = self._connect(dataset.path)
         try:
             cursor = connection.execute(dataset.query)
         except (sqlite3.Error, sqlite3.Warning) as error:
             connection.close()
-            raise self._failed("Prepare", error, f": {dataset.query}") from None
+            raise self._query_error("Prepare", error, f": {dataset.query}") from None
         columns, types = len(cursor.description or ()), dataset.output_types
         if columns != len(types):
             connection.close()
@@ -128,7 +128,7 @@ class _RowIterator(DatasetIterator):
             )
         return self._elements(connection, cursor)
 
-    def _opened(self, path: str) -> sqlite3.Connection:
+    def _connect(self, path: str) -> sqlite3.Connection:
         if not os.path.exists(path):
             raise file_error(FileNotFoundError(2, path), path)
         address = f"{pathlib.Path(path).absolute().as_uri()}?mode=ro"
@@ -156,11 +156,11 @@ class _RowIterator(DatasetIterator):
                     for value, data_type in zip(row, types, strict=True)
                 )
         except sqlite3.Error as error:
-            raise self._failed("Step", error, "") from None
+            raise self._query_error("Step", error, "") from None
         finally:
             connection.close()
 
-    def _failed(self, what: str, error: Exception, rest: str) -> OpError:
+    def _query_error(self, what: str, error: Exception, rest: str) -> OpError:
         if self._context is not None:
             self._context.cancellation.check()
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the primary code
@@ -168,12 +168,12 @@ class _RowIterator(DatasetIterator):
 
 
 def _authorize(action: int, *_: object) -> int:
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in _ALLOWED_ACTIONS else sqlite3.SQLITE_DENY
 
 
 def _tensor(connection: sqlite3.Connection, value: Any, data_type: DataType) -> np.ndarray:
     """A column's value as a scalar, converted by SQLite; NULL becomes 0 or an empty string."""
-    name, python_type = _TAKEN_AS[data_type]
+    name, python_type = _SQL_TYPES[data_type]
     if value is None:
         value = python_type()
     elif type(value) is not python_type:

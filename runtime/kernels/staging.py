@@ -80,7 +80,7 @@ def _map(context: OpKernelContext) -> StagingMap:
     return found
 
 
-def _new_key(key: Any) -> np.ndarray:
+def _staging_key(key: Any) -> np.ndarray:
     """The key of MapStage: an integer tensor of any rank with one element, stored unchanged."""
     tensor = np.asarray(key)
     if not tensor.size:
@@ -92,7 +92,7 @@ def _new_key(key: Any) -> np.ndarray:
     return tensor
 
 
-def _key(key: Any) -> int:
+def _scalar_key(key: Any) -> int:
     if np.ndim(key):
         raise InvalidArgumentError(f"key must be an int64 scalar: {shape_text(np.shape(key))}")
     return int(key)
@@ -107,7 +107,7 @@ def _check_order(places: list[int]) -> None:
 
 def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) -> Any:
     """MapStage: put components `indices` of a key's tuple; waits until there is room."""
-    tensor, places = _new_key(key), np.ravel(indices).tolist()
+    tensor, places = _staging_key(key), np.ravel(indices).tolist()
     _check_order(places)
     if len(places) > len(values):
         raise InvalidArgumentError(f"Got {len(values)} values for {len(places)} indices")
@@ -130,7 +130,7 @@ def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Any:
 
 def map_unstage(context: OpKernelContext, key: Any, indices: Any) -> Any:
     """MapUnstage: remove and return components of a key's tuple; waits until it is complete."""
-    area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
+    area, number, places = _map(context), _scalar_key(key), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get(number, places))
 
@@ -144,7 +144,7 @@ def map_unstage_no_key(context: OpKernelContext, indices: Any) -> Any:
 
 def map_peek(context: OpKernelContext, key: Any, indices: Any) -> Any:
     """MapPeek: components of a key's tuple, which stay; waits until it is complete."""
-    area, number, places = _map(context), _key(key), np.ravel(indices).tolist()
+    area, number, places = _map(context), _scalar_key(key), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.peek(number, places))
 
@@ -167,7 +167,7 @@ def map_incomplete_size(context: OpKernelContext) -> Any:
     return np.int32(area.run(area.incomplete_size, context.cancellation))
 
 
-_WAITING: dict[str, Kernel] = {
+_BLOCKING_OPS: dict[str, Kernel] = {
     "Stage": stage,
     "StagePeek": stage_peek,
     "Unstage": unstage,
@@ -182,7 +182,7 @@ _WAITING: dict[str, Kernel] = {
         )
     },
 }
-_IMMEDIATE: dict[str, Kernel] = {
+_NON_BLOCKING_OPS: dict[str, Kernel] = {
     "StageClear": stage_clear,
     "StageSize": stage_size,
     **{
@@ -197,6 +197,6 @@ _IMMEDIATE: dict[str, Kernel] = {
 }
 
 KERNELS = (
-    *(KernelDef(op, kernel, asynchronous=True) for op, kernel in _WAITING.items()),
-    *(KernelDef(op, kernel) for op, kernel in _IMMEDIATE.items()),
+    *(KernelDef(op, kernel, asynchronous=True) for op, kernel in _BLOCKING_OPS.items()),
+    *(KernelDef(op, kernel) for op, kernel in _NON_BLOCKING_OPS.items()),
 )

@@ -17,7 +17,7 @@ from runtime.framework.attr_value import raw_bytes
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import as_strings, string_tensor
 
-_LARGEST_SIZE = (1 << 31) - 1  # tokens in a padded row
+_INT32_MAX = (1 << 31) - 1  # tokens in a padded row
 
 
 def reduce_join(
@@ -108,7 +108,7 @@ def string_ngrams(
     longest = int(np.diff(splits).max(initial=0))
     for width in ngram_widths:
         padding = _padding(width, pad_width)
-        if padding > (_LARGEST_SIZE - longest) // 2:
+        if padding > (_INT32_MAX - longest) // 2:
             raise InvalidArgumentError(
                 f"Pad width could lead to integer overflow, got pad_width = {padding}"
             )

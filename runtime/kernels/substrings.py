@@ -48,15 +48,15 @@ def substr(input: Any, pos: Any, len: Any, *, unit: str) -> np.ndarray:
         if 0 <= begin <= min(map(builtins.len, items), default=begin):
             part = slice(begin, begin + size if size >= 0 else None)
             return string_tensor([item[part] for item in items], shape)
-    cut = _CUTTERS[unit]
+    cut = _SUBSTRINGS[unit]
     triples = zip(
         *(np.broadcast_to(each, shape).ravel().tolist() for each in (strings, positions, lengths)),
         strict=True,
     )
-    return string_tensor(itertools.starmap(cut, _numbered(triples)), shape)
+    return string_tensor(itertools.starmap(cut, _with_indices(triples)), shape)
 
 
-def _numbered(triples: Any) -> Any:
+def _with_indices(triples: Any) -> Any:
     return ((index, *triple) for index, triple in enumerate(triples))
 
 
@@ -74,7 +74,7 @@ def _result_shape(strings: tuple[int, ...], positions: tuple[int, ...]) -> tuple
     return shape
 
 
-def _bytes_of(index: int, text: bytes, position: int, length: int) -> bytes:
+def _byte_substring(index: int, text: bytes, position: int, length: int) -> bytes:
     if not -len(text) <= position <= len(text):
         raise InvalidArgumentError(
             f"pos {position} out of range for string b'{readable(text)}' at index {index}"
@@ -84,7 +84,7 @@ def _bytes_of(index: int, text: bytes, position: int, length: int) -> bytes:
     return text[start:] if length < 0 else text[start : start + length]
 
 
-def _characters_of(index: int, text: bytes, position: int, length: int) -> bytes:
+def _character_substring(index: int, text: bytes, position: int, length: int) -> bytes:
     starts = [at for at, byte in enumerate(text) if not at or byte & 0xC0 != 0x80]
     count = len(starts)
     if not -count <= position <= count:
@@ -94,9 +94,9 @@ def _characters_of(index: int, text: bytes, position: int, length: int) -> bytes
     return text[starts[first] : starts[min(first + max(length, 0), count)]]
 
 
-_CUTTERS: dict[str, Callable[[int, bytes, int, int], bytes]] = {
-    "BYTE": _bytes_of,
-    "UTF8_CHAR": _characters_of,
+_SUBSTRINGS: dict[str, Callable[[int, bytes, int, int], bytes]] = {
+    "BYTE": _byte_substring,
+    "UTF8_CHAR": _character_substring,
 }
 
 KERNELS = (

@@ -92,8 +92,8 @@ def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.nda
         min=numbers[numbers.argmin()] if numbers.size else limits[-1],
         max=numbers[numbers.argmax()] if numbers.size else -limits[-1],
         num=numbers.size,
-        sum=_in_order(numbers),
-        sum_squares=_in_order(np.square(numbers)),
+        sum=_sequential_sum(numbers),
+        sum_squares=_sequential_sum(np.square(numbers)),
     )
     bucket = 0
     while bucket < len(limits):
@@ -107,7 +107,7 @@ def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.nda
     return serialized_summary([(name, pb.Summary.Value(histo=histogram))])
 
 
-def _in_order(numbers: np.ndarray) -> float:
+def _sequential_sum(numbers: np.ndarray) -> float:
     """The sum, added one by one as TensorFlow does: numpy adds pairwise, which rounds differently.
 
     It starts from 0, so that a sum of negative zeros is 0.

@@ -60,7 +60,7 @@ class SummaryFileWriter(Resource):
         self._max_queue = max_queue
         self._flush_seconds = flush_millis / 1000
         self._lock = threading.Lock()  # guards the attributes below
-        self._waiting = 0
+        self._unflushed = 0
         self._flushed_at = time.monotonic()
         try:
             os.makedirs(folder, exist_ok=True)
@@ -77,14 +77,14 @@ class SummaryFileWriter(Resource):
         """Append one serialized Event."""
         with self._lock:
             self._file.write(framed(event))
-            self._waiting += 1
+            self._unflushed += 1
             is_due = time.monotonic() - self._flushed_at >= self._flush_seconds
-            if self._waiting > self._max_queue or is_due:
+            if self._unflushed > self._max_queue or is_due:
                 self._flush()
 
     def _flush(self) -> None:
         self._file.flush()
-        self._waiting = 0
+        self._unflushed = 0
         self._flushed_at = time.monotonic()
 
     def flush(self) -> None:

@@ -173,7 +173,7 @@ def tensor_array_gather(
         )
     items = [array.read(index) for index in indices.tolist()]
     if not items:
-        return np.empty((0, *_shape_without_items(element_shape)), dtype.numpy)
+        return np.empty((0, *_shape_of_empty(element_shape)), dtype.numpy)
     first = np.shape(items[0])
     if not is_compatible(element_shape, first):
         raise InvalidArgumentError(
@@ -191,7 +191,7 @@ def tensor_array_gather(
     return stacked(items, first, dtype)
 
 
-def _shape_without_items(shape: PartialShape) -> tuple[int, ...]:
+def _shape_of_empty(shape: PartialShape) -> tuple[int, ...]:
     if not is_fully_defined(shape):
         raise UnimplementedError(
             "TensorArray has size zero, but element shape "

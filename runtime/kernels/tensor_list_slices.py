@@ -206,11 +206,11 @@ def _concat(
     tensor_list: TensorList, shape: PartialShape, leading_dims: list[int] | None
 ) -> tuple[np.ndarray, np.ndarray]:
     items, dtype = tensor_list.items(), tensor_list.element_dtype
-    first, inner = _first_and_inner(items, shape)
+    first, inner = _common_length_and_inner_shape(items, shape)
     parts = []
     for index, item in enumerate(items):
         if item is None:
-            item = zeros((_unset_length(index, first, leading_dims), *inner), dtype)
+            item = zeros((_uninitialized_length(index, first, leading_dims), *inner), dtype)
         parts.append(item)
     lengths = np.array([len(part) for part in parts], np.int64)
     if not parts:
@@ -219,7 +219,9 @@ def _concat(
     return np.concatenate(parts), lengths
 
 
-def _first_and_inner(items: list[Any], shape: PartialShape) -> tuple[int, tuple[int, ...]]:
+def _common_length_and_inner_shape(
+    items: list[Any], shape: PartialShape
+) -> tuple[int, tuple[int, ...]]:
     """(length common to all elements or −1, shape of an element without dimension 0)."""
     first, inner = (-1, None) if shape is None else (shape[0], shape[1:])
     lengths = set()
@@ -249,7 +251,7 @@ def _first_and_inner(items: list[Any], shape: PartialShape) -> tuple[int, tuple[
     return lengths.pop() if len(lengths) == 1 else first, inner
 
 
-def _unset_length(index: int, first: int, leading_dims: list[int] | None) -> int:
+def _uninitialized_length(index: int, first: int, leading_dims: list[int] | None) -> int:
     """The length that the uninitialised element at `index` counts with."""
     if leading_dims is None:
         raise InvalidArgumentError(
@@ -277,12 +279,12 @@ def tensor_list_concat_lists(input_a: Any, input_b: Any, *, element_dtype: DataT
     joined = np.empty(first.size, object)
     pairs = zip(first.ravel().tolist(), second.ravel().tolist(), strict=True)
     for index, (one, other) in enumerate(pairs):
-        joined[index] = _joined(index, as_list(one), as_list(other), element_dtype)
+        joined[index] = _concatenated(index, as_list(one), as_list(other), element_dtype)
     result = joined.reshape(first.shape)
     return result if result.ndim else result.item()
 
 
-def _joined(index: int, one: TensorList, other: TensorList, dtype: DataType) -> TensorList:
+def _concatenated(index: int, one: TensorList, other: TensorList, dtype: DataType) -> TensorList:
     if one.element_dtype != dtype or other.element_dtype != dtype:
         raise InvalidArgumentError(
             f"input_a[{index}].dtype != element_dtype.  Saw: {one.element_dtype.tf_name} "

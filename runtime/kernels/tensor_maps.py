@@ -19,7 +19,7 @@ from runtime.framework.tensor_text import readable, summarize
 from runtime.kernels.boxing import box, unbox
 from runtime.kernels.optionals import element_type
 
-_KEY_ITEMS = 1000  # elements of a key shown in a message; TensorFlow shows all
+_SHOWN_KEY_ELEMENTS = 1000  # elements of a key shown in a message; TensorFlow shows all
 
 
 def as_map(value: Any) -> TensorMap:
@@ -55,7 +55,7 @@ def tensor_map_lookup(
     value = as_map(input_handle).find(key)
     if value is None:
         raise InvalidArgumentError(
-            f'Trying to lookup non-existent key. Could not find key "{_shown(key)}".'
+            f'Trying to lookup non-existent key. Could not find key "{_key_text(key)}".'
         )
     found = element_type(value)
     if found != value_dtype:
@@ -71,7 +71,7 @@ def tensor_map_erase(input_handle: Any, key: Any) -> TensorMap:
     found = as_map(input_handle)
     if key not in found:
         raise InvalidArgumentError(
-            f'Trying to erase non-existent item. Could not find key "{_shown(key)}".'
+            f'Trying to erase non-existent item. Could not find key "{_key_text(key)}".'
         )
     return found.erased(key)
 
@@ -94,8 +94,8 @@ def tensor_map_stack_keys(input_handle: Any, *, key_dtype: DataType) -> Any:
     return np.stack(keys)
 
 
-def _shown(key: Any) -> str:
-    return readable(summarize(key, element_type(key), _KEY_ITEMS))
+def _key_text(key: Any) -> str:
+    return readable(summarize(key, element_type(key), _SHOWN_KEY_ELEMENTS))
 
 
 KERNELS = (

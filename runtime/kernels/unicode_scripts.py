@@ -16,7 +16,7 @@ import re2
 
 from runtime.framework.op_kernel import KernelDef
 
-_NO_CODE_POINT, _UNKNOWN, _NOT_SEEN = -1, 103, -2
+_NO_CODE_POINT, _UNKNOWN, _UNCLASSIFIED = -1, 103, -2
 _CODE_POINTS = 0x110000
 _SURROGATES = range(0xD800, 0xE000)
 # ICU: uscript.h (UScriptCode)
@@ -56,9 +56,9 @@ _SCRIPTS = {
 
 
 @functools.cache
-def _known() -> np.ndarray:
-    """A cache of the script of every code point, int16; `_NOT_SEEN` until it is classified."""
-    known = np.full(_CODE_POINTS, _NOT_SEEN, np.int16)
+def _script_cache() -> np.ndarray:
+    """A cache of the script of every code point, int16; `_UNCLASSIFIED` until it is classified."""
+    known = np.full(_CODE_POINTS, _UNCLASSIFIED, np.int16)
     known[_SURROGATES.start : _SURROGATES.stop] = _UNKNOWN
     return known
 
@@ -84,8 +84,8 @@ def unicode_script(input: Any) -> np.ndarray:
     points = np.asarray(input)
     inside = (points >= 0) & (points < _CODE_POINTS)
     places = np.where(inside, points, 0)
-    known = _known()
-    new = np.unique(places[known[places] == _NOT_SEEN])
+    known = _script_cache()
+    new = np.unique(places[known[places] == _UNCLASSIFIED])
     if len(new):
         _classify(known, new)
     return np.where(inside, known[places], _NO_CODE_POINT).astype(np.int32)

@@ -26,13 +26,13 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _LAST_CONTROL = 0x1F  # the last of the C0 control characters
 # Without a byte order mark UTF-16 and UTF-32 are big endian, as in ICU.
 _CODEC = {"UTF-16": "UTF-16-BE", "UTF-32": "UTF-32-BE", "US-ASCII": "ASCII"}
-_MARKS = {  # byte order mark → codec of the text after it
+_BYTE_ORDER_MARKS = {  # byte order mark → codec of the text after it
     "utf-16-be": {codecs.BOM_UTF16_BE: "utf-16-be", codecs.BOM_UTF16_LE: "utf-16-le"},
     "utf-32-be": {codecs.BOM_UTF32_BE: "utf-32-be", codecs.BOM_UTF32_LE: "utf-32-le"},
 }
-_UNORDERED = ("UTF-16", "UTF-32")
+_WITHOUT_BYTE_ORDER = ("UTF-16", "UTF-32")
 
-_ASCII_KEPT = frozenset(
+_ASCII_COMPATIBLE = frozenset(
     ("utf-8", "ascii", "iso8859-1")
 )  # codecs in which each ASCII byte is one character
 
@@ -66,15 +66,17 @@ class _Decoder:
     ) -> None:
         _check_replacement(replacement_char)
         self._codec = _codec(encoding)
-        self._marks = _MARKS[self._codec] if encoding.upper() in _UNORDERED else {}
+        self._marks = (
+            _BYTE_ORDER_MARKS[self._codec] if encoding.upper() in _WITHOUT_BYTE_ORDER else {}
+        )
         self._errors = errors
         self._replacement = replacement_char
         self.replaces_controls = replace_control_characters
-        self.keeps_ascii = self._codec in _ASCII_KEPT
+        self.keeps_ascii = self._codec in _ASCII_COMPATIBLE
 
     def pairs(self, text: bytes) -> Iterator[tuple[int, int]]:
         """(code point, offset of its first byte) of each character of `text`."""
-        codec, mark = self._order(text)
+        codec, mark = self._detect_byte_order(text)
         skipped = len(mark)  # the first character counts from the start of the mark
         position = 0
         for decoded, malformed in self._runs(text[skipped:], codec):
@@ -98,7 +100,7 @@ class _Decoder:
         """The code points of `text`, without their offsets."""
         return [point for point, _ in self.pairs(text)]
 
-    def _order(self, text: bytes) -> tuple[str, bytes]:
+    def _detect_byte_order(self, text: bytes) -> tuple[str, bytes]:
         """(the codec of `text`, its byte order mark or b"")."""
         for mark, codec in self._marks.items():
             if text.startswith(mark):
@@ -198,7 +200,7 @@ def unicode_encode(
                 f"Values in input_splits must be less than or equal to {len(points)} "
                 "and in ascending order"
             )
-        characters = (_valid(point, errors, replacement_char) for point in points[begin:end])
+        characters = (_character(point, errors, replacement_char) for point in points[begin:end])
         rows.append(_encoded("".join(characters), codec))
     if splits[-1] != len(points):
         raise InvalidArgumentError(
@@ -207,7 +209,7 @@ def unicode_encode(
     return string_tensor(rows)
 
 
-def _valid(point: int, errors: str, replacement_char: int) -> str:
+def _character(point: int, errors: str, replacement_char: int) -> str:
     if 0 <= point <= _LAST_CODE_POINT and not 0xD800 <= point <= 0xDFFF:
         return chr(point)
     if errors == "strict":

@@ -20,7 +20,7 @@ TABLE_SIZE = 4  # largest size of a table of all integers in a range, in entries
 
 def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndarray]:
     """Unique: distinct elements in order of first occurrence, and the index of each element."""
-    result, numbers, _ = _unique(value, _whole(value), out_idx)
+    result, numbers, _ = _unique(value, _vector_axis(value), out_idx)
     return result, numbers
 
 
@@ -36,7 +36,7 @@ def unique_with_counts(
     value: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """UniqueWithCounts: Unique, and the number of occurrences of each distinct element."""
-    return _unique(value, _whole(value), out_idx)
+    return _unique(value, _vector_axis(value), out_idx)
 
 
 def unique_with_counts_v2(
@@ -46,7 +46,7 @@ def unique_with_counts_v2(
     return _unique(value, _unique_axis(value, axis), out_idx)
 
 
-def _whole(value: np.ndarray) -> int:
+def _vector_axis(value: np.ndarray) -> int:
     if value.ndim != 1:
         raise InvalidArgumentError("unique expects a 1D vector.")
     return 0
@@ -58,7 +58,7 @@ def _unique_axis(value: np.ndarray, axis: np.ndarray) -> int:
     if axis.size > 1:
         raise InvalidArgumentError("axis does not support input tensors larger than 1 elements")
     if not axis.size:
-        return _whole(value)
+        return _vector_axis(value)
     dim = int(axis[0])
     if dim < 0:
         dim += value.ndim
