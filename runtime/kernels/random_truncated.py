@@ -9,7 +9,6 @@ TF: tensorflow/core/kernels/parameterized_truncated_normal_op.cc
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from runtime.kernels.random_stateful import reserve
 from runtime.kernels.random_stateless import stream_of_seed
 
 
-def _check_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
+def _check_shape(shape: np.ndarray, dtype: np.dtype) -> tuple[int, ...]:
     if np.ndim(shape) != 1:
         raise InvalidArgumentError(
             f"Input shape should be a vector, got shape: {shape_text(np.shape(shape))}"
@@ -36,7 +35,7 @@ def _check_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     return sizes
 
 
-def _parameter(name: str, value: Any, batch: int) -> np.ndarray:
+def _parameter(name: str, value: np.ndarray, batch: int) -> np.ndarray:
     """A parameter as float64 [batch]: a scalar or a vector of length 1 is repeated."""
     if np.ndim(value) > 1:
         raise InvalidArgumentError(
@@ -56,7 +55,12 @@ def _normal_cdf(x: np.ndarray) -> np.ndarray:
 
 
 def parameterized_truncated_normal(
-    context: OpKernelContext, shape: Any, means: Any, stdevs: Any, minvals: Any, maxvals: Any
+    context: OpKernelContext,
+    shape: np.ndarray,
+    means: np.ndarray,
+    stdevs: np.ndarray,
+    minvals: np.ndarray,
+    maxvals: np.ndarray,
 ) -> np.ndarray:
     """ParameterizedTruncatedNormal: `[batch, …]` samples, each batch with its own parameters."""
     sizes = _check_shape(shape, means.dtype)
@@ -73,7 +77,12 @@ def parameterized_truncated_normal(
 
 
 def stateless_parameterized_truncated_normal(
-    shape: Any, seed: Any, means: Any, stddevs: Any, minvals: Any, maxvals: Any
+    shape: np.ndarray,
+    seed: np.ndarray,
+    means: np.ndarray,
+    stddevs: np.ndarray,
+    minvals: np.ndarray,
+    maxvals: np.ndarray,
 ) -> np.ndarray:
     """StatelessParameterizedTruncatedNormal: samples of `shape`; the parameters broadcast to it."""
     sizes = _check_shape(shape, means.dtype)

@@ -148,7 +148,7 @@ def reader_read(context: OpKernelContext, reader_handle: Any, queue_handle: Any)
 
 
 def reader_read_up_to(
-    context: OpKernelContext, reader_handle: Any, queue_handle: Any, num_records: Any
+    context: OpKernelContext, reader_handle: Any, queue_handle: Any, num_records: np.ndarray
 ) -> Any:
     """ReaderReadUpTo: the keys and values of up to `num_records` records of one file."""
     if np.size(num_records) != 1 or (count := np.asarray(num_records).item()) < 0:

@@ -45,7 +45,7 @@ def decode_raw(bytes: Any, *, out_type: DataType, little_endian: bool) -> np.nda
 
 
 def decode_padded_raw(
-    input_bytes: Any, fixed_length: Any, *, out_type: DataType, little_endian: bool
+    input_bytes: Any, fixed_length: np.ndarray, *, out_type: DataType, little_endian: bool
 ) -> np.ndarray:
     """DecodePaddedRaw: DecodeRaw of strings cut or zero-padded to `fixed_length` bytes."""
     strings = as_strings(input_bytes)

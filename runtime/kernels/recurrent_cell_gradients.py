@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/rnn/lstm_ops.cc, lstm_ops.h, gru_ops.h
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -99,7 +97,7 @@ def _check_same_shape(tensors: Arrays, shape: tuple[int, ...]) -> None:
 
 
 def block_lstm_grad(
-    seq_len_max: Any,
+    seq_len_max: np.ndarray,
     x: np.ndarray,
     cs_prev: np.ndarray,
     h_prev: np.ndarray,
@@ -130,7 +128,7 @@ def block_lstm_grad(
 
 
 def block_lstm_grad_v2(
-    seq_len_max: Any,
+    seq_len_max: np.ndarray,
     x: np.ndarray,
     cs_prev: np.ndarray,
     h_prev: np.ndarray,
@@ -158,7 +156,12 @@ def block_lstm_grad_v2(
 
 
 def _sequence_grad(
-    seq_len_max: Any, state: Arrays, gates: Arrays, h: np.ndarray, use_peephole: bool, order: str
+    seq_len_max: np.ndarray,
+    state: Arrays,
+    gates: Arrays,
+    h: np.ndarray,
+    use_peephole: bool,
+    order: str,
 ) -> Arrays:
     x, cs_prev, h_prev, w, wci, wcf, wco, b = state
     check_lstm(x, 3, cs_prev, h_prev, w, (wci, wcf, wco), b, use_peephole)

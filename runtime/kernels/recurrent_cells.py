@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/rnn/lstm_ops.cc, gru_ops.cc
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -186,7 +185,7 @@ def _check_sizes(*checks: tuple[str, int, int]) -> None:
 
 
 def block_lstm(
-    seq_len_max: Any,
+    seq_len_max: np.ndarray,
     x: np.ndarray,
     cs_prev: np.ndarray,
     h_prev: np.ndarray,
@@ -210,7 +209,7 @@ def block_lstm(
 
 
 def block_lstm_v2(
-    seq_len_max: Any,
+    seq_len_max: np.ndarray,
     x: np.ndarray,
     cs_prev: np.ndarray,
     h_prev: np.ndarray,
@@ -230,7 +229,7 @@ def block_lstm_v2(
 
 
 def _run_sequence(
-    cell: LstmCell, seq_len_max: Any, x: np.ndarray, cs_prev: np.ndarray, h_prev: np.ndarray
+    cell: LstmCell, seq_len_max: np.ndarray, x: np.ndarray, cs_prev: np.ndarray, h_prev: np.ndarray
 ) -> Outputs:
     if np.ndim(seq_len_max):
         raise InvalidArgumentError(

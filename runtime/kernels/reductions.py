@@ -61,14 +61,14 @@ def _checked_axes(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _axes_of(input: Any, reduction_indices: Any) -> tuple[int, ...]:
+def _axes_of(input: np.ndarray, reduction_indices: np.ndarray) -> tuple[int, ...]:
     return _checked_axes(tuple(reduction_indices.ravel().tolist()), input.ndim)
 
 
 def _reduction(reduce: Reduce) -> Reduce:
     """A kernel from `reduce(input, axes, keep_dims)`; without axes it returns the input."""
 
-    def kernel(input: Any, reduction_indices: Any, *, keep_dims: bool) -> Any:
+    def kernel(input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool) -> Any:
         axes = _axes_of(input, reduction_indices)
         return reduce(input, axes, keep_dims) if axes else input
 
@@ -79,19 +79,19 @@ def _reduction(reduce: Reduce) -> Reduce:
 def _in_float32(reduce: Reduce) -> Reduce:
     """`reduce` for half-precision input: computed in float32 and rounded once."""
 
-    def wide(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+    def wide(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
         return reduce(input.astype(np.float32), axes, keep_dims).astype(input.dtype)
 
     wide.__name__ = wide.__qualname__ = reduce.__name__
     return wide
 
 
-def reduce_sum(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_sum(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """Sum: the sum in the input's dtype; integers wrap around."""
     return add_reduce(input, axis=axes, keepdims=keep_dims, dtype=input.dtype)
 
 
-def reduce_prod(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_prod(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """Prod: the product in the input's dtype; integers wrap around."""
     if axes == tuple(range(input.ndim - len(axes), input.ndim)) and input.size > FOLDED_SIZE:
         kept = input.shape[: input.ndim - len(axes)]
@@ -101,7 +101,7 @@ def reduce_prod(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
     return multiply_reduce(input, axis=axes, keepdims=keep_dims, dtype=input.dtype)
 
 
-def _folded(rows: Any) -> Any:
+def _folded(rows: np.ndarray) -> Any:
     """Rows of at most FOLDED_SIZE elements with the same products as `rows` `[…, n]`.
 
     Each round multiplies the two halves of a row elementwise, which numpy vectorises; its `reduce`
@@ -116,7 +116,7 @@ def _folded(rows: Any) -> Any:
     return rows
 
 
-def reduce_mean(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """Mean: the mean of floating-point or complex numbers; NaN over no elements."""
     total = add_reduce(input, axis=axes, keepdims=keep_dims)
     count = math.prod(input.shape[axis] for axis in axes)
@@ -125,7 +125,7 @@ def reduce_mean(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
     return np.divide(total, input.dtype.type(count))
 
 
-def reduce_integer_mean(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_integer_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """Mean: the mean of integers, summed in 64 bits, rounded toward zero; 0 over no elements."""
     total = add_reduce(
         input,
@@ -152,31 +152,31 @@ def is_floating(dtype: np.dtype) -> bool:
     return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
 
 
-def reduce_max(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_max(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """Max: the largest element; the dtype's lowest value over no elements."""
     if input.size:
         return maximum_reduce(input, axis=axes, keepdims=keep_dims)
     return maximum_reduce(input, axis=axes, keepdims=keep_dims, initial=_lowest(input.dtype))
 
 
-def reduce_min(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_min(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """Min: the smallest element; the dtype's highest value over no elements."""
     if input.size:
         return minimum_reduce(input, axis=axes, keepdims=keep_dims)
     return minimum_reduce(input, axis=axes, keepdims=keep_dims, initial=_highest(input.dtype))
 
 
-def reduce_all(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_all(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """All: whether all elements are true."""
     return and_reduce(input, axis=axes, keepdims=keep_dims)
 
 
-def reduce_any(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_any(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """Any: whether at least one element is true."""
     return or_reduce(input, axis=axes, keepdims=keep_dims)
 
 
-def reduce_euclidean_norm(input: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_euclidean_norm(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
     """EuclideanNorm: sqrt(sum(|x|²)), computed in the input's dtype."""
     if input.dtype.char in "fd":
         every = [*range(input.ndim)]
@@ -190,29 +190,31 @@ def reduce_euclidean_norm(input: Any, axes: tuple[int, ...], keep_dims: bool) ->
     return np.sqrt(total).astype(input.dtype)
 
 
-def euclidean_norm(input: Any, reduction_indices: Any, *, keep_dims: bool) -> Any:
+def euclidean_norm(input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool) -> Any:
     """EuclideanNorm: sqrt(sum(|x|²)); without axes the absolute values."""
     return reduce_euclidean_norm(input, _axes_of(input, reduction_indices), keep_dims)
 
 
-def half_euclidean_norm(input: Any, reduction_indices: Any, *, keep_dims: bool) -> Any:
+def half_euclidean_norm(
+    input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool
+) -> Any:
     """EuclideanNorm of half-precision input, computed in float32."""
     axes = _axes_of(input, reduction_indices)
     return reduce_euclidean_norm(input.astype(np.float32), axes, keep_dims).astype(input.dtype)
 
 
-def l2_loss(t: Any) -> Any:
+def l2_loss(t: np.ndarray) -> Any:
     """L2Loss: sum(t²) / 2."""
     flat = np.ravel(t)
     return np.multiply(np.dot(flat, flat), t.dtype.type(0.5))
 
 
-def half_l2_loss(t: Any) -> Any:
+def half_l2_loss(t: np.ndarray) -> Any:
     """L2Loss of a half-precision tensor, summed in float32."""
     return l2_loss(t.astype(np.float32)).astype(t.dtype)
 
 
-def _arg_axis(input: Any, dimension: Any) -> int:
+def _arg_axis(input: np.ndarray, dimension: np.ndarray) -> int:
     if np.ndim(dimension):
         raise InvalidArgumentError(
             f"dim must be a scalar, but received tensor of shape: {shape_text(dimension.shape)}"
@@ -237,7 +239,7 @@ def _arg_axis(input: Any, dimension: Any) -> int:
 def _arg_kernel(find: Reduce, loser: float) -> Reduce:
     """ArgMax or ArgMin; `loser` replaces NaN, which TensorFlow's comparisons ignore."""
 
-    def kernel(input: Any, dimension: Any, *, output_type: DataType) -> Any:
+    def kernel(input: np.ndarray, dimension: np.ndarray, *, output_type: DataType) -> Any:
         axis = _arg_axis(input, dimension)
         index = find(input, axis=axis)
         if is_floating(input.dtype):

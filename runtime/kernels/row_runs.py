@@ -7,7 +7,6 @@ times slower, because it handles one element at a time.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ def stable_order(numbers: np.ndarray, limit: int) -> np.ndarray:
 
 
 def combine_runs(
-    ufunc: Any, data: np.ndarray, rows: np.ndarray | None, starts: np.ndarray, dtype: np.dtype
+    ufunc: np.ufunc, data: np.ndarray, rows: np.ndarray | None, starts: np.ndarray, dtype: np.dtype
 ) -> np.ndarray:
     """Combine each run of rows of `data` with `ufunc`: `[runs, …]` in `dtype`.
 

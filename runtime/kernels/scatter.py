@@ -37,7 +37,7 @@ def _add(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
         _combine(np.add, target, rows, updates)
 
 
-def _combine(ufunc: Any, target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+def _combine(ufunc: np.ufunc, target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
     """Combine the updates of each row with each other, then with the row."""
     if updates.shape[1] == 1:
         ufunc.at(target[:, 0], rows, updates[:, 0])

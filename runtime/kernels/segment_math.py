@@ -24,7 +24,12 @@ finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo  # numpy's own does not suppo
 
 
 def reduce_rows(
-    ufunc: Any, data: Any, ids: Any, count: int, initial: Any, rows: Any = None
+    ufunc: np.ufunc,
+    data: np.ndarray,
+    ids: np.ndarray,
+    count: int,
+    initial: Any,
+    rows: np.ndarray | None = None,
 ) -> np.ndarray:
     """Combine the rows of `data` by id: `[count, …]`, with `initial` for ids without rows.
 
@@ -58,7 +63,7 @@ def reduce_rows(
     return result
 
 
-def segment_mean_rows(data: Any, ids: Any, count: int) -> np.ndarray:
+def segment_mean_rows(data: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
     """The mean of the rows of each id, integers rounded toward zero; 0 for ids without rows."""
     totals = reduce_rows(np.add, data, ids, count, 0)
     sizes = np.maximum(np.bincount(ids, minlength=count), 1).reshape(-1, *(1,) * (data.ndim - 1))
@@ -69,7 +74,7 @@ def segment_mean_rows(data: Any, ids: Any, count: int) -> np.ndarray:
     return (totals / sizes.astype(data.dtype)).astype(data.dtype)
 
 
-def check_ascending(ids: Any, count: int) -> None:
+def check_ascending(ids: np.ndarray, count: int) -> None:
     """Raise InvalidArgumentError for the first run of ids that falls or is not in [0, count)."""
     if not ids.size:
         return
@@ -89,7 +94,7 @@ def check_ascending(ids: Any, count: int) -> None:
     )
 
 
-def check_segment_ids(data: Any, ids: Any) -> int:
+def check_segment_ids(data: np.ndarray, ids: np.ndarray) -> int:
     """The number of segments of sorted ids; InvalidArgumentError if they do not fit the data."""
     if np.ndim(ids) != 1:
         raise InvalidArgumentError("segment_ids should be a vector.")
@@ -106,17 +111,17 @@ def check_segment_ids(data: Any, ids: Any) -> int:
     return count
 
 
-def _segment(ufunc: Any, default: int) -> Kernel:
+def _segment(ufunc: np.ufunc, default: int) -> Kernel:
     """A kernel over sorted ids; `default` is the value of segments without rows."""
 
-    def kernel(data: Any, segment_ids: Any) -> Any:
+    def kernel(data: np.ndarray, segment_ids: np.ndarray) -> Any:
         count = check_segment_ids(data, segment_ids)
         return reduce_rows(ufunc, data, segment_ids, count, default)
 
     return kernel
 
 
-def segment_mean(data: Any, segment_ids: Any) -> Any:
+def segment_mean(data: np.ndarray, segment_ids: np.ndarray) -> Any:
     """SegmentMean: the mean of the rows of each segment; 0 for segments without rows."""
     return segment_mean_rows(data, segment_ids, check_segment_ids(data, segment_ids))
 
@@ -137,10 +142,10 @@ def _limits(dtype: np.dtype) -> Any:
     return finfo(dtype) if is_floating(dtype) else np.iinfo(dtype)
 
 
-def _unsorted(ufunc: Any, default: Callable[[np.dtype], Any]) -> Kernel:
+def _unsorted(ufunc: np.ufunc, default: Callable[[np.dtype], Any]) -> Kernel:
     """A kernel over ids of any order and shape; rows with negative ids are ignored."""
 
-    def kernel(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+    def kernel(data: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray) -> Any:
         count = _segment_count(num_segments)
         rank = np.ndim(segment_ids)
         if np.shape(data)[:rank] != np.shape(segment_ids):
@@ -171,7 +176,7 @@ def _unsorted(ufunc: Any, default: Callable[[np.dtype], Any]) -> Kernel:
     return kernel
 
 
-def _segment_count(num_segments: Any) -> int:
+def _segment_count(num_segments: np.ndarray) -> int:
     if np.ndim(num_segments):
         raise InvalidArgumentError(
             f"num_segments should be a scalar, not shape {shape_text(num_segments.shape)}"

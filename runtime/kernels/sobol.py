@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def _extend(rows: np.ndarray, polynomials: np.ndarray, degree: int) -> None:
         rows[digit] = summed ^ (before[0] >> np.uint32(degree))
 
 
-def _scalar(name: str, value: Any) -> int:
+def _scalar(name: str, value: np.ndarray) -> int:
     if np.ndim(value):
         raise InvalidArgumentError(f"{name} must be a scalar")
     return int(value)
@@ -84,7 +83,9 @@ def _check(dim: int, num_results: int, skip: int) -> None:
             raise InvalidArgumentError(message)
 
 
-def sobol_sample(dim: Any, num_results: Any, skip: Any, *, dtype: DataType) -> np.ndarray:
+def sobol_sample(
+    dim: np.ndarray, num_results: np.ndarray, skip: np.ndarray, *, dtype: DataType
+) -> np.ndarray:
     """SobolSample: points `skip + 1`, `skip + 2`, … of the sequence, `[num_results, dim]`."""
     wanted, count, skipped = (
         _scalar(name, value)

@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/count_ops.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -16,7 +14,7 @@ from runtime.framework.shapes import shape_text
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _check_weights(weights: Any, values: Any, name: str) -> None:
+def _check_weights(weights: np.ndarray, values: np.ndarray, name: str) -> None:
     if np.size(weights) and np.shape(weights) != np.shape(values):
         raise InvalidArgumentError(
             f"Weights and {name} must have the same shape. Weight shape: "
@@ -65,7 +63,7 @@ def _as_vector(counts: Sparse) -> Sparse:
 
 
 def dense_count_sparse_output(
-    values: Any, weights: Any, *, minlength: int, maxlength: int, binary_output: bool
+    values: np.ndarray, weights: np.ndarray, *, minlength: int, maxlength: int, binary_output: bool
 ) -> Sparse:
     """DenseCountSparseOutput: counts of the values of a vector or of each row of a matrix."""
     _check_weights(weights, values, "data")
@@ -88,7 +86,7 @@ def dense_count_sparse_output(
     return counts if values.ndim == 2 else _as_vector(counts)
 
 
-def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
+def _check_sparse(indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray) -> None:
     for name, given, rank, kind in (
         ("indices", indices, 2, "2-dimensional tensor"),
         ("values", values, 1, "vector"),
@@ -122,10 +120,10 @@ def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
 
 
 def sparse_count_sparse_output(
-    indices: Any,
-    values: Any,
-    dense_shape: Any,
-    weights: Any,
+    indices: np.ndarray,
+    values: np.ndarray,
+    dense_shape: np.ndarray,
+    weights: np.ndarray,
     *,
     minlength: int,
     maxlength: int,
@@ -153,9 +151,9 @@ def sparse_count_sparse_output(
 
 
 def ragged_count_sparse_output(
-    splits: Any,
-    values: Any,
-    weights: Any,
+    splits: np.ndarray,
+    values: np.ndarray,
+    weights: np.ndarray,
     *,
     minlength: int,
     maxlength: int,

@@ -18,7 +18,7 @@ from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 from runtime.kernels.segment_math import reduce_rows
 
 
-def _from_tensor(indices: Any, values: Any, sizes: tuple[int, ...]) -> SparseMatrix:
+def _from_tensor(indices: np.ndarray, values: np.ndarray, sizes: tuple[int, ...]) -> SparseMatrix:
     rank = len(sizes)
     if rank not in (2, 3):
         raise InvalidArgumentError(f"SparseTensor must have rank 2 or 3, but found {rank}")
@@ -37,7 +37,7 @@ def _from_tensor(indices: Any, values: Any, sizes: tuple[int, ...]) -> SparseMat
     )
 
 
-def dense_to_csr_sparse_matrix(dense_input: Any, indices: Any) -> SparseMatrix:
+def dense_to_csr_sparse_matrix(dense_input: np.ndarray, indices: np.ndarray) -> SparseMatrix:
     """DenseToCSRSparseMatrix: the elements of a dense tensor at `indices` [n, 2 or 3]."""
     if np.ndim(dense_input) not in (2, 3) or np.ndim(indices) != 2:
         raise InvalidArgumentError(
@@ -52,7 +52,9 @@ def dense_to_csr_sparse_matrix(dense_input: Any, indices: Any) -> SparseMatrix:
     return _from_tensor(indices, dense_input[tuple(indices.T)], dense_input.shape)
 
 
-def sparse_tensor_to_csr_sparse_matrix(indices: Any, values: Any, dense_shape: Any) -> SparseMatrix:
+def sparse_tensor_to_csr_sparse_matrix(
+    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray
+) -> SparseMatrix:
     """SparseTensorToCSRSparseMatrix: a sparse tensor of rank 2 or 3 as a sparse matrix."""
     return _from_tensor(indices, values, tuple(np.ravel(dense_shape).tolist()))
 
@@ -103,7 +105,7 @@ def csr_sparse_matrix_to_sparse_tensor(
 
 def csr_sparse_matrix_components(
     csr_sparse_matrix: Any,
-    index: Any,
+    index: np.ndarray,
     *,
     type: DataType,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,7 +158,7 @@ def oriented(matrix: SparseMatrix, transpose: bool, adjoint: bool) -> SparseMatr
 
 def sparse_matrix_mat_mul(
     a: Any,
-    b: Any,
+    b: np.ndarray,
     *,
     transpose_a: bool,
     transpose_b: bool,

@@ -166,7 +166,7 @@ def sparse_matrix_ordering_amd(input: Any) -> np.ndarray:
 
 def sparse_matrix_sparse_cholesky(
     input: Any,
-    permutation: Any,
+    permutation: np.ndarray,
     *,
     type: DataType,
 ) -> SparseMatrix:

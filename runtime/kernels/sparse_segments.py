@@ -19,7 +19,7 @@ from runtime.kernels.segment_math import check_ascending, reduce_rows
 DIVISORS: dict[str, Any] = {"Sum": np.ones_like, "Mean": np.asarray, "SqrtN": np.sqrt}
 
 
-def _check_indices(data: Any, indices: Any, segment_ids: Any) -> None:
+def _check_indices(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray) -> None:
     if np.ndim(indices) != 1:
         raise InvalidArgumentError("indices should be a vector.")
     if np.ndim(segment_ids) != 1:
@@ -30,7 +30,7 @@ def _check_indices(data: Any, indices: Any, segment_ids: Any) -> None:
         raise InvalidArgumentError("Shape must be at least rank 1")
 
 
-def _check_rows(data: Any, indices: Any, segment_ids: Any, count: int) -> None:
+def _check_rows(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, count: int) -> None:
     """Raise InvalidArgumentError unless the ids ascend within `count` and all indices are rows."""
     check_allocation((count, *data.shape[1:]), data.dtype)
     check_ascending(segment_ids, count)
@@ -42,9 +42,12 @@ def _check_rows(data: Any, indices: Any, segment_ids: Any, count: int) -> None:
         )
 
 
-def _reduce(kind: str, data: Any, indices: Any, segment_ids: Any, count: int) -> Any:
+def _reduce(
+    kind: str, data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, count: int
+) -> Any:
     _check_rows(data, indices, segment_ids, count)
-    rows, wide = indices, data
+    rows: np.ndarray | None = indices
+    wide = data
     if data.dtype.itemsize == 2 and kind != "Sum":
         rows, wide = None, data[indices].astype(np.float32)
     totals = reduce_rows(np.add, wide, segment_ids, count, 0, rows)
@@ -57,7 +60,7 @@ def _reduce(kind: str, data: Any, indices: Any, segment_ids: Any, count: int) ->
 
 
 def _sparse_segment(kind: str) -> Kernel:
-    def kernel(data: Any, indices: Any, segment_ids: Any) -> Any:
+    def kernel(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray) -> Any:
         _check_indices(data, indices, segment_ids)
         count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
         if segment_ids.size and segment_ids[-1] < 0:
@@ -68,7 +71,9 @@ def _sparse_segment(kind: str) -> Kernel:
 
 
 def _sparse_segment_with_num_segments(kind: str) -> Kernel:
-    def kernel(data: Any, indices: Any, segment_ids: Any, num_segments: Any) -> Any:
+    def kernel(
+        data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray
+    ) -> Any:
         if np.ndim(num_segments):
             raise InvalidArgumentError(
                 f"num_segments should be a scalar, not shape {shape_text(num_segments.shape)}"
@@ -83,7 +88,7 @@ def _sparse_segment_with_num_segments(kind: str) -> Kernel:
     return kernel
 
 
-def _scaled_rows(kind: str, grad: Any, indices: Any, segment_ids: Any) -> Any:
+def _scaled_rows(kind: str, grad: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray) -> Any:
     """For each index: the gradient of its segment divided by the segment's divisor."""
     _check_indices(grad, indices, segment_ids)
     count = grad.shape[0]
@@ -100,7 +105,7 @@ def _scaled_rows(kind: str, grad: Any, indices: Any, segment_ids: Any) -> Any:
 
 
 def _check_output_rows(
-    name: str, indices: Any, segment_ids: Any, size: Any
+    name: str, indices: np.ndarray, segment_ids: np.ndarray, size: np.ndarray
 ) -> int:  # TensorFlow checks all of these before the values of `indices`
     for each, what in ((indices, "indices"), (segment_ids, "segment_ids")):
         if np.ndim(each) != 1:
@@ -114,14 +119,16 @@ def _check_output_rows(
     return int(size)
 
 
-def _check_within(indices: Any, size: int) -> None:
+def _check_within(indices: np.ndarray, size: int) -> None:
     outside = (indices < 0) | (indices >= size)
     if outside.any():
         raise InvalidArgumentError(f"Index {indices[outside][0]} out of range [0, {size}).")
 
 
 def _gradient(kind: str) -> Kernel:
-    def kernel(grad: Any, indices: Any, segment_ids: Any, output_dim0: Any) -> Any:
+    def kernel(
+        grad: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, output_dim0: np.ndarray
+    ) -> Any:
         size = _check_output_rows("output_dim0", indices, segment_ids, output_dim0)
         check_allocation((size, *grad.shape[1:]), grad.dtype)
         if not size or not indices.size:
@@ -135,7 +142,10 @@ def _gradient(kind: str) -> Kernel:
 
 def _gradient_v2(kind: str) -> Kernel:
     def kernel(
-        grad: Any, indices: Any, segment_ids: Any, dense_output_dim0: Any
+        grad: np.ndarray,
+        indices: np.ndarray,
+        segment_ids: np.ndarray,
+        dense_output_dim0: np.ndarray,
     ) -> tuple[Any, Any]:
         size = _check_output_rows("dense_output_dim0", indices, segment_ids, dense_output_dim0)
         if not size or not indices.size:

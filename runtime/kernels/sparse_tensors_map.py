@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -64,7 +63,7 @@ def _map(context: OpKernelContext, container: str, shared_name: str) -> SparseTe
     )
 
 
-def _checked(indices: Any, values: Any, shape: Any) -> Sparse:
+def _checked(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> Sparse:
     tensor = np.asarray(indices), np.asarray(values), np.asarray(shape)
     for part, name, rank, noun in (
         (tensor[0], "indices", 2, "matrix"),
@@ -90,9 +89,9 @@ def _checked(indices: Any, values: Any, shape: Any) -> Sparse:
 
 def add_sparse_to_tensors_map(
     context: OpKernelContext,
-    sparse_indices: Any,
-    sparse_values: Any,
-    sparse_shape: Any,
+    sparse_indices: np.ndarray,
+    sparse_values: np.ndarray,
+    sparse_shape: np.ndarray,
     *,
     container: str,
     shared_name: str,
@@ -105,9 +104,9 @@ def add_sparse_to_tensors_map(
 
 def add_many_sparse_to_tensors_map(
     context: OpKernelContext,
-    sparse_indices: Any,
-    sparse_values: Any,
-    sparse_shape: Any,
+    sparse_indices: np.ndarray,
+    sparse_values: np.ndarray,
+    sparse_shape: np.ndarray,
     *,
     container: str,
     shared_name: str,
@@ -132,7 +131,7 @@ def add_many_sparse_to_tensors_map(
 
 def take_many_sparse_from_tensors_map(
     context: OpKernelContext,
-    sparse_handles: Any,
+    sparse_handles: np.ndarray,
     *,
     dtype: DataType,
     container: str,

@@ -75,7 +75,7 @@ def _make(
 
 
 def stack_v2(
-    context: OpKernelContext, max_size: Any, *, stack_name: str, elem_type: DataType
+    context: OpKernelContext, max_size: np.ndarray, *, stack_name: str, elem_type: DataType
 ) -> ResourceHandle:
     """StackV2: create a stack and return its handle."""
     if np.ndim(max_size):

@@ -43,7 +43,7 @@ def unstage(context: OpKernelContext) -> Any:
     return area.run(area.get, context.cancellation)
 
 
-def stage_peek(context: OpKernelContext, index: Any) -> Any:
+def stage_peek(context: OpKernelContext, index: np.ndarray) -> Any:
     """StagePeek: the tuple at position `index`, which stays; waits until there is one."""
     if np.ndim(index):
         raise InvalidArgumentError(f"index must be scalar, got shape {shape_text(np.shape(index))}")
@@ -80,7 +80,7 @@ def _map(context: OpKernelContext) -> StagingMap:
     return found
 
 
-def _staging_key(key: Any) -> np.ndarray:
+def _staging_key(key: np.ndarray) -> np.ndarray:
     """The key of MapStage: an integer tensor of any rank with one element, stored unchanged."""
     tensor = np.asarray(key)
     if not tensor.size:
@@ -92,7 +92,7 @@ def _staging_key(key: Any) -> np.ndarray:
     return tensor
 
 
-def _scalar_key(key: Any) -> int:
+def _scalar_key(key: np.ndarray) -> int:
     if np.ndim(key):
         raise InvalidArgumentError(f"key must be an int64 scalar: {shape_text(np.shape(key))}")
     return int(key)
@@ -105,7 +105,7 @@ def _check_order(places: list[int]) -> None:
         raise InvalidArgumentError("Indices are not strictly ordered")
 
 
-def map_stage(context: OpKernelContext, key: Any, indices: Any, *values: Any) -> Any:
+def map_stage(context: OpKernelContext, key: np.ndarray, indices: np.ndarray, *values: Any) -> Any:
     """MapStage: put components `indices` of a key's tuple; waits until there is room."""
     tensor, places = _staging_key(key), np.ravel(indices).tolist()
     _check_order(places)
@@ -128,21 +128,21 @@ def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Any:
     return _map(context).run(checked, context.cancellation)
 
 
-def map_unstage(context: OpKernelContext, key: Any, indices: Any) -> Any:
+def map_unstage(context: OpKernelContext, key: np.ndarray, indices: np.ndarray) -> Any:
     """MapUnstage: remove and return components of a key's tuple; waits until it is complete."""
     area, number, places = _map(context), _scalar_key(key), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get(number, places))
 
 
-def map_unstage_no_key(context: OpKernelContext, indices: Any) -> Any:
+def map_unstage_no_key(context: OpKernelContext, indices: np.ndarray) -> Any:
     """MapUnstageNoKey: (key, components…) of any tuple, removed; waits until there is one."""
     area, places = _map(context), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get_any(places), keys=1)
 
 
-def map_peek(context: OpKernelContext, key: Any, indices: Any) -> Any:
+def map_peek(context: OpKernelContext, key: np.ndarray, indices: np.ndarray) -> Any:
     """MapPeek: components of a key's tuple, which stay; waits until it is complete."""
     area, number, places = _map(context), _scalar_key(key), np.ravel(indices).tolist()
     _check_order(places)

@@ -33,7 +33,7 @@ def string_length(input: Any, *, unit: str) -> np.ndarray:
     return lengths.reshape(as_strings(input).shape)
 
 
-def substr(input: Any, pos: Any, len: Any, *, unit: str) -> np.ndarray:
+def substr(input: Any, pos: np.ndarray, len: np.ndarray, *, unit: str) -> np.ndarray:
     """Substr: `len` bytes or characters from `pos` on; a negative `pos` counts from the end."""
     strings, positions, lengths = as_strings(input), np.asarray(pos), np.asarray(len)
     if positions.shape != lengths.shape:

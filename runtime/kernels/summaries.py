@@ -162,7 +162,9 @@ def _tensor_proto(tensor: Any, data_type: DataType) -> pb.TensorProto:
     return tensor_to_proto(np.asarray(tensor, data_type.numpy), data_type)
 
 
-def audio_summary_v2(tag: Any, tensor: Any, sample_rate: Any, *, max_outputs: int) -> np.ndarray:
+def audio_summary_v2(
+    tag: Any, tensor: Any, sample_rate: np.ndarray, *, max_outputs: int
+) -> np.ndarray:
     """AudioSummaryV2: the first clips of [batch, frames] or [batch, frames, channels] as WAV."""
     name = _tag(tag)
     clips, rate = np.asarray(tensor), float(np.asarray(sample_rate).item())

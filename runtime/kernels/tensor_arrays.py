@@ -47,7 +47,9 @@ def _handle(context: OpKernelContext, array: TensorArray) -> ResourceHandle:
     return ResourceHandle(container, array.name, TensorArray.type_name, resource=array)
 
 
-def _make(context: OpKernelContext, size: Any, dtype: DataType, **options: Any) -> ResourceHandle:
+def _make(
+    context: OpKernelContext, size: np.ndarray, dtype: DataType, **options: Any
+) -> ResourceHandle:
     if np.ndim(size):
         raise InvalidArgumentError(
             f"TensorArray size must be scalar, but had shape: {shape_text(size.shape)}"
@@ -62,7 +64,7 @@ def _make(context: OpKernelContext, size: Any, dtype: DataType, **options: Any) 
 
 def tensor_array(
     context: OpKernelContext,
-    size: Any,
+    size: np.ndarray,
     *,
     dtype: DataType,
     element_shape: PartialShape,
@@ -85,7 +87,7 @@ def tensor_array(
 
 def tensor_array_v2(
     context: OpKernelContext,
-    size: Any,
+    size: np.ndarray,
     *,
     dtype: DataType,
     element_shape: PartialShape,
@@ -118,7 +120,12 @@ def tensor_array_grad_v2(
 
 
 def tensor_array_grad_with_shape(
-    context: OpKernelContext, handle: Any, flow_in: Any, shape_to_prepend: Any, *, source: str
+    context: OpKernelContext,
+    handle: Any,
+    flow_in: Any,
+    shape_to_prepend: np.ndarray,
+    *,
+    source: str,
 ) -> tuple[ResourceHandle, Any]:
     """TensorArrayGradWithShape: TensorArrayGradV3 with dimensions prepended to each element."""
     if np.ndim(shape_to_prepend) != 1:
@@ -132,7 +139,7 @@ def tensor_array_grad_with_shape(
 
 def tensor_array_write(
     handle: Any,
-    index: Any,
+    index: np.ndarray,
     value: Any,
     flow_in: Any,
     *,
@@ -149,7 +156,7 @@ def tensor_array_write(
     return flow_in
 
 
-def tensor_array_read(handle: Any, index: Any, flow_in: Any, *, dtype: DataType) -> Any:
+def tensor_array_read(handle: Any, index: np.ndarray, flow_in: Any, *, dtype: DataType) -> Any:
     """TensorArrayRead: read one element."""
     array = _array_of(handle)
     if np.ndim(index):
@@ -161,7 +168,7 @@ def tensor_array_read(handle: Any, index: Any, flow_in: Any, *, dtype: DataType)
 
 
 def tensor_array_gather(
-    handle: Any, indices: Any, flow_in: Any, *, dtype: DataType, element_shape: PartialShape
+    handle: Any, indices: np.ndarray, flow_in: Any, *, dtype: DataType, element_shape: PartialShape
 ) -> np.ndarray:
     """TensorArrayGather: the elements at `indices` [n], stacked to [n, *element shape]."""
     array = _array_of(handle)
@@ -240,7 +247,7 @@ def tensor_array_concat(
 
 def tensor_array_scatter(
     handle: Any,
-    indices: Any,
+    indices: np.ndarray,
     value: Any,
     flow_in: Any,
     *,
@@ -276,7 +283,7 @@ def tensor_array_scatter(
 def tensor_array_split(
     handle: Any,
     value: Any,
-    lengths: Any,
+    lengths: np.ndarray,
     flow_in: Any,
     *,
     T: DataType,  # noqa: N803 # the attribute's name

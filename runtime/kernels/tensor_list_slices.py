@@ -99,7 +99,7 @@ def tensor_list_scatter_v2(
     tensor: Any,
     indices: np.ndarray,
     element_shape: Any,
-    num_elements: Any,
+    num_elements: np.ndarray,
     *,
     element_dtype: DataType,
 ) -> TensorList:

@@ -75,7 +75,7 @@ def merged_shape(tensor_list: TensorList, element_shape: Any, items: list[Any]) 
 
 
 def tensor_list_reserve(
-    element_shape: Any, num_elements: Any, *, element_dtype: DataType
+    element_shape: Any, num_elements: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """TensorListReserve: a list of `num_elements` uninitialised elements."""
     if np.ndim(num_elements):
@@ -93,7 +93,7 @@ def tensor_list_reserve(
 
 
 def empty_tensor_list(
-    element_shape: Any, max_num_elements: Any, *, element_dtype: DataType
+    element_shape: Any, max_num_elements: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """EmptyTensorList: a list without elements."""
     if np.ndim(max_num_elements):
@@ -121,7 +121,7 @@ def tensor_list_from_tensor(
 
 
 def tensor_list_get_item(
-    handle: Any, index: Any, element_shape: Any, *, element_dtype: DataType
+    handle: Any, index: np.ndarray, element_shape: Any, *, element_dtype: DataType
 ) -> Any:
     """TensorListGetItem: one element, or zeros if it is uninitialised."""
     tensor_list, position = as_list(handle, element_dtype), int(np.asarray(index).item())
@@ -145,7 +145,7 @@ def tensor_list_get_item(
 
 def tensor_list_set_item(
     handle: Any,
-    index: Any,
+    index: np.ndarray,
     item: Any,
     *,
     element_dtype: DataType,
@@ -242,7 +242,7 @@ def tensor_list_length(handle: Any) -> np.int32:
     return np.int32(len(as_list(handle)))
 
 
-def tensor_list_resize(handle: Any, size: Any) -> TensorList:
+def tensor_list_resize(handle: Any, size: np.ndarray) -> TensorList:
     """TensorListResize: the first `size` elements, followed by uninitialised ones if needed."""
     if np.ndim(size):
         raise InvalidArgumentError("size must be a scalar")

@@ -79,7 +79,7 @@ def _classify(known: np.ndarray, points: np.ndarray) -> None:
             text = "".join(each for each in text if known[ord(each)] == _UNKNOWN)
 
 
-def unicode_script(input: Any) -> np.ndarray:
+def unicode_script(input: np.ndarray) -> np.ndarray:
     """UnicodeScript: the script of each code point; −1 for numbers that are not code points."""
     points = np.asarray(input)
     inside = (points >= 0) & (points < _CODE_POINTS)

@@ -178,8 +178,8 @@ def _decoded_ascii(
 
 
 def unicode_encode(
-    input_values: Any,
-    input_splits: Any,
+    input_values: np.ndarray,
+    input_splits: np.ndarray,
     *,
     errors: str,
     output_encoding: str,
