@@ -66,7 +66,7 @@ class LinearTaps(Taps):
     """Linear interpolation between two inputs."""
 
     def apply(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """`first + (second − first) · weight`, as TensorFlow: NaN if both are infinite."""
+        """`first + (second − first) · weight`, as TensorFlow: NaN if the first is infinite."""
         total = np.take(x, self.indices[:, 0], axis)
         way = np.take(x, self.indices[:, 1], axis)
         way -= total
@@ -99,7 +99,7 @@ class Sampling:
 
     @property
     def scale(self) -> np.float32:
-        """The number of input positions per output position; a single input is never aligned."""
+        """Input positions per output position; aligned corners require at least two of each."""
         if self.align_corners and self.outputs > 1 and self.inputs > 1:
             return np.float32(self.inputs - 1) / np.float32(self.outputs - 1)
         return np.float32(self.inputs) / np.float32(self.outputs)

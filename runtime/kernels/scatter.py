@@ -84,7 +84,7 @@ def scatter_nd(
 
 
 def _valid_empty_output_shape(places: int, indices: np.ndarray, updates: np.ndarray) -> bool:
-    """Whether all three of target, indices and updates have elements, or there is no update.
+    """Whether indices and updates are both empty, or neither they nor the target (`places`) are.
 
     TF: ValidEmptyOutputShape
     """
