@@ -1,4 +1,4 @@
-"""The type in which sums of products are taken.
+"""The dtype in which sums and sums of products are accumulated.
 
 TF: Eigen's contractions and reductions widen Eigen::half and Eigen::bfloat16 to float
 """
@@ -9,11 +9,11 @@ import numpy as np
 
 
 def accumulation_dtype(dtype: np.dtype) -> np.dtype:
-    """float32 for the 16-bit floats, else the type itself."""
+    """Return float32 for a 16-bit float type, otherwise `dtype` itself."""
     is_half = dtype.itemsize == 2 and dtype.kind not in "iu"
     return np.dtype(np.float32) if is_half else dtype
 
 
 def widen(x: np.ndarray) -> np.ndarray:
-    """`x` in its accumulation type; `x` itself unless that differs."""
+    """Return `x` in its accumulation dtype, without a copy if it has that dtype already."""
     return x.astype(accumulation_dtype(x.dtype), copy=False)

@@ -21,7 +21,7 @@ Gradient = Callable[..., np.ndarray]
 
 
 def _same_shape(function: Gradient) -> Gradient:
-    """`function` of gradients and features, whose shapes must agree."""
+    """Make `function` raise InvalidArgumentError unless its two inputs have the same shape."""
 
     @functools.wraps(function)
     def kernel(gradients: np.ndarray, features: np.ndarray, **attrs: float) -> np.ndarray:
@@ -37,7 +37,7 @@ def _same_shape(function: Gradient) -> Gradient:
 
 @_same_shape
 def relu_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """`gradients` where `features > 0`, else 0; works on the outputs as well."""
+    """`gradients` where `features > 0`, else 0; `features` may also be Relu's output."""
     return gradients * (features > 0).astype(gradients.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Activation functions: the rectifiers, the soft ones, softmax.
+"""Activation functions: Relu and its variants, Softplus, Softsign, Softmax, LogSoftmax.
 
 TF: tensorflow/core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h, softmax_op_functor.h
 """
@@ -36,14 +36,14 @@ def relu6(features: np.ndarray) -> np.ndarray:
 
 
 def relu_in_place(features: Any) -> Any:
-    """`relu` into `features`."""
+    """`relu` that overwrites `features`."""
     if not isinstance(features, np.ndarray):  # a numpy scalar
         return relu(features)
     return on_threads(np.maximum, features, features.dtype.type(0), features)
 
 
 def relu6_in_place(features: Any) -> Any:
-    """`relu6` into `features`."""
+    """`relu6` that overwrites `features`."""
     if not isinstance(features, np.ndarray):  # a numpy scalar
         return relu6(features)
     positive = relu_in_place(features)
@@ -67,7 +67,7 @@ def elu(features: np.ndarray) -> np.ndarray:
 
 @in_blocks(2)
 def selu(features: np.ndarray) -> np.ndarray:
-    """Scaled exponential linear unit."""
+    """Scaled exponential linear unit: `scale * elu(features)`, the negative part times alpha."""
     number = features.dtype.type
     result = np.multiply(number(SELU_SCALE_ALPHA), np.expm1(np.minimum(features, number(0))))
     result += number(SELU_SCALE) * np.maximum(features, number(0))
@@ -109,7 +109,7 @@ def _log_softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
 
 
 def _by_rows(logits: np.ndarray, function: Callable[[np.ndarray, np.ndarray], None]) -> np.ndarray:
-    """`function` of some rows at a time, in the type that sums are taken in."""
+    """Apply `function(rows, out)` to blocks of rows, in the accumulation dtype of `logits`."""
     if logits.ndim < 1:
         raise InvalidArgumentError(
             f"logits must have >= 1 dimension, got {shape_text(logits.shape)}"

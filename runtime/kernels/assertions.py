@@ -1,4 +1,4 @@
-"""Assert, and the ops that write tensors to the log.
+"""Assert, Print, PrintV2 and StringFormat: ops that write tensors as text.
 
 TF: tensorflow/core/kernels/logging_ops.cc, string_format_op.cc
 """
@@ -28,7 +28,7 @@ def assert_(
     T: tuple[DataType, ...],  # noqa: N803
     summarize: int,
 ) -> None:
-    """Raise InvalidArgumentError with the beginnings of `data` unless `condition` is true."""
+    """Raise InvalidArgumentError with the first entries of `data` unless `condition` is true."""
     if np.ndim(condition):
         raise InvalidArgumentError(f"In[0] should be a scalar: {show_shape(np.shape(condition))}")
     if not condition:
@@ -52,7 +52,7 @@ def print_(
     first_n: int,
     summarize: int,
 ) -> Any:
-    """Log `data` (the first `first_n` times, always when negative) and hand `input` on."""
+    """Log `data` on the first `first_n` calls (on every call if negative) and return `input`."""
     count = context.kernel_state(lambda: [0])
     if first_n < 0 or count[0] < first_n:
         count[0] += 1
@@ -65,7 +65,7 @@ def _to_log(level: int) -> Callable[[OpKernelContext, str], None]:
     return lambda context, text: _log.log(level, "%s", text)
 
 
-# Standard output and error belong to the process that serves: what a graph prints is logged.
+# Standard output and error belong to the serving process, so output of a graph is logged.
 _STREAMS: dict[str, Callable[[OpKernelContext, str], None]] = {
     "stdout": _to_log(logging.INFO),
     "stderr": _to_log(logging.INFO),
@@ -77,7 +77,7 @@ _FILE_PREFIX = "file://"
 
 
 def print_v2(context: OpKernelContext, input: Any, *, output_stream: str, end: str) -> None:
-    """Log a string, or append it to the file of a `file://` stream."""
+    """Log a scalar string, or append it to the file that a `file://` stream names."""
     given = as_strings(input)
     if given.ndim:
         raise InvalidArgumentError(
@@ -105,7 +105,7 @@ def string_format(
     placeholder: str,
     summarize: int,
 ) -> np.ndarray:
-    """The template with each placeholder replaced by one tensor's summary."""
+    """The template with each placeholder replaced by the summary of one input."""
     parts = raw_bytes(template).split(raw_bytes(placeholder)) if placeholder else []
     if len(parts) - 1 != len(inputs):
         raise InvalidArgumentError(

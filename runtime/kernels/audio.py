@@ -18,8 +18,8 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import string_tensor
 
-FULL_SCALE = 1 << 15  # of a 16-bit sample
-FILTERBANK_FLOOR = 1e-12  # below it a band counts as silent, so that its logarithm is finite
+FULL_SCALE = 1 << 15  # the 16-bit sample value that corresponds to 1.0
+FILTERBANK_FLOOR = 1e-12  # lower bound of a band's energy, so that its logarithm is finite
 
 
 def decode_wav(
@@ -60,7 +60,7 @@ def _expect(data: bytes, start: int, text: bytes) -> None:
 
 
 def _wav_header(data: bytes) -> tuple[int, int, int]:
-    """(channels, sample rate, where the chunks after the format begin)."""
+    """(channels, sample rate in Hz, byte offset of the first chunk after the format chunk)."""
     _expect(data, 0, b"RIFF")
     _expect(data, 8, b"WAVE")
     if _field(data, 12, 4) != b"fmt ":
@@ -84,7 +84,7 @@ def _wav_header(data: bytes) -> tuple[int, int, int]:
 
 
 def _data_chunk(data: bytes, start: int, frame_size: int) -> tuple[np.ndarray, int]:
-    """(samples of the data chunk, where it ends); other chunks are skipped."""
+    """(samples of the data chunk, byte offset of its end); other chunks are skipped."""
     while start < len(data):
         kind = _field(data, start, 4)
         (size,) = struct.unpack("<I", _field(data, start + 4, 4))
@@ -97,7 +97,7 @@ def _data_chunk(data: bytes, start: int, frame_size: int) -> tuple[np.ndarray, i
 
 
 def encode_wav(audio: np.ndarray, sample_rate: Any) -> np.ndarray:
-    """Samples in [-1, 1] `[samples, channels]` as a 16-bit PCM file: bytes, rank 0."""
+    """A 16-bit PCM WAV file of samples `[samples, channels]` in [-1, 1]: scalar string."""
     if audio.ndim != 2:
         raise InvalidArgumentError(f"audio must be 2-dimensional{shape_text(audio.shape)}")
     rate = _sample_rate(sample_rate)
@@ -133,7 +133,7 @@ def audio_spectrogram(
 ) -> np.ndarray:
     """Magnitudes of the short-time Fourier transform of `[samples, channels]`.
 
-    Windows are Hann's, padded to a power of two: `[channels, windows, bins]` float32.
+    Each Hann window is zero-padded to a power of two. Returns float32 `[channels, windows, bins]`.
     """
     if window_size <= 1:
         raise InvalidArgumentError(f"window size must be > 1, got {window_size}")
@@ -183,14 +183,14 @@ def mfcc(
             f"filterbank_channel_count {bands}"
         )
     if upper_frequency_limit / _hz_per_bin(rate, bins) >= bins:
-        # the bands reach beyond the spectrum: TensorFlow logs it and leaves zeros
+        # The bands exceed the spectrum: TensorFlow logs an error and returns zeros.
         return np.zeros((*spectrogram.shape[:2], dct_coefficient_count), np.float32)
     check_allocation((bins, bands + 2), np.float64)
     check_allocation((bands, dct_coefficient_count), np.float64)
     filters = _mel_filters(bins, rate, bands, lower_frequency_limit, upper_frequency_limit)
     with np.errstate(invalid="ignore"):
         magnitudes = np.sqrt(spectrogram.astype(np.float64))
-    # Bins beside the bands have no part in them, whatever they hold.
+    # Bins outside every band are left out: their weight is 0, but 0 times NaN would be NaN.
     within = np.flatnonzero(filters.any(-1))
     energies = magnitudes[..., within] @ filters[within]
     logarithms = np.log(np.maximum(energies, FILTERBANK_FLOOR))
@@ -209,7 +209,7 @@ def _hz_per_bin(rate: int, bins: int) -> float:
 
 @functools.lru_cache(maxsize=8)
 def _mel_filters(bins: int, rate: int, bands: int, lower: float, upper: float) -> np.ndarray:
-    """Overlapping triangles, evenly spaced in mel: `[bins, bands]`."""
+    """Weights of overlapping triangular filters, evenly spaced in mel: `[bins, bands]`."""
     low, high = _mel(lower), _mel(upper)
     centres = low + (high - low) / (bands + 1) * np.arange(1, bands + 2)
     hz_per_bin = _hz_per_bin(rate, bins)
@@ -219,7 +219,7 @@ def _mel_filters(bins: int, rate: int, bands: int, lower: float, upper: float) -
     band = np.minimum(np.searchsorted(centres[:bands], mel, side="left"), bands) - 1
     edges = np.concatenate([[low], centres])
     weights = (edges[band + 2] - mel) / (edges[band + 2] - edges[band + 1])
-    filters = np.zeros((bins, bands + 2))  # a column on either side for what falls off
+    filters = np.zeros((bins, bands + 2))  # one extra column on each side, dropped below
     filters[each_bin, band + 1] += weights
     filters[each_bin, band + 2] += 1 - weights
     return filters[:, 1:-1]

@@ -36,7 +36,7 @@ def avg_pool_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """Each window's `grad` spread evenly over its elements: shape `orig_input_shape`."""
+    """Each output's `grad` divided evenly among its window: shape `orig_input_shape`."""
     rank = len(data_format)
     if rank == 5 and min(ksize) <= 0:
         first = next(size for size in ksize if size <= 0)
@@ -88,7 +88,10 @@ def _check_fits(
     dimensions: Sequence[WindowedDimension],
     data_format: str,
 ) -> None:
-    """Over two dimensions a gradient of fewer places may do: what is not there adds nothing."""
+    """Raise InvalidArgumentError unless `grad` has the shape that pooling would produce.
+
+    In 2-D, TensorFlow also accepts a smaller gradient; missing elements contribute nothing.
+    """
     spatial, axis = spatial_values(grad.shape, data_format), channel_axis(data_format)
     others = [(grad.shape[each], shape[each]) for each in (0, axis)]
     if list(spatial) == [each.output for each in dimensions] and all(a == b for a, b in others):
@@ -109,7 +112,10 @@ def _check_places(
     shape: Sequence[int],
     dimensions: Sequence[WindowedDimension],
 ) -> None:
-    """TensorFlow looks at where the last image's windows end, and counts no channels."""
+    """Raise InvalidArgumentError where TensorFlow's 2-D bounds check does.
+
+    It checks the windows of the last image only, with flat indices that ignore the channels.
+    """
     index, outside = np.array(images - 1), np.array(False)
     for count, each in zip(spatial, dimensions, strict=True):
         begin, end = _regions(count, each, whole=True)
@@ -129,10 +135,10 @@ def _check_places(
 def _regions(
     count: int, dimension: WindowedDimension, whole: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where the first `count` windows begin, padding among it, and end.
+    """(begin, end) of the first `count` windows; `begin` is negative inside the padding.
 
-    `whole`: as TensorFlow has it over two dimensions, a window larger than what is left of the
-    input from its first element on ends with the input.
+    `whole` is TensorFlow's 2-D rule: a window whose full size, counted from its first element
+    inside the input, would exceed the input ends with the input.
     """
     begin = np.arange(count) * dimension.stride - dimension.pad_before
     end = np.minimum(begin + dimension.window, dimension.input)
@@ -149,13 +155,13 @@ def _spread(
     begin: np.ndarray,
     end: np.ndarray,
 ) -> np.ndarray:
-    """Share each output's value out to the elements of its window along `axis`."""
+    """Divide each output's value evenly among the elements of its window along `axis`."""
     sizes = np.maximum(end - np.maximum(begin, 0), 1).astype(gradient.dtype)
     shares = gradient / sizes.reshape(-1, *(1,) * (gradient.ndim - 1 - axis))
     shape = (*gradient.shape[:axis], dimension.input, *gradient.shape[axis + 1 :])
     result = np.zeros(shape, gradient.dtype)
     before = (slice(None),) * axis
-    # Positions that only ever see padding are left out.
+    # Window positions that cover only padding are skipped.
     for tap in range(max(0, -int(begin[-1])), int((end - begin).max())):
         chosen = np.flatnonzero((begin + tap >= 0) & (begin + tap < end))
         if chosen.size:

@@ -1,6 +1,6 @@
-"""Barriers: handles, and what is done with them.
+"""Barrier ops.
 
-Handles are references to a string in their signatures, ResourceHandles here.
+Their signatures declare a handle as a reference to a string; here it is a ResourceHandle.
 
 TF: tensorflow/core/kernels/barrier_ops.cc
 """
@@ -37,13 +37,13 @@ def barrier(
     shapes: tuple[PartialShape, ...],
     capacity: int,
 ) -> ResourceHandle:
-    """Barrier: the handle of the node's barrier, which is made at first use."""
+    """Barrier: the handle of the node's barrier, which is created on first use."""
     if capacity != -1:
         raise InvalidArgumentError(
             "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a queue "
             "to enforce a limited capacity."
         )
-    shapes = tuple(() if shape is None else shape for shape in shapes)  # as TensorFlow reads them
+    shapes = tuple(() if shape is None else shape for shape in shapes)  # as in TensorFlow
     if len(shapes) != len(component_types) or not all(map(is_fully_defined, shapes)):
         raise InvalidArgumentError("All of the component shapes must be specified")
 
@@ -60,7 +60,7 @@ def barrier(
 
 
 def _check_same(found: Barrier, types: Types, shapes: tuple[PartialShape, ...]) -> None:
-    """Refuse a second node of the same name that asks for another barrier."""
+    """Raise InvalidArgumentError if the shared barrier has other types or shapes."""
     if found.component_types != types:
         raise InvalidArgumentError(
             f"Shared barrier '{found.name}' has component types "
@@ -79,7 +79,7 @@ def _names(types: Sequence[DataType]) -> str:
 
 
 def barrier_of(context: OpKernelContext, handle: Any) -> Barrier:
-    """The barrier of a handle; NotFoundError when there is none."""
+    """The barrier of a handle; raises NotFoundError if there is none."""
     handle = as_handle(handle)
     return context.resources.look_up(handle.container, Barrier, handle.name)
 
@@ -93,7 +93,7 @@ def barrier_insert_many(
     component_index: int,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> None:
-    """BarrierInsertMany: one component of several elements."""
+    """BarrierInsertMany: add component `component_index` to the element of each key."""
     found = barrier_of(context, handle)
     components = len(found.component_types)
     if not 0 <= component_index < components:
@@ -134,7 +134,7 @@ def barrier_take_many(
     allow_small_batch: bool,
     timeout_ms: int,
 ) -> Any:
-    """BarrierTakeMany: (indices, keys, components…) of complete elements; waits for them."""
+    """BarrierTakeMany: (indices, keys, components…) of complete elements; waits for enough."""
     if timeout_ms != -1:
         raise InvalidArgumentError("Timeout not supported yet.")
     if np.ndim(num_elements):
@@ -151,17 +151,17 @@ def barrier_take_many(
 
 
 def barrier_close(context: OpKernelContext, handle: Any, *, cancel_pending_enqueues: bool) -> None:
-    """BarrierClose: no new keys; the incomplete elements go too if they are cancelled."""
+    """BarrierClose: accept no new keys; `cancel_pending_enqueues` drops incomplete elements."""
     barrier_of(context, handle).close(cancel_pending_enqueues, context.cancellation)
 
 
 def barrier_ready_size(context: OpKernelContext, handle: Any) -> np.int32:
-    """BarrierReadySize: how many elements can be taken."""
+    """BarrierReadySize: the number of complete elements."""
     return np.int32(barrier_of(context, handle).ready.size)
 
 
 def barrier_incomplete_size(context: OpKernelContext, handle: Any) -> np.int32:
-    """BarrierIncompleteSize: how many elements lack a component."""
+    """BarrierIncompleteSize: the number of elements that lack a component."""
     return np.int32(barrier_of(context, handle).incomplete_size)
 
 

@@ -19,13 +19,13 @@ _VALID = re.compile(rb"[A-Za-z0-9_-]*={0,2}")
 
 
 def encode_base64(input: Any, *, pad: bool) -> np.ndarray:
-    """Web-safe base64 of every element."""
+    """Encode every element in web-safe base64; `pad` appends `=` signs."""
     encode = base64.urlsafe_b64encode
     return map_strings(encode if pad else lambda item: encode(item).rstrip(b"="), input)
 
 
 def decode_base64(input: Any) -> np.ndarray:
-    """The bytes of every element; InvalidArgumentError for what is no web-safe base64."""
+    """Decode every element; raises InvalidArgumentError unless it is web-safe base64."""
     return map_strings(_decode, input)
 
 

@@ -1,7 +1,7 @@
 """BatchFunction: a function for which TensorFlow joins the inputs of concurrent steps.
 
-Here every step calls the function on its own inputs: the answers are the same, and joining
-requests is the server's work (its batching options), not the graph's.
+Here every step calls the function on its own inputs. The results are the same; the server batches
+requests itself (its batching options).
 
 TF: tensorflow/core/kernels/batch_kernels.cc
 """
@@ -31,7 +31,7 @@ def batch_function(
     Tin: tuple[DataType, ...],  # noqa: N803 # the attribute's name
     Tout: tuple[DataType, ...],  # noqa: N803
 ) -> list[Any] | Deferred:
-    """BatchFunction: `f` of the batched inputs and what it captured."""
+    """BatchFunction: call `f` with the batched inputs and the captured inputs."""
     _check_allowed_sizes(allowed_batch_sizes, max_batch_size, enable_large_batch_splitting)
     sizes = []
     for each in inputs[: len(Tin)]:
@@ -44,7 +44,7 @@ def batch_function(
             "0th-dimension size"
         )
     if sizes and not sizes[0]:
-        # No rows come to no queue, and the function is not called: each output is an empty vector.
+        # TensorFlow does not call the function for an empty batch: each output is an empty vector.
         return [np.zeros(0, each.numpy) for each in Tout]
     largest = allowed_batch_sizes[-1] if allowed_batch_sizes else max_batch_size
     if num_batch_threads > 0:
@@ -70,7 +70,7 @@ def _check_allowed_sizes(allowed: tuple[int, ...], max_batch_size: int, may_spli
 
 
 def _check_queue(max_batch_size: int, largest: int, timeout_micros: int, may_split: bool) -> None:
-    """What the queue of a fixed number of threads asks. A negative size bounds nothing."""
+    """Check what a queue with fixed threads requires; a negative batch size is no limit."""
     if not max_batch_size:
         raise InvalidArgumentError("input_batch_size_limit must be positive; was 0")
     if timeout_micros < 0:
@@ -85,7 +85,7 @@ def _check_queue(max_batch_size: int, largest: int, timeout_micros: int, may_spl
 
 
 def _check_adaptive_queue(max_batch_size: int, largest: int, may_split: bool) -> None:
-    """What the queue that chooses its number of threads asks."""
+    """Check what a queue with an adaptive number of threads requires."""
     if largest <= 0:
         raise InvalidArgumentError(f"max_batch_size must be positive; was {largest}")
     if may_split and max_batch_size < largest:

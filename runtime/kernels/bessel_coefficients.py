@@ -1,8 +1,8 @@
 """Chebyshev coefficients of the Bessel functions of order 0 and 1, computed with 30 digits.
 
-With s the variable of each expansion moved to −1 … 1:
+The series are in Tₙ(s), where s maps the variable's range linearly to −1 … 1:
 
-| name | what is expanded | in |
+| name | function expanded | variable |
 | --- | --- | --- |
 | In_SMALL | exp(−x) In(x) / xⁿ | x from 0 to 8 |
 | In_LARGE | sqrt(x) exp(−x) In(x) | 8 / x |

@@ -1,6 +1,7 @@
 """Bessel functions of order 0 and 1: modified (I, K), of the first (J) and second kind (Y).
 
-Each is a Chebyshev expansion near zero and another, around its asymptotic form, beyond.
+Each uses one Chebyshev expansion near zero and a second one, of the factors in its asymptotic
+form, for larger arguments.
 
 TF: tensorflow/core/kernels/cwise_op_bessel.cc
 """
@@ -19,10 +20,10 @@ from runtime.kernels.broadcasting import in_float32
 from runtime.kernels.element_blocks import in_blocks
 from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 
-Function = Callable[[int, np.ndarray], np.ndarray]  # of the order and of x in float64
+Function = Callable[[int, np.ndarray], np.ndarray]  # (order, x in float64) -> value
 
 I_BOUND, K_BOUND, J_BOUND = 8.0, 2.0, 8.0  # where the expansion near zero ends
-PHASE_BOUND = 2.0  # where TensorFlow's J and Y of float32 become amplitude and phase
+PHASE_BOUND = 2.0  # above it, TensorFlow computes J and Y of float32 as amplitude and phase
 I_SMALL, I_LARGE = (table.I0_SMALL, table.I1_SMALL), (table.I0_LARGE, table.I1_LARGE)
 K_SMALL, K_LARGE = (table.K0_SMALL, table.K1_SMALL), (table.K0_LARGE, table.K1_LARGE)
 J_SMALL, Y_SMALL = (table.J0_SMALL, table.J1_SMALL), (table.Y0_SMALL, table.Y1_SMALL)
@@ -75,7 +76,7 @@ def plain_k(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def _amplitudes(order: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(P, Q, phase) of the asymptotic forms of J and Y, the common factor within P and Q."""
+    """(P, Q, phase) of the asymptotic forms of J and Y; P and Q include sqrt(2 / (π x))."""
     far = np.maximum(x, J_BOUND)
     s = 2 * np.square(8 / far) - 1
     factor = np.sqrt(2 / (np.pi * far))
@@ -106,9 +107,9 @@ def bessel_y(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def _in_single_precision(function: Function, order: int, x: np.ndarray) -> np.ndarray:
-    """J or Y beyond 2 as amplitude and phase, the phase rounded as in TensorFlow's float32.
+    """J or Y for |x| > 2 from amplitude and phase, the phase rounded to float32 as in TensorFlow.
 
-    Of a large number the phase keeps few digits; so does the result.
+    The float32 phase of a large x has few correct digits, so the result has few as well.
     """
     size = np.abs(x)
     far = np.where((size > PHASE_BOUND) & np.isfinite(x), size, PHASE_BOUND)
@@ -135,14 +136,14 @@ def _kernel(function: Function, order: int) -> Callable[[Any], Any]:
                     result = np.where(far, _in_single_precision(function, order, wide), result)
             result = result.astype(x.dtype)
             if function is bessel_y and order and x.dtype == np.float32:
-                # 1 / x and the logarithm meet at 0 as infinities in TensorFlow's single precision.
+                # TensorFlow's float32 adds opposite infinities (1 / x, the logarithm) at 0.
                 result = np.where(x == 0, x.dtype.type(np.nan), result)
             return result
 
     return kernel
 
 
-# (name before the order, name after it)
+# Keyed by the op's name before and after the order: BesselI0e is ("BesselI", "e").
 FUNCTIONS: dict[tuple[str, str], Function] = {
     ("BesselI", ""): plain_i,
     ("BesselI", "e"): scaled_i,

@@ -1,4 +1,4 @@
-"""Adding a vector to the channels, and its gradient.
+"""BiasAdd, which adds a vector along the channels, and its gradient.
 
 TF: tensorflow/core/kernels/bias_op.cc
 """
@@ -21,12 +21,12 @@ def bias_add(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.nda
 
 
 def bias_add_in_place(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.ndarray:
-    """`bias_add` into `value`."""
+    """`bias_add` that overwrites `value`."""
     return on_threads(np.add, value, _along_channels(value, bias, data_format), value)
 
 
 def _along_channels(value: np.ndarray, bias: np.ndarray, data_format: str) -> np.ndarray:
-    """`bias` shaped to broadcast over `value`."""
+    """`bias` reshaped to broadcast over `value`; raises InvalidArgumentError if it does not."""
     if value.ndim < 2:
         raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape_text(value.shape)}")
     if bias.ndim != 1:

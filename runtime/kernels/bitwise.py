@@ -1,4 +1,4 @@
-"""Bit patterns of integers.
+"""Bitwise logic, shifts and bit counts of integers.
 
 TF: tensorflow/core/kernels/{cwise_ops.h,population_count_op.cc}
 """
@@ -14,12 +14,12 @@ from runtime.kernels.broadcasting import binary
 
 
 def _amount(x: Any, y: Any) -> Any:
-    """A shift amount held within the type: 0 to its bits − 1."""
+    """Shift amounts `y` clipped to the range 0 … bits of `x`'s type − 1."""
     return np.clip(y, 0, x.dtype.itemsize * 8 - 1)
 
 
 def left_shift(x: Any, y: Any) -> Any:
-    """x · 2**y without the bits that fall out."""
+    """x · 2**y; bits beyond the type are lost."""
     return np.left_shift(x, _amount(x, y))
 
 
@@ -38,9 +38,9 @@ BINARY: dict[str, Kernel] = {
 
 
 def population_count(x: Any) -> Any:
-    """How many bits of each number's two's complement are 1."""
+    """The number of 1 bits in the two's complement of each element."""
     array = np.asarray(x)
-    # numpy counts the bits of the absolute value.
+    # `bitwise_count` of a signed array would count the bits of the absolute value.
     return np.bitwise_count(array.view(f"u{array.dtype.itemsize}"))
 
 

@@ -1,8 +1,8 @@
-"""Tensors whose elements are Python objects, at rank 0.
+"""Conversion between scalar resources or variants and numpy arrays.
 
-Resources and variants travel as bare objects when they are scalars and as object arrays
-otherwise; strings are object arrays at every rank. Kernels that move elements around box what
-comes in and unbox what goes out.
+Kernels pass a scalar resource or variant as a bare Python object and one of higher rank as an
+object array; a string tensor is an object array at every rank. Kernels that move elements box
+their inputs and unbox their results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def box(value: Any) -> np.ndarray:
-    """Any tensor value as an array; a bare object becomes an array of rank 0."""
+    """Return any tensor value as an array; a bare object becomes an array of rank 0."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, np.generic):
@@ -24,7 +24,7 @@ def box(value: Any) -> np.ndarray:
 
 
 def unbox(result: Any) -> Any:
-    """A result as tensors are passed on: a rank-0 resource or variant bare, bytes in an array."""
+    """Return a scalar resource or variant as a bare object, every other result as an array."""
     if isinstance(result, np.ndarray):
         if result.ndim or not result.dtype.hasobject or isinstance(result.item(), bytes):
             return result

@@ -1,4 +1,4 @@
-"""Binary kernels made from numpy ufuncs, with TensorFlow's words when shapes do not broadcast.
+"""Binary kernels made from numpy ufuncs, with TensorFlow's error if shapes do not broadcast.
 
 A kernel made here adds only a size check and a `try` to the bare ufunc: these are the most
 frequent ops of all.
@@ -17,7 +17,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.kernels.element_blocks import LARGE, on_threads
 
-SMALL_ENOUGH = 1 << 24  # elements; a product of sizes below this needs no look at the limit
+SMALL_ENOUGH = 1 << 24  # elements; smaller products of the inputs' sizes need no allocation check
 
 
 def shape_text(shape: Iterable[int]) -> str:
@@ -26,7 +26,7 @@ def shape_text(shape: Iterable[int]) -> str:
 
 
 def incompatible_shapes(x: Any, y: Any) -> InvalidArgumentError:
-    """The error of two shapes that do not broadcast."""
+    """The error for two shapes that do not broadcast."""
     return InvalidArgumentError(
         f"Incompatible shapes: {shape_text(np.shape(x))} vs. {shape_text(np.shape(y))}"
     )
@@ -41,16 +41,16 @@ def check_broadcast(x: Any, y: Any) -> None:
 
 
 def check_broadcast_allocation(*inputs: Any) -> None:
-    """Raise ResourceExhaustedError when the inputs broadcast to more than a tensor may hold."""
+    """Raise ResourceExhaustedError if the inputs broadcast to more than a tensor may hold."""
     try:
         shape = np.broadcast_shapes(*(np.shape(each) for each in inputs))
     except ValueError:
-        return  # the operation itself tells in its own words
+        return  # the op itself raises its own error
     check_allocation(shape, inputs[-1].dtype)
 
 
 def binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A kernel of two broadcast inputs from a ufunc, or a composition of ufuncs."""
+    """Make a kernel with two broadcast inputs from a ufunc or a composition of ufuncs."""
 
     def kernel(x: Any, y: Any) -> Any:
         if x.size * y.size > SMALL_ENOUGH:
@@ -74,7 +74,7 @@ def _on_threads(ufunc: np.ufunc, x: Any, y: Any) -> Any:
 
 
 def binary_in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    """`binary(ufunc)` into `x`, or into new memory where the result does not fit there."""
+    """Make a kernel like `binary(ufunc)` that overwrites `x` if the result fits there."""
     elsewhere = binary(ufunc)
 
     def kernel(x: Any, y: Any) -> Any:
@@ -87,7 +87,7 @@ def binary_in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 def unary_in_place(ufunc: np.ufunc) -> Callable[[Any], Any]:
-    """`ufunc` into `x`; a numpy scalar has no memory to write into."""
+    """Make a kernel that overwrites `x` with `ufunc(x)`, unless `x` is a numpy scalar."""
 
     def kernel(x: Any) -> Any:
         return ufunc(x, out=x) if isinstance(x, np.ndarray) else ufunc(x)
@@ -96,7 +96,7 @@ def unary_in_place(ufunc: np.ufunc) -> Callable[[Any], Any]:
 
 
 def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` on half-precision inputs, computed in float32 and rounded once at the end."""
+    """Make a half-precision kernel that computes `function` in float32 and rounds once."""
 
     def kernel(*inputs: Any) -> Any:
         wide = (np.asarray(each, np.float32) for each in inputs)

@@ -1,4 +1,4 @@
-"""Samples of classes for losses over many of them.
+"""Samplers of candidate classes, for losses over many classes such as sampled softmax.
 
 The draws come from numpy's generator: the distributions are TensorFlow's, the sequences are not.
 
@@ -18,11 +18,11 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.string_tensor import show_shape
 
-Sampled = tuple[np.ndarray, np.ndarray, np.ndarray]
-Draw = Callable[[np.random.Generator, int], np.ndarray]  # n classes
-Probability = Callable[[np.ndarray], np.ndarray]  # of each class
+Sampled = tuple[np.ndarray, np.ndarray, np.ndarray]  # classes, expected counts: true, sampled
+Draw = Callable[[np.random.Generator, int], np.ndarray]  # n classes drawn
+Probability = Callable[[np.ndarray], np.ndarray]  # of each of the given classes
 
-_MAX_TRIES_FACTOR = 10_000  # draws for one distinct class before a sampler gives up
+_MAX_TRIES_FACTOR = 10_000  # draws per distinct class before a sampler gives up
 
 
 class _Generator:
@@ -31,8 +31,8 @@ class _Generator:
     def __init__(self, seed: int, seed2: int) -> None:
         chosen = None if seed == seed2 == 0 else [seed % 2**64, seed2 % 2**64]
         self.generator = np.random.default_rng(chosen)
-        self.lock = threading.Lock()  # numpy's generators are not safe to share
-        self.weights: np.ndarray | None = None  # of a learned sampler
+        self.lock = threading.Lock()  # guards both: numpy's generators are not thread-safe
+        self.weights: np.ndarray | None = None  # class counts, of a learned unigram sampler only
 
 
 def _state(context: OpKernelContext) -> _Generator:
@@ -90,7 +90,7 @@ def _sample(
 
 
 def _distinct(generator: np.random.Generator, count: int, draw: Draw) -> tuple[np.ndarray, int]:
-    """`count` different classes in the order they came, and how many draws that took."""
+    """(`count` distinct classes in the order drawn, number of draws that were necessary)."""
     seen: dict[int, None] = {}
     tries = 0
     while len(seen) < count:
@@ -113,7 +113,7 @@ def uniform_candidate_sampler(
     unique: bool,
     range_max: int,
 ) -> Sampled:
-    """Every class of [0, range_max) alike."""
+    """Sample classes uniformly from [0, range_max)."""
 
     def draw(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.integers(0, range_max, count)
@@ -134,7 +134,7 @@ def log_uniform_candidate_sampler(
     unique: bool,
     range_max: int,
 ) -> Sampled:
-    """Class c with probability log((c + 2) / (c + 1)) / log(range_max + 1): Zipf's law."""
+    """Sample class c with probability log((c + 2) / (c + 1)) / log(range_max + 1): Zipf's law."""
     log_range = np.log1p(range_max)
 
     def draw(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -158,7 +158,7 @@ def learned_unigram_candidate_sampler(
     unique: bool,
     range_max: int,
 ) -> Sampled:
-    """Classes as often as they were true before: counts begin at one and grow with each call."""
+    """Sample classes in proportion to 1 plus their count in `true_classes` of earlier calls."""
     check_allocation((range_max,), np.float64)
     classes = _true_classes(true_classes, num_true)
     state = _state(context)
@@ -193,7 +193,7 @@ def fixed_unigram_candidate_sampler(
     shard: int,
     unigrams: tuple[float, ...],
 ) -> Sampled:
-    """Classes by given frequencies, to the power of `distortion`; of this shard alone."""
+    """Sample this shard's classes in proportion to given frequencies ** `distortion`."""
     if num_shards < 1 or not 0 <= shard < num_shards:
         raise InvalidArgumentError(f"shard must be in [0, {num_shards}), got {shard}")
     if bool(vocab_file) == bool(unigrams):
@@ -220,7 +220,7 @@ def fixed_unigram_candidate_sampler(
 
 
 def _frequencies(context: OpKernelContext, vocab_file: str) -> list[float]:
-    """The last field of each line: `word,frequency`."""
+    """The frequencies in a vocabulary file: the last field of each line `word,frequency`."""
     context.step.files.check_read(vocab_file)
     with open(vocab_file, encoding="utf-8") as lines:
         fields = [line.rstrip("\n").split(",") for line in lines]
@@ -230,8 +230,8 @@ def _frequencies(context: OpKernelContext, vocab_file: str) -> list[float]:
 def all_candidate_sampler(
     true_classes: Any, *, num_true: int, num_sampled: int, unique: bool
 ) -> Sampled:
-    """Every class of [0, num_sampled), each expected once."""
-    del unique  # all of them are different anyway
+    """Return every class of [0, num_sampled), each with an expected count of 1."""
+    del unique  # the classes are distinct in any case
     check_allocation((num_sampled,), np.int64)
     _check_true(_true_classes(true_classes, num_true), num_sampled)
     sampled = np.arange(num_sampled, dtype=np.int64)
@@ -241,7 +241,7 @@ def all_candidate_sampler(
 def compute_accidental_hits(
     true_classes: Any, sampled_candidates: Any, *, num_true: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows, positions of samples, weights −FLT_MAX) where a sample is one of the row's classes."""
+    """(rows, sample positions, weights −FLT_MAX) of samples that are true classes of a row."""
     classes, sampled = np.asarray(true_classes), np.asarray(sampled_candidates)
     if classes.ndim != 2 or classes.shape[1] != num_true:
         raise InvalidArgumentError(
@@ -256,7 +256,7 @@ def compute_accidental_hits(
     if not sampled.size:
         return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.float32)
     order = np.argsort(sampled, kind="stable")
-    place = np.searchsorted(sampled, classes, side="right", sorter=order) - 1  # the last of equals
+    place = np.searchsorted(sampled, classes, side="right", sorter=order) - 1  # the last if equal
     positions = order[np.maximum(place, 0)]
     is_hit = sampled[positions] == classes
     weights = np.full(np.count_nonzero(is_hit), -np.finfo(np.float32).max, np.float32)

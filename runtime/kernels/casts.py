@@ -17,7 +17,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import POD_TYPES
 
-# Small integers: TensorFlow on x86 goes through a 32-bit integer and keeps its low bits.
+# Small integers: TensorFlow on x86 converts a float to int32 first and keeps the low bits.
 _THROUGH_INT32 = frozenset(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.uint16))
 _finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo
 _TRUNCATED = (DataType.FLOAT, DataType.DOUBLE, DataType.COMPLEX64, DataType.COMPLEX128)
@@ -25,10 +25,10 @@ _OBJECT_TYPES = (DataType.STRING, DataType.RESOURCE, DataType.VARIANT)
 
 
 def cast(x: Any, *, SrcT: DataType, DstT: DataType, Truncate: bool) -> Any:  # noqa: N803
-    """x in another element type; Truncate drops mantissa bits instead of rounding.
+    """`x` converted to `DstT`; `Truncate` drops mantissa bits instead of rounding.
 
-    A complex number loses its imaginary part. A float that the integer type cannot hold gives
-    what an x86 conversion gives.
+    A complex number loses its imaginary part. A float outside the range of the integer type gives
+    the result of the x86 conversion instruction.
     """
     if SrcT == DstT:
         return x
@@ -46,7 +46,7 @@ def cast(x: Any, *, SrcT: DataType, DstT: DataType, Truncate: bool) -> Any:  # n
 
 
 def _drop_mantissa_bits(x: np.ndarray, source: DataType, target: DataType) -> np.ndarray:
-    """Clear the bits of float32 and float64 parts that the target type has no room for."""
+    """Clear the low mantissa bits (of both parts of a complex) that `target` cannot hold."""
     spare = _spare_bits(source, target)
     if spare <= 0:
         return x
@@ -57,19 +57,22 @@ def _drop_mantissa_bits(x: np.ndarray, source: DataType, target: DataType) -> np
 
 
 def _spare_bits(source: DataType, target: DataType) -> int:
-    """How many bits TensorFlow drops: of float64 for complex64 all digits, it counts none there."""
+    """The number of low bits that TensorFlow clears before the conversion.
+
+    From float64 to complex64 it clears all 53 digits: it takes complex64 to have none.
+    """
     if (source, target) == (DataType.DOUBLE, DataType.COMPLEX64):
         return 53
     if (source, target) != (DataType.COMPLEX128, DataType.COMPLEX64) and not target.is_floating:
         return 0
-    # From these types it rounds to bfloat16 even so: it goes through float32.
+    # To bfloat16, TensorFlow converts types other than float32 through float32, which rounds.
     if source not in _TRUNCATED or (target is DataType.BFLOAT16 and source is not DataType.FLOAT):
         return 0
     return int(np.finfo(source.numpy).nmant - _finfo(target.numpy).nmant)
 
 
 def bitcast(input: Any, *, type: DataType) -> Any:
-    """The same bytes as another type; a size ratio adds or removes the last dimension."""
+    """The same bytes as another dtype; adds or drops a last dimension if the sizes differ."""
     array = np.ascontiguousarray(input).reshape(np.shape(input))
     source, target = array.dtype, type.numpy
     if source.itemsize == target.itemsize:
@@ -83,7 +86,7 @@ def bitcast(input: Any, *, type: DataType) -> Any:
             f"Cannot bitcast from {_tf_name(source)} to {type.tf_name}: shape "
             f"{shape_text(array.shape)}"
         )
-    # A dimension of size 0 elsewhere leaves nothing that `view` could take its size from.
+    # `view` cannot change the item size of an array that is empty in another dimension.
     if not array.size:
         return np.empty(array.shape[:-1], target)
     return array.view(target).reshape(array.shape[:-1])
@@ -95,7 +98,7 @@ def _tf_name(dtype: np.dtype) -> str:
 
 
 def to_bool(input: Any) -> Any:
-    """Whether a scalar is not zero, a string not empty, a tensor of other rank not empty."""
+    """True for a non-zero scalar, a non-empty scalar string or a non-empty tensor."""
     if np.ndim(input):
         return np.bool_(np.size(input) > 0)
     return np.bool_(bool(np.asarray(input).item()))
