@@ -1,7 +1,7 @@
 """Saving and restoring checkpoints in the V2 format.
 
-RestoreV2 gives read-only arrays. Keras exports store each variable under two keys; both names
-then get one and the same array, so a model takes its weights' memory once.
+RestoreV2 returns equal tensors as one read-only array: Keras exports store each variable under two
+keys, and a model's weights then take their memory once.
 
 TF: tensorflow/core/kernels/save_restore_v2_ops.cc, save_restore_tensor.cc, save_op.cc
 """
@@ -38,7 +38,7 @@ def save_v2(
     *tensors: Any,
     dtypes: Sequence[DataType],
 ) -> None:
-    """Write the tensors as the bundle `prefix`; slices of larger ones where a spec says so."""
+    """Write tensors, or slices of larger ones where a spec is given, as bundle `prefix`."""
     names, specs = _check_lists(tensor_names, shape_and_slices)
     if len(names) != len(tensors):
         raise InvalidArgumentError(f"Got {len(names)} tensor names but {len(tensors)} tensors.")
@@ -66,7 +66,7 @@ def restore_v2(
     *,
     dtypes: Sequence[DataType],
 ) -> list[np.ndarray]:
-    """The named tensors, or slices, of the bundle `prefix`; a V1 checkpoint is read too."""
+    """Read the named tensors or slices from the bundle or V1 checkpoint `prefix`."""
     if np.ndim(tensor_names) == 1 and len(tensor_names) != len(dtypes):
         raise InvalidArgumentError(
             f"Got {len(tensor_names)} tensor names, but {len(dtypes)} expected dtypes."
@@ -89,7 +89,7 @@ def restore_v2(
 
 
 class _Restored:
-    """What one RestoreV2 has read so far: equal tensors are read and held once."""
+    """The tensors that one RestoreV2 has read so far; equal tensors share one array."""
 
     def __init__(self, reader: TensorBundleReader) -> None:
         self._reader = reader
@@ -105,7 +105,7 @@ class _Restored:
             if self._reader.is_stored_as(entry, value):
                 return value
         value = self._reader.read(name)
-        value.flags.writeable = False  # two outputs may be this array
+        value.flags.writeable = False  # several outputs may share it
         same.append(value)
         return value
 
@@ -130,7 +130,7 @@ def merge_v2_checkpoints(
     delete_old_dirs: bool,
     allow_missing_files: bool,
 ) -> None:
-    """One bundle `destination_prefix` with the shards of the others, which are moved."""
+    """Merge the bundles `checkpoint_prefixes` into a new one by moving their shards."""
     if np.ndim(checkpoint_prefixes) != 1:
         raise InvalidArgumentError(
             "Input checkpoint_prefixes should be an 1-D tensor, got "
@@ -154,19 +154,19 @@ def merge_v2_checkpoints(
 
 
 def sharded_filename(basename: np.ndarray, shard: np.ndarray, num_shards: np.ndarray) -> np.ndarray:
-    """`<basename>-00003-of-00010`."""
+    """The name of one shard's file: `<basename>-00003-of-00010`."""
     _check_scalars(basename=basename, shard=shard, num_shards=num_shards)
     return _string(f"{_until_nul(basename)}-{int(shard):05d}-of-{int(num_shards):05d}")
 
 
 def sharded_filespec(basename: np.ndarray, num_shards: np.ndarray) -> np.ndarray:
-    """`<basename>-?????-of-00010`: a pattern of all shards."""
+    """The pattern of all shards' file names: `<basename>-?????-of-00010`."""
     _check_scalars(basename=basename, num_shards=num_shards)
     return _string(f"{_until_nul(basename)}-?????-of-{int(num_shards):05d}")
 
 
 def _until_nul(name: np.ndarray) -> str:
-    """TensorFlow formats the name as C does, which ends it at a NUL."""
+    """The name up to its first NUL: TensorFlow formats it as a C string."""
     return text(name.item()).split("\0")[0]
 
 

@@ -1,4 +1,4 @@
-"""Warm starting from a checkpoint whose vocabulary was another: reorder rows and columns.
+"""Warm starting from a checkpoint with a different vocabulary: reorder rows and columns.
 
 TF: tensorflow/core/kernels/generate_vocab_remapping_op.cc, load_and_remap_matrix_op.cc
 """
@@ -18,7 +18,7 @@ from runtime.framework.tensor_bundle_reader import TensorBundleReader
 from runtime.framework.tensor_slice import TensorSlice
 from runtime.kernels.lookup_table_files import LINE_NUMBER, WHOLE_LINE, read_text_file
 
-_MISSING = -1  # in a remapping: there was no such entry before
+_MISSING = -1  # in a remapping: a new entry that has no old one
 _NUMBER_TO_LINE = ((LINE_NUMBER, DataType.INT64), (WHOLE_LINE, DataType.STRING))
 _LINE_TO_NUMBER = ((WHOLE_LINE, DataType.STRING), (LINE_NUMBER, DataType.INT64))
 
@@ -32,10 +32,10 @@ def generate_vocab_remapping(
     num_new_vocab: int,
     old_vocab_size: int,
 ) -> tuple[np.ndarray, np.int32]:
-    """For each of some lines of a new vocabulary its line in the old one, and how many have one.
+    """(old line number of each new vocabulary entry or −1, number of entries that have one).
 
-    The lines are `new_vocab_offset` and the `num_new_vocab − 1` after it; the first
-    `old_vocab_size` lines of the old vocabulary count (all when −1).
+    Covers `num_new_vocab` lines of the new vocabulary from line `new_vocab_offset` on and the first
+    `old_vocab_size` lines of the old one (all if −1).
     """
     new_path = _path(context, new_vocab_file, "new")
     old_path = _path(context, old_vocab_file, "old")
@@ -77,8 +77,9 @@ def load_and_remap_matrix(
 ) -> np.ndarray:
     """A matrix [num_rows, num_cols] of a checkpoint with its rows and columns reordered.
 
-    Row i comes from old row `row_remapping[i]`; where an entry is negative, or a column's is, the
-    next of `initializing_values` is taken. An empty `col_remapping` keeps the columns.
+    Row i is old row `row_remapping[i]`, column j old column `col_remapping[j]`. Elements whose row
+    or column entry is negative take the next of `initializing_values`. An empty `col_remapping`
+    keeps the columns.
     """
     _check_vector("row_remapping", row_remapping)
     if len(row_remapping) != num_rows:
@@ -141,7 +142,7 @@ def _remap(
 
 
 def _check_tensor(reader: TensorBundleReader, name: str, num_cols: int, has_columns: bool) -> int:
-    """The width of the stored matrix, which fits what is asked for."""
+    """The stored matrix's column count; raises InvalidArgumentError if the matrix is unfit."""
     entry = reader.entry(name)
     if entry.dtype is not DataType.FLOAT:
         raise InvalidArgumentError(
@@ -161,7 +162,7 @@ def _check_tensor(reader: TensorBundleReader, name: str, num_cols: int, has_colu
 
 
 def _check_unique(remapping: np.ndarray) -> None:
-    """UnimplementedError when two new entries have the same old one."""
+    """Raise UnimplementedError if two new entries map to the same old one."""
     first_of: dict[int, int] = {}
     for new, old in enumerate(remapping.tolist()):
         if old >= 0 and first_of.setdefault(old, new) != new:

@@ -1,4 +1,4 @@
-"""Saving and restoring checkpoints in the V1 format: one file, or several that a pattern matches.
+"""Saving and restoring checkpoints in the V1 format: one file, or several that match a pattern.
 
 TF: tensorflow/core/kernels/save_op.cc, restore_op.cc, save_restore_tensor.cc
 """
@@ -32,7 +32,7 @@ def save(
     *data: Any,
     T: Types,  # noqa: N803 - the attribute
 ) -> None:
-    """Write whole tensors."""
+    """Save: write whole tensors to a file."""
     specs = [""] * np.size(tensor_names)
     _save(context, filename, tensor_names, specs, data, T)
 
@@ -45,7 +45,7 @@ def save_slices(
     *data: Any,
     T: Types,  # noqa: N803 - the attribute
 ) -> None:
-    """Write tensors, or slices of larger ones where a spec says so."""
+    """SaveSlices: write tensors, or slices of larger ones where a spec is given."""
     if np.size(shapes_and_slices) != np.size(tensor_names):
         raise InvalidArgumentError(
             f"Expected {np.size(tensor_names)} elements for the tensor shapes and slices but got "
@@ -93,7 +93,7 @@ def _named_slice(name: str, spec: str, value: Any, dtype: DataType) -> NamedSlic
 def restore(
     context: OpKernelContext, file_pattern: Any, tensor_name: Any, *, dt: DataType
 ) -> np.ndarray:
-    """A whole tensor."""
+    """Restore: read a whole tensor."""
     return restore_slice(context, file_pattern, tensor_name, np.array(b"", object), dt=dt)
 
 
@@ -105,14 +105,14 @@ def restore_slice(
     *,
     dt: DataType,
 ) -> np.ndarray:
-    """A tensor, or the slice of it that a spec names."""
+    """RestoreSlice: read a tensor, or the slice of it that `shape_and_slice` describes."""
     reader = TensorSliceReader(_single(file_pattern, "file_pattern", 0), context.step.files)
     name, spec = _first(tensor_name, "tensor_name"), _first(shape_and_slice, "shape_and_slice")
     return read_spec(reader, name, spec, dt)
 
 
 def read_spec(reader: TensorSliceReader, name: str, spec: str, dtype: DataType) -> np.ndarray:
-    """What `shape_and_slice` asks for; all of the tensor when it is empty."""
+    """Read the slice that `spec` describes; the whole tensor if it is empty."""
     tensor = reader.tensor(name, dtype)
     if not spec:
         return reader.read(name, tensor, TensorSlice.whole(len(tensor.shape)))
@@ -126,7 +126,7 @@ def read_spec(reader: TensorSliceReader, name: str, spec: str, dtype: DataType) 
 
 
 def _first(value: Any, name: str) -> str:
-    """TensorFlow looks at the first element, however many there are."""
+    """The first element of a string tensor; TensorFlow ignores further elements."""
     if not np.size(value):
         raise InvalidArgumentError(f"Input {name} is empty; it must be a string scalar")
     return text(np.ravel(value)[0])

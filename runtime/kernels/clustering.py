@@ -1,4 +1,4 @@
-"""Points and the cluster centres nearest to them; first centres for k-means.
+"""Nearest cluster centres of points, and initial centres for k-means.
 
 TF: tensorflow/core/kernels/clustering_ops.cc
 """
@@ -49,7 +49,7 @@ def nearest_neighbors(points: Any, centers: Any, k: Any) -> tuple[np.ndarray, np
     rows = max(1, _ROWS_AT_ONCE // max(1, len(centers)))
     for start in range(0, len(points), rows):
         block = points[start : start + rows]
-        halves = squares - block @ centers.T  # half the distances, but for the points' own squares
+        halves = squares - block @ centers.T  # half the squared distances, less |point|² / 2
         order = np.argsort(halves, axis=1, kind="stable")[:, :count]
         own = np.square(block).sum(axis=1, keepdims=True)
         places[start : start + rows] = order
@@ -58,7 +58,7 @@ def nearest_neighbors(points: Any, centers: Any, k: Any) -> tuple[np.ndarray, np
 
 
 def kmc2_chain_initialization(distances: Any, seed: Any) -> np.int64:
-    """KMC2ChainInitialization: the end of a Markov chain over points by their distances."""
+    """KMC2ChainInitialization: the last state of a Markov chain over the points' indices."""
     if np.ndim(distances) != 1:
         raise InvalidArgumentError("distances must be a vector.")
     if not np.size(distances):
@@ -75,9 +75,10 @@ def kmc2_chain_initialization(distances: Any, seed: Any) -> np.int64:
 def kmeans_plus_plus_initialization(
     points: Any, num_to_sample: Any, seed: Any, num_retries_per_sample: Any
 ) -> np.ndarray:
-    """KmeansPlusPlusInitialization: points, each chosen by its squared distance to the others.
+    """KmeansPlusPlusInitialization: points chosen as initial centres `[num_to_sample, dims]`.
 
-    Several candidates are drawn for each; the one that brings the points nearest is kept.
+    Candidates are drawn in proportion to their squared distance to the nearest chosen point; of
+    several candidates, the one that gives the least sum of squared distances is chosen.
     """
     _check_matrix("points", points)
     wanted = _check_scalar("num_to_sample", num_to_sample)

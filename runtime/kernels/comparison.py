@@ -1,4 +1,4 @@
-"""Comparisons, boolean logic, and the choice between two tensors.
+"""Comparisons, boolean logic, and element-wise selection between two tensors.
 
 TF: tensorflow/core/kernels/{cwise_ops.h,cwise_op_select.cc}
 """
@@ -31,7 +31,7 @@ OBJECT_TYPES = (DataType.RESOURCE, DataType.VARIANT)
 
 
 def equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
-    """x == y; one False for shapes that do not broadcast, if that is no error."""
+    """x == y; a scalar False if the shapes do not broadcast and that is not an error."""
     if x.size * y.size > SMALL_ENOUGH:
         check_broadcast_allocation(x, y)
     try:
@@ -43,7 +43,7 @@ def equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
 
 
 def not_equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
-    """x != y; one True for shapes that do not broadcast, if that is no error."""
+    """x != y; a scalar True if the shapes do not broadcast and that is not an error."""
     if x.size * y.size > SMALL_ENOUGH:
         check_broadcast_allocation(x, y)
     try:
@@ -65,7 +65,7 @@ def approximate_equal(x: Any, y: Any, *, tolerance: float) -> Any:
 
 
 def _choose(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """`choose` of whole arrays of one shape, block by block."""
+    """`np.where` for three arrays of one shape, large ones in blocks on several threads."""
     if t.size <= BLOCK or t.dtype.hasobject:
         return np.where(condition, t, e)
     result = np.empty(t.size, t.dtype)
@@ -82,7 +82,7 @@ def _choose(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
 
 
 def select_v2(condition: Any, t: Any, e: Any) -> Any:
-    """t where the condition holds, e elsewhere; all three broadcast."""
+    """`t` where `condition` is true, `e` elsewhere; all three broadcast."""
     if condition.size * t.size * e.size > SMALL_ENOUGH:
         check_broadcast_allocation(condition, t, e)
     if condition.shape == t.shape == e.shape and condition.ndim:
@@ -97,9 +97,10 @@ def select_v2(condition: Any, t: Any, e: Any) -> Any:
 
 
 def select(condition: Any, t: Any, e: Any) -> Any:
-    """t where the condition holds, e elsewhere.
+    """`t` where `condition` is true, `e` elsewhere.
 
-    t and e have one shape; the condition has it too, or is a scalar, or chooses rows.
+    `t` and `e` have the same shape; `condition` has it too, is a scalar, or is a vector that
+    selects whole rows.
     """
     if condition.ndim == 0 and t.shape != e.shape:
         raise InvalidArgumentError(
@@ -136,7 +137,7 @@ def _select_error(expected: Any, index: int, got: Any) -> InvalidArgumentError:
 
 
 def select_object(choice: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """`select` or `select_v2` of resources and variants; of two scalars one is passed on."""
+    """Make `select` or `select_v2` work on resources and variants, also bare scalar ones."""
 
     def chosen(condition: Any, t: Any, e: Any) -> Any:
         if condition.ndim == 0 and not isinstance(t, np.ndarray) and not isinstance(e, np.ndarray):

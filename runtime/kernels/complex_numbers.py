@@ -1,4 +1,4 @@
-"""Complex numbers, put together and taken apart.
+"""Complex numbers: construction, parts, argument, magnitude and conjugate.
 
 TF: tensorflow/core/kernels/cwise_op_{complex,real,imag,conj,arg,abs}.cc
 """

@@ -1,4 +1,4 @@
-"""Composite tensors (ragged, sparse, a user's own) inside variants: components and a type spec.
+"""Composite tensors (ragged, sparse, user-defined) as variants: components and a type spec.
 
 TF: tensorflow/core/kernels/composite_tensor_ops.cc, composite_tensor_variant.h
 """
@@ -20,7 +20,7 @@ from runtime.kernels.boxing import box
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class CompositeTensorVariant:
-    """The components of a composite tensor, their element types, and what they are parts of."""
+    """The components of a composite tensor, their dtypes, and its type spec."""
 
     components: tuple[Any, ...]
     types: tuple[DataType, ...]
@@ -42,7 +42,7 @@ def composite_tensor_variant_to_components(
     metadata: str,
     Tcomponents: tuple[DataType, ...],  # noqa: N803 # the attribute's name
 ) -> tuple[Any, ...]:
-    """CompositeTensorVariantToComponents: the components; of a tensor of variants, the first's."""
+    """CompositeTensorVariantToComponents: the components of the first variant in `encoded`."""
     _type_spec(metadata)
     array = box(encoded)
     variant = array.flat[0] if array.size else None

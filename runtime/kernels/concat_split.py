@@ -1,4 +1,4 @@
-"""Joining tensors along a dimension and taking them apart again.
+"""Concatenating, stacking and splitting tensors along a dimension.
 
 TF: tensorflow/core/kernels/{concat_op,pack_op,unpack_op,split_op,split_v_op}.cc
 """
@@ -17,13 +17,13 @@ from runtime.kernels.boxing import box, unbox
 
 
 def concat_v2(*values_and_axis: Any) -> np.ndarray:
-    """ConcatV2: the values joined along the dimension that the last input names."""
+    """ConcatV2: concatenate the values along the dimension given by the last input."""
     values, axis = values_and_axis[:-1], values_and_axis[-1]
     return _concatenate([box(value) for value in values], axis, "axis")
 
 
 def concat(axis: np.ndarray, *values: Any) -> np.ndarray:
-    """Concat: ConcatV2 with the dimension first."""
+    """Concat: ConcatV2 with the dimension as its first input."""
     return _concatenate([box(value) for value in values], axis, "concat_dim")
 
 
@@ -45,7 +45,7 @@ def _concatenate(arrays: list[np.ndarray], axis: np.ndarray, axis_name: str) -> 
     dim %= ranks
     try:
         return np.concatenate(arrays, dim)
-    except ValueError:  # numpy checks as TensorFlow does; only its words differ
+    except ValueError:  # numpy makes TensorFlow's checks, with other messages
         for index, array in enumerate(arrays):
             _check_joins(first, index, array.shape, dim)
         raise
@@ -63,7 +63,7 @@ def _check_joins(first: tuple[int, ...], index: int, other: tuple[int, ...], dim
 
 
 def parallel_concat(*values: Any, shape: PartialShape) -> np.ndarray:
-    """ParallelConcat: N values with a first dimension of 1 become one of N."""
+    """ParallelConcat: concatenate N values `[1, …]` to `[N, …]`."""
     if shape is None or shape[0] != len(values):
         raise InvalidArgumentError(
             f"0 th dimension of the output shape must be {len(values)}, got {shape}"
@@ -72,7 +72,7 @@ def parallel_concat(*values: Any, shape: PartialShape) -> np.ndarray:
 
 
 def concat_offset(axis: np.ndarray, *shapes: np.ndarray) -> list[np.ndarray]:
-    """ConcatOffset: where each part begins in the concatenation of tensors of these shapes."""
+    """ConcatOffset: the offset of each tensor in the concatenation of these shapes."""
     if axis.ndim:
         raise InvalidArgumentError(
             f"Concat dim tensor should be a scalar integer, but got shape {shape_text(axis.shape)}"
@@ -115,7 +115,7 @@ def _check_offset_shape(first: np.ndarray, index: int, other: np.ndarray, dim: i
 
 
 def pack(*values: Any, axis: int) -> np.ndarray:
-    """Pack: N tensors of one shape become one, with a new dimension of N."""
+    """Pack: stack N tensors of one shape along a new dimension of size N."""
     arrays = [box(value) for value in values]
     first = arrays[0].shape
     ranks = len(first) + 1
@@ -133,7 +133,7 @@ def pack(*values: Any, axis: int) -> np.ndarray:
 
 
 def unpack(value: np.ndarray, *, num: int, axis: int) -> list[Any]:
-    """Unpack: one output an index of a dimension, which goes away."""
+    """Unpack: one output for each index of dimension `axis`, which is removed."""
     array = box(value)
     ranks = array.ndim
     if not -ranks <= axis < ranks:
@@ -148,7 +148,7 @@ def unpack(value: np.ndarray, *, num: int, axis: int) -> list[Any]:
 
 
 def split(split_dim: np.ndarray, value: np.ndarray, *, num_split: int) -> list[np.ndarray]:
-    """Split: `num_split` equal parts."""
+    """Split: `num_split` equal parts along dimension `split_dim`."""
     dim = _split_dim(split_dim, value.ndim)
     length = value.shape[dim]
     if length % num_split:
@@ -183,7 +183,7 @@ def _split_by_sizes(value: np.ndarray, dim: int, sizes: list[int]) -> list[np.nd
 def split_v(
     value: np.ndarray, size_splits: np.ndarray, split_dim: np.ndarray, *, num_split: int
 ) -> list[np.ndarray]:
-    """SplitV: parts of the given sizes; one of them may be −1, what is left."""
+    """SplitV: parts of the given sizes; one size may be −1, which means the remainder."""
     if size_splits.ndim != 1 or len(size_splits) != num_split:
         raise InvalidArgumentError(
             "size of the split_tensor must be 1-D and have the same elements as outputs "

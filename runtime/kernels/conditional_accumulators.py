@@ -1,4 +1,4 @@
-"""Conditional accumulators: handles, and what is done with them.
+"""Conditional accumulator ops, dense and sparse.
 
 Handles of version 1 (references to a string) and resource handles are both ResourceHandles.
 
@@ -63,7 +63,7 @@ def _look_up(
     kind: type[Accumulator] = ConditionalAccumulator,
     dtype: DataType | None = None,
 ) -> Accumulator:
-    """The accumulator of a handle, of this kind and element type."""
+    """The accumulator of a handle; raises InvalidArgumentError for another kind or dtype."""
     handle = as_handle(handle)
     found = context.resources.look_up(handle.container, ConditionalAccumulator, handle.name)
     if not isinstance(found, kind):
@@ -104,7 +104,7 @@ def sparse_apply_gradient(
     dtype: DataType,
     has_known_shape: bool,
 ) -> None:
-    """SparseAccumulatorApplyGradient: add some rows, unless they are stale."""
+    """SparseAccumulatorApplyGradient: add rows of a gradient, unless it is stale."""
     found = _look_up(context, handle, SparseConditionalAccumulator, dtype)
     step = _scalar("local_step", local_step)
     if found.is_stale(step):
@@ -127,7 +127,7 @@ def sparse_apply_gradient(
 
 
 def _check_sizes(expected: PartialShape, sizes: list[int]) -> None:
-    """Raise unless the shape of a gradient fits that of its accumulator."""
+    """Raise InvalidArgumentError unless a gradient's shape fits the accumulator's."""
     wanted = list(expected or ())
     if len(sizes) < len(wanted):
         raise InvalidArgumentError(
@@ -154,13 +154,13 @@ def _taken_from(kind: type[Accumulator]) -> Kernel:
 
 
 def num_accumulated(context: OpKernelContext, handle: Any) -> np.int32:
-    """AccumulatorNumAccumulated: how many gradients are in the sum."""
+    """AccumulatorNumAccumulated: the number of gradients in the sum."""
     return np.int32(_look_up(context, handle).count)
 
 
 def set_global_step(context: OpKernelContext, handle: Any, new_global_step: Any) -> None:
-    """AccumulatorSetGlobalStep: what is stale from now on."""
-    step = _scalar("num_required", new_global_step)  # as TensorFlow's message calls it
+    """AccumulatorSetGlobalStep: gradients of earlier steps are stale from now on."""
+    step = _scalar("num_required", new_global_step)  # the name in TensorFlow's message
     _look_up(context, handle).set_global_step(step)
 
 

@@ -1,8 +1,8 @@
-"""Control flow: functional (If, Case, While and calls of functions) and Switch of version 1.
+"""Control flow: functional ops (If, Case, While, For, function calls), Switch and its relatives.
 
-The branches and bodies are functions of the graph's library; a While checks the step's
+Branches and bodies are functions of the graph's library; While and For check the step's
 cancellation before every iteration. Merge, Enter, Exit, NextIteration and LoopCond have no kernel:
-the dataflow executor does their work.
+the dataflow executor implements them.
 
 TF: tensorflow/core/kernels/functional_ops.cc, control_flow_ops.cc
 """
@@ -22,7 +22,7 @@ from runtime.framework.shapes import shape_text
 
 
 def as_condition(value: Any) -> bool:
-    """The truth of a tensor: a scalar by its value, anything else by being non-empty."""
+    """The truth value of a tensor: a scalar's value; for others whether it is non-empty."""
     array = np.asarray(value)
     if array.ndim:
         return array.size > 0
@@ -38,14 +38,14 @@ def if_op(
     then_branch: NameAttrList,
     else_branch: NameAttrList,
 ) -> list[Any] | Deferred:
-    """One of two functions on the same inputs."""
+    """If: call one of two functions with the same inputs."""
     return context.start_function(then_branch if as_condition(condition) else else_branch, *inputs)
 
 
 def case(
     context: OpKernelContext, branch_index: Any, *inputs: Any, branches: tuple[NameAttrList, ...]
 ) -> list[Any] | Deferred:
-    """One of several functions; an index out of range takes the last."""
+    """Case: call one of several functions; an index out of range selects the last."""
     index = int(branch_index)
     if not 0 <= index < len(branches):
         index = len(branches) - 1
@@ -55,7 +55,7 @@ def case(
 def while_op(
     context: OpKernelContext, *inputs: Any, cond: NameAttrList, body: NameAttrList
 ) -> list[Any] | Deferred:
-    """Run `body` on the loop variables as long as `cond` of them is true."""
+    """While: call `body` on the loop variables as long as `cond` of them is true."""
     if context.step.may_wait(cond) or context.step.may_wait(body):
         return _WaitingLoop(context, cond, body).start(list(inputs))
     values = list(inputs)
@@ -84,14 +84,14 @@ def _same_count(values: list[Any], results: list[Any]) -> list[Any]:
 
 
 class _WaitingLoop:
-    """A While whose functions wait for other steps: each one's end begins the next."""
+    """A While whose functions may wait: the completion of each call starts the next."""
 
     def __init__(self, context: OpKernelContext, cond: NameAttrList, body: NameAttrList) -> None:
         self._step = context.step
         self._cond = cond
         self._body = body
         self._values: list[Any] = []
-        self._is_condition = True  # which of the two functions is next
+        self._is_condition = True  # whether `cond` is called next, or `body`
         self._is_over = False
         self._result = Deferred()
 
@@ -106,12 +106,12 @@ class _WaitingLoop:
             pass
 
     def _run_next(self) -> bool:
-        """Begin the next function; whether it has ended already and another may begin.
+        """Start the next function; return whether it has completed and another one may start.
 
-        A function that did not have to wait ends before `when_done` returns. If its end began the
-        next one, calls would nest deeper with every iteration.
+        A function that does not wait completes before `when_done` returns. If its callback started
+        the next one, the call stack would grow with every iteration.
         """
-        arrivals = itertools.count()  # of the function's end and of this method: the later goes on
+        arrivals = itertools.count()  # of the callback and this method: the later one continues
 
         def ended(deferred: Deferred) -> None:
             self._take(deferred)
@@ -128,7 +128,7 @@ class _WaitingLoop:
         return next(arrivals) > 0 and not self._is_over
 
     def _take(self, deferred: Deferred) -> None:
-        """What a function has given: whether to go on, or the new loop variables."""
+        """Process a function's result: the condition's value or the new loop variables."""
         try:
             if deferred.error is not None:
                 raise deferred.error
@@ -146,7 +146,7 @@ class _WaitingLoop:
 def for_op(
     context: OpKernelContext, start: Any, limit: Any, delta: Any, *inputs: Any, body: NameAttrList
 ) -> list[Any]:
-    """Run `body` on (i, loop variables) for i in range(start, limit, delta)."""
+    """For: call `body` on (i, loop variables) for i in range(start, limit, delta)."""
     for name, given in (("start", start), ("limit", limit), ("delta", delta)):
         if np.ndim(given):
             raise InvalidArgumentError(f"{name} must be a scalar, but {shape_text(given.shape)}")
@@ -168,7 +168,7 @@ def for_op(
 def partitioned_call(
     context: OpKernelContext, *inputs: Any, f: NameAttrList
 ) -> list[Any] | Deferred:
-    """Call a function (one that calls itself: others are inlined)."""
+    """Call a function. Recursive calls only: all others are inlined."""
     return context.start_function(f, *inputs)
 
 
@@ -178,12 +178,12 @@ def symbolic_gradient(
     f: NameAttrList,
     Tout: tuple[DataType, ...],  # noqa: N803 - the attribute's name
 ) -> list[Any] | Deferred:
-    """Call the gradient of a function that is one of itself: others are inlined."""
+    """Call the gradient of `f`. Recursive calls only: all others are inlined."""
     return context.start_function(NameAttrList("SymbolicGradient", {"f": f, "Tout": Tout}), *inputs)
 
 
 def switch(data: Any, pred: Any) -> tuple[Any, Any]:
-    """(output_false, output_true): the data on one side, deadness on the other."""
+    """(output_false, output_true): the data at the selected output, DEAD at the other."""
     array = np.asarray(pred)
     if array.ndim:
         raise InvalidArgumentError(
@@ -193,7 +193,7 @@ def switch(data: Any, pred: Any) -> tuple[Any, Any]:
 
 
 def switch_n(data: Any, output_index: Any, *, num_outs: int) -> list[Any]:
-    """The data at one of `num_outs` outputs; an index out of range takes the last."""
+    """The data at one of `num_outs` outputs, the last if the index is out of range."""
     index = int(output_index)
     if not 0 <= index < num_outs:
         index = num_outs - 1
@@ -214,7 +214,7 @@ def ref_select(index: Any, *variables: Any) -> Any:
 
 
 def no_op() -> None:
-    """Nothing: the node orders others."""
+    """Do nothing: the node exists only for its control edges."""
 
 
 KERNELS = (

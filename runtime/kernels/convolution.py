@@ -1,7 +1,7 @@
-"""Two-dimensional convolutions, dense and depthwise, and the arithmetic of any rank.
+"""2-D convolutions, dense and depthwise, and the arithmetic for any number of dimensions.
 
-A convolution becomes matrix products: windows of the input are laid out as rows (in tiles that
-stay in the cache) and multiplied with the filter as a matrix. 16-bit floats accumulate in float32.
+A convolution is computed as matrix products: windows of the input are copied to rows (in tiles that
+fit in the cache) and multiplied by the filter as a matrix. 16-bit floats accumulate in float32.
 
 TF: tensorflow/core/kernels/conv_ops.cc, depthwise_conv_op.cc
 """
@@ -32,9 +32,9 @@ from runtime.kernels.window import (
     to_channels_last,
 )
 
-TILE_BYTES = 1 << 20  # rows of windows laid out at once: they stay in a core's own cache
-MERGED_CHANNELS = 256  # at most, for rows of pixels to be multiplied as one vector
-# Roughly, in one thread: what decides whether lines are given to several.
+TILE_BYTES = 1 << 20  # size of a tile of window rows, which has to fit in a core's own cache
+MERGED_CHANNELS = 256  # up to this number, a row of pixels is multiplied as one vector
+# Approximate costs in one thread; they decide whether lines are divided among threads.
 MULTIPLY_ADD_NANOSECONDS = 0.015
 TAP_NANOSECONDS = 0.2  # a multiplication and an addition of one element
 
@@ -88,9 +88,9 @@ def _check_conv2d(x: np.ndarray, filter: np.ndarray, data_format: str) -> None:
 def convolve(
     x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> np.ndarray:
-    """Convolve channels-last `x` with `filter`, `groups = x channels / filter's input channels`.
+    """Convolve channels-last `x` with `filter`; groups = channels of `x` / those of `filter`.
 
-    Raises ResourceExhaustedError when the padded input or the output would be too large.
+    Raises ResourceExhaustedError if the padded input or the output would be too large.
     """
     out_shape = (x.shape[0], *(each.output for each in dimensions), filter.shape[-1])
     check_allocation(out_shape, x.dtype)
@@ -118,7 +118,7 @@ def convolve(
 
 
 def pad_spatial(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
-    """Channels-last `x` with zeros around its spatial dimensions; `x` itself when none are due."""
+    """Channels-last `x` with its spatial dimensions zero-padded; `x` itself if not padded."""
     if all(each.pad_before == 0 == each.pad_after for each in dimensions):
         return x
     shape = (x.shape[0], *(each.padded for each in dimensions), x.shape[-1])
@@ -136,7 +136,7 @@ def pad_spatial(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.nd
 def _convolve_group(
     x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension], out: np.ndarray
 ) -> None:
-    """Convolve a padded `x` with `filter` into `out`, tile after tile of window rows."""
+    """Convolve a padded `x` with `filter` into `out`, one tile of window rows at a time."""
     depth, out_depth = filter.shape[-2:]
     matrix = np.ascontiguousarray(filter).reshape(-1, out_depth)
     if all(each.window == 1 for each in dimensions):
@@ -163,9 +163,9 @@ def _convolve_group(
 
 
 def tiles(start: int, limit: int, line_count: int, lines: int) -> Iterator[tuple[int, int, int]]:
-    """(image, first line, last line) of at most `lines` lines each.
+    """Yield (image, first line, end line) of tiles of at most `lines` lines.
 
-    `start` and `limit` count the lines of all images, `line_count` in each.
+    `start` and `limit` number the lines of all images consecutively, `line_count` per image.
     """
     while start < limit:
         image, first = divmod(start, line_count)
@@ -209,7 +209,7 @@ def depthwise_conv2d_native(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Each channel with filters of its own: `[kh, kw, c, multiplier]` gives `c * multiplier`."""
+    """Convolve each channel with its own filters, `filter` being `[kh, kw, c, multiplier]`."""
     attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
     dimensions = depthwise_dimensions(x.shape, filter.shape, attrs)
     x = to_channels_last(x, data_format)
@@ -227,7 +227,7 @@ def depthwise_conv2d_native(
 def depthwise_dimensions(
     input_shape: Sequence[int], filter_shape: Sequence[int], attrs: WindowAttrs
 ) -> tuple[WindowedDimension, ...]:
-    """Check a depthwise convolution and place its windows."""
+    """Check a depthwise convolution's arguments and return its windows per dimension."""
     if len(attrs.dilations) == 4:
         sides = attrs.dilations[0], attrs.dilations[channel_axis(attrs.data_format)]
         if sides != (1, 1):
@@ -257,9 +257,9 @@ def depthwise_dimensions(
 def depthwise_convolve(
     x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> np.ndarray:
-    """Multiply-add over the window positions of a padded `x` `[n, *spatial, c]`.
+    """Depthwise convolution of a padded `x` `[n, *spatial, c]`.
 
-    `filter` is `[*windows, c, multiplier]`; the result `[n, *outputs, c * multiplier]`.
+    `filter` is `[*windows, c, multiplier]`; the result is `[n, *outputs, c * multiplier]`.
     """
     x = np.ascontiguousarray(x)  # rows of pixels are read as one vector
     channels, multiplier = filter.shape[-2:]
@@ -271,7 +271,7 @@ def depthwise_convolve(
     result = np.empty((x.shape[0], *outputs, channels), x.dtype)
     out, windows = result, window_view(x, dimensions)
     if channels <= MERGED_CHANNELS and dimensions[-1].stride == 1:
-        # few channels make short inner loops: treat whole rows of pixels as the channels
+        # Few channels make short inner loops: treat a whole row of pixels as the channels.
         filter = np.tile(filter, outputs[-1])
         windows = _merge_columns(windows, channels * outputs[-1])
         out = result.reshape(*result.shape[:-2], 1, -1)

@@ -108,7 +108,7 @@ def conv3d_backprop_input(
     padding: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Conv3DBackpropInput of version 1, which takes the input for its shape."""
+    """Conv3DBackpropInput, the v1 op: `x` is used only for its shape."""
     return conv3d_backprop_input_v2(
         np.array(x.shape),
         filter,
@@ -129,7 +129,7 @@ def conv3d_backprop_filter(
     padding: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Conv3DBackpropFilter of version 1, which takes the filter for its shape."""
+    """Conv3DBackpropFilter, the v1 op: `filter` is used only for its shape."""
     return conv3d_backprop_filter_v2(
         x,
         np.array(filter.shape),

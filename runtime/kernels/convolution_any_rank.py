@@ -22,7 +22,7 @@ from runtime.kernels.window import (
     to_channels_last,
 )
 
-# The formats that the two-dimensional and three-dimensional ops have for these words.
+# Conv's formats as the formats of Conv2D and Conv3D, by number of spatial dimensions.
 DATA_FORMATS = {
     "CHANNELS_LAST": {2: "NHWC", 3: "NDHWC"},
     "CHANNELS_FIRST": {2: "NCHW", 3: "NCDHW"},

@@ -1,7 +1,7 @@
-"""Gradients of convolutions; the one for the input is also the transposed convolution.
+"""Gradients of convolutions; the gradient for the input is also the transposed convolution.
 
-Both work window position by window position: a matrix product each, added to (or taken from) the
-elements that this position touches.
+Both loop over the positions of the window ("taps"), with one matrix product for each: its result is
+added to, or its operand read from, the input elements under this tap.
 
 TF: tensorflow/core/kernels/conv_grad_input_ops.h, conv_grad_filter_ops.cc, conv_grad_shape_utils.cc
 """
@@ -42,7 +42,7 @@ def conv2d_backprop_input(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Gradient of Conv2D for its input: shape `input_sizes`, or its two spatial sizes alone."""
+    """Gradient of Conv2D for its input, of shape `input_sizes` (or its two spatial sizes)."""
     attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
     _check_strides_length(attrs)
     attrs.check("Conv2DBackpropInput")
@@ -98,7 +98,7 @@ def backprop_input(
     out_backprop: np.ndarray,
     attrs: WindowAttrs,
 ) -> np.ndarray:
-    """Gradient for an input of shape `sizes`; `label` stands in error texts."""
+    """Gradient for an input of shape `sizes`; `label` begins the error messages."""
     dimensions = backprop_dimensions(label, sizes, filter.shape, out_backprop.shape, attrs)
     check_allocation(sizes, filter.dtype)
     if 0 in sizes or 0 in out_backprop.shape:
@@ -111,7 +111,7 @@ def backprop_input(
 def _scatter_windows(
     gradient: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> np.ndarray:
-    """Channels-last: add `gradient @ filter[tap].T` to the elements under each window position."""
+    """Add `gradient @ filter[tap].T` (channels last) to the input elements under each tap."""
     rows = np.ascontiguousarray(gradient).reshape(-1, gradient.shape[-1])
     depth = filter.shape[-2]
     padded_shape = (gradient.shape[0], *(each.padded for each in dimensions), depth)
@@ -130,7 +130,7 @@ def backprop_filter(
     out_backprop: np.ndarray,
     attrs: WindowAttrs,
 ) -> np.ndarray:
-    """Gradient for a filter of shape `filter_sizes`; `label` stands in error texts."""
+    """Gradient for a filter of shape `filter_sizes`; `label` begins the error messages."""
     shape = tuple(int(size) for size in filter_sizes)
     check_allocation(shape, x.dtype)
     dimensions = backprop_dimensions(label, x.shape, shape, out_backprop.shape, attrs)
@@ -150,7 +150,7 @@ def backprop_filter(
 
 
 def tap_slices(tap: Sequence[int], dimensions: Sequence[WindowedDimension]) -> tuple[slice, ...]:
-    """The elements of a padded input, one an output, at one window position."""
+    """Slices of a padded input that select the element under `tap` for each output."""
     starts = (position * each.dilation for position, each in zip(tap, dimensions, strict=True))
     return tuple(
         slice(start, start + (each.output - 1) * each.stride + 1, each.stride)
@@ -159,7 +159,7 @@ def tap_slices(tap: Sequence[int], dimensions: Sequence[WindowedDimension]) -> t
 
 
 def inside_padding(dimensions: Sequence[WindowedDimension]) -> tuple[slice, ...]:
-    """The elements of a padded input that are not padding."""
+    """Slices of a padded input that select the elements that are not padding."""
     return tuple(slice(each.pad_before, each.pad_before + each.input) for each in dimensions)
 
 
@@ -170,7 +170,7 @@ def backprop_dimensions(
     out_shape: Sequence[int],
     attrs: WindowAttrs,
 ) -> tuple[WindowedDimension, ...]:
-    """Check the shapes of a convolution's gradient against each other and place the windows.
+    """Check that the shapes of a convolution's gradient agree; return its windows.
 
     TF: ConvBackpropComputeDimensionsV2
     """
