@@ -1,4 +1,4 @@
-"""DecodeCSV: lines of fields to columns.
+"""DecodeCSV: lines of delimited fields converted to columns.
 
 TF: tensorflow/core/kernels/decode_csv_op.cc
 """
@@ -32,7 +32,7 @@ def decode_csv(
     na_value: str,
     select_cols: Sequence[int],
 ) -> list[np.ndarray]:
-    """One tensor of the records' shape for each column (each selected column)."""
+    """One tensor of the shape of `records` for each column (or selected column)."""
     delimiter = raw_bytes(field_delim)
     if len(delimiter) != 1:
         raise InvalidArgumentError("field_delim should be only 1 char")
@@ -107,7 +107,7 @@ def _split(line: bytes, delimiter: int, use_quotes: bool) -> list[bytes]:
 
 
 def _quoted_field(line: bytes, position: int, delimiter: int) -> tuple[bytes, int]:
-    """The field whose opening quote stands before `position`, and where the next one begins."""
+    """(content of the quoted field that begins at `position`, position of the next field)."""
     field = bytearray()
     while True:
         quote = line.find(_QUOTE, position)

@@ -18,7 +18,7 @@ from runtime.kernels.sparse_to_dense import check_sorted_indices
 def ctc_greedy_decoder(
     inputs: np.ndarray, sequence_length: np.ndarray, *, merge_repeated: bool, blank_index: int
 ) -> tuple[np.ndarray, ...]:
-    """The likeliest class of each step, blanks left out.
+    """The most likely class of each time step, without blanks.
 
     `inputs` `[time, batch, classes]` are logits. Returns the decoded labels as a sparse tensor
     (indices, values, shape) and minus the sum of the chosen logits `[batch, 1]`.
@@ -41,7 +41,7 @@ def ctc_greedy_decoder(
 
 
 def sparse_labels(rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(indices `[n, 2]`, values `[n]`, shape `[2]`), all int64, of label rows."""
+    """Label rows as a sparse tensor: (indices `[n, 2]`, values `[n]`, shape `[2]`), int64."""
     lengths = [len(row) for row in rows]
     first = np.repeat(np.arange(len(rows)), lengths)
     second = np.concatenate([np.arange(length) for length in (0, *lengths)])
@@ -51,7 +51,7 @@ def sparse_labels(rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def check_inputs(inputs: np.ndarray, sequence_length: np.ndarray, mismatch: type[OpError]) -> None:
-    """Raise unless `inputs` `[time, batch, classes]` and the lengths `[batch]` fit each other."""
+    """Check `inputs` `[time, batch, classes]` against lengths `[batch]`; may raise `mismatch`."""
     if inputs.ndim != 3:
         raise InvalidArgumentError("inputs is not a 3-Tensor")
     if inputs.size == 0:
@@ -80,7 +80,7 @@ def ctc_loss(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(loss `[batch]`, its gradient for the logits `inputs` `[time, batch, classes]`).
 
-    Labels come as the indices and values of a sparse `[batch, length]`; the blank is the last
+    Labels are the indices and values of a sparse tensor `[batch, length]`; the blank is the last
     class.
     """
     _check_loss_inputs(inputs, labels_indices, labels_values, sequence_length)
@@ -139,7 +139,7 @@ def _check_loss_inputs(
 def _label_rows(
     indices: np.ndarray, values: np.ndarray, batch: int, time: int, blank: int
 ) -> list[list[int]]:
-    """The labels of each row, checked; what is not a class ends a row."""
+    """The labels of each row, checked; the first label `blank` or larger ends its row."""
     bound = max(time, int(indices[:, 1].max(initial=-1)) + 1)
     try:
         check_sorted_indices(indices, (batch, bound))
@@ -176,7 +176,7 @@ def _sequence_loss(
     blank = logits.shape[1] - 1
     path = np.full(2 * len(labels) + 1, blank)
     path[1::2] = labels
-    # where a path may step over the blank between two labels
+    # True where a path may skip the blank between two labels
     skips = np.zeros(path.size, bool)
     skips[3::2] = np.array(labels[1:]) != np.array(labels[:-1]) if merge_repeated else True
     stays = (path == blank) | merge_repeated
@@ -185,7 +185,7 @@ def _sequence_loss(
     turned = np.roll(skips[::-1], 2)
     beta = _forward(emitted[::-1, ::-1], turned, stays[::-1])[::-1, ::-1] - emitted
     log_p = np.logaddexp.reduce(alpha[-1, -2:])
-    if log_p == -np.inf:  # no path fits the time
+    if log_p == -np.inf:  # the labels need more time steps
         return np.inf, np.exp(log_y)
     occupancy = np.zeros_like(wide)
     np.add.at(occupancy.T, path, np.exp(alpha + beta - log_p).T)

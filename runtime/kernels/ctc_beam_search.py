@@ -1,7 +1,7 @@
-"""Beam search for the likeliest labellings of connectionist temporal classification.
+"""Beam search for the most likely labellings of connectionist temporal classification.
 
-Beams are nodes of a tree of labellings. A step extends each by every class whose probability beats
-the worst beam; a labelling that drops out of the beam may come back later.
+Beams are nodes of a tree of labellings. A step extends each by every class that gives a labelling
+more likely than the worst beam; a labelling that is dropped may be added again later.
 
 Source: Graves and Jaitly, Towards end-to-end speech recognition (2014), the prefix search.
 TF: tensorflow/core/util/ctc/ctc_beam_search.h, kernels/ctc_decoder_ops.cc
@@ -27,7 +27,7 @@ _ROOT = -1  # the label of the empty labelling
 
 @dataclasses.dataclass(slots=True)
 class _Beam:
-    """A labelling; its log-probabilities ending in a blank, ending in its label, and of both."""
+    """A labelling and its log-probabilities: ending in a blank, in its label, and in total."""
 
     label: int = _ROOT
     parent: _Beam | None = None
@@ -35,11 +35,11 @@ class _Beam:
     blank: float = _NEVER
     labelled: float = _NEVER
     total: float = _NEVER
-    old_blank: float = _NEVER  # those of the step before
+    old_blank: float = _NEVER  # the values after the previous step
     old_total: float = _NEVER
 
     def labels(self, merge_repeated: bool) -> list[int]:
-        """From the first to the last."""
+        """The labels from first to last."""
         found: list[int] = []
         beam, last = self, _ROOT
         while beam.parent is not None:
@@ -50,7 +50,7 @@ class _Beam:
         return found[::-1]
 
     def stay(self, log_probabilities: np.ndarray, blank: float) -> None:
-        """Another step without a new label."""
+        """Update the probabilities for a time step that adds no label."""
         if self.parent is not None:
             if self.parent.total > _NEVER:
                 repeats = self.label == self.parent.label
@@ -61,11 +61,11 @@ class _Beam:
         self.total = _log_sum(self.blank, self.labelled)
 
     def forget(self) -> None:
-        """Out of the beam and not taken back: nothing grows from it in this step either."""
+        """Prevent a beam that was dropped and not added again from being extended in this step."""
         self.old_blank = self.old_total = _NEVER
 
     def reset(self) -> None:
-        """Out of the beam."""
+        """Clear the probabilities of a beam that is dropped."""
         self.blank = self.labelled = self.total = _NEVER
 
 
@@ -79,12 +79,12 @@ class _Search:
 
     def __init__(self, beam_width: int) -> None:
         self._width = beam_width
-        self._order = itertools.count()  # settles ties for the heap
+        self._order = itertools.count()  # breaks ties in the heap
         root = _Beam(blank=0.0, total=0.0)
         self.beams = [root]
 
     def step(self, logits: np.ndarray) -> None:
-        """Take one time step's `logits` `[classes]`, the last being the blank's."""
+        """Process one time step's `logits` `[classes]`; the last class is the blank."""
         wide = logits.astype(np.float64)
         largest = wide.max()
         probabilities = wide - (largest + np.log(np.exp(wide - largest).sum()))
@@ -138,7 +138,7 @@ def ctc_beam_search_decoder(
     top_paths: int,
     merge_repeated: bool,
 ) -> tuple[np.ndarray, ...]:
-    """The likeliest labellings of logits `inputs` `[time, batch, classes]`.
+    """The `top_paths` most likely labellings of logits `inputs` `[time, batch, classes]`.
 
     Returns the indices of each path, then their values, then their shapes (sparse tensors), and
     the log-probabilities `[batch, top_paths]`.

@@ -17,7 +17,7 @@ from runtime.kernels.register_types import NUMBER_TYPES
 
 
 def _scan(ufunc: Any, identity: float) -> Callable[..., Any]:
-    """A kernel that accumulates with `ufunc`; `identity` is its value of no elements."""
+    """Make a kernel that accumulates with `ufunc`; `identity` is its result for no elements."""
 
     def kernel(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Any:
         if np.ndim(axis):
@@ -44,7 +44,10 @@ def _scan(ufunc: Any, identity: float) -> Callable[..., Any]:
 
 
 def _odd_logsumexps(x: np.ndarray, axis: int) -> np.ndarray:
-    """With NaN, which TensorFlow's comparisons take for the sum so far, and ∞ + ∞, which is NaN."""
+    """Cumulative log-sum-exp of elements that include NaN or ∞, with TensorFlow's results.
+
+    A NaN counts as the sum so far, due to TensorFlow's comparisons; ∞ + ∞ gives NaN.
+    """
     result = np.empty_like(x)
     source, target = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
     total = np.full(source.shape[1:], -np.inf, x.dtype)
@@ -57,7 +60,7 @@ def _odd_logsumexps(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _shifted(inclusive: np.ndarray, axis: int, identity: float) -> np.ndarray:
-    """The values one place later along the axis, with the identity in front."""
+    """The values shifted by one along the axis, with `identity` in the first place."""
     result = np.empty_like(inclusive)
     target, source = np.moveaxis(result, axis, 0), np.moveaxis(inclusive, axis, 0)
     target[:1] = identity

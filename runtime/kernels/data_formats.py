@@ -1,4 +1,4 @@
-"""Dimension numbers and per-dimension vectors carried from one data format to another.
+"""Conversion of dimension indices and per-dimension values between data formats.
 
 TF: tensorflow/core/kernels/data_format_ops.cc
 """
@@ -13,7 +13,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
-SPATIAL = "DHW"  # the dimensions that a vector without batch and channels describes
+SPATIAL = "DHW"  # the dimensions of a vector that leaves out batch and channels
 
 
 def _check_formats(src_format: str, dst_format: str) -> None:
@@ -33,14 +33,14 @@ def _check_formats(src_format: str, dst_format: str) -> None:
 
 
 def data_format_dim_map(x: Any, *, src_format: str, dst_format: str) -> Any:
-    """DataFormatDimMap: where each dimension of the one format stands in the other."""
+    """DataFormatDimMap: the index in `dst_format` of each dimension index of `src_format`."""
     _check_formats(src_format, dst_format)
     places = np.array([dst_format.index(letter) for letter in src_format], x.dtype)
     return places[x % len(src_format)]
 
 
 def data_format_vec_permute(x: Any, *, src_format: str, dst_format: str) -> np.ndarray:
-    """DataFormatVecPermute: rows that describe dimensions, put in the other format's order."""
+    """DataFormatVecPermute: one row per dimension, reordered from one format to the other."""
     _check_formats(src_format, dst_format)
     _check_rows(x, len(src_format))
     if len(x) < len(src_format):

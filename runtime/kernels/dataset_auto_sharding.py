@@ -1,7 +1,7 @@
-"""AutoShardDataset: a pipeline rewritten so that each worker gets a part of its own.
+"""AutoShardDataset: a pipeline rewritten so that each worker gets its own part.
 
-By files, a ShardDataset goes in where the names of files are read; by data, at the end; by hint,
-where the pipeline asks for it.
+The policy FILE inserts a ShardDataset where file names are read, DATA inserts one at the end, and
+HINT replaces those that the pipeline contains with the number of shards SHARD_HINT.
 
 TF: tensorflow/core/kernels/data/experimental/auto_shard_dataset_op.cc,
 tensorflow/core/grappler/optimizers/data/auto_shard.cc
@@ -40,7 +40,7 @@ from runtime.kernels.dataset_sharding import SHARD_HINT, ShardDataset
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
 _POLICIES = pb.DistributeOptions.AutoShardPolicy
-# Ops by their names without a version.
+# Names of ops without the version suffix.
 _READERS = frozenset({"FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"})
 _OF_FUNCTIONS = frozenset({
     "ExperimentalParallelInterleaveDataset", "FlatMapDataset", "InterleaveDataset",
@@ -59,7 +59,7 @@ _PASSED = frozenset({
 })  # fmt: skip
 _OF_TENSORS = frozenset({"TensorDataset", "TensorSliceDataset"})
 _UNSHARDABLE = _OF_TENSORS | {"GeneratorDataset", "RangeDataset"}
-# What is put at the end of a pipeline stays there when its elements are shared out.
+# At the end of a pipeline these remain last: DATA inserts the shard before them.
 _AT_THE_END = frozenset({"FinalizeDataset", "OptionsDataset", "PrefetchDataset"})
 
 
@@ -69,7 +69,7 @@ def _is_of(op: str, names: frozenset[str]) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class _MadeNode:
-    """The node of a dataset that a rewrite put in."""
+    """The node of a dataset that a rewrite inserts."""
 
     node_def: pb.NodeDef
 
@@ -94,7 +94,7 @@ def _made_node(op: str, types: Types, shapes: Shapes, **attrs: Any) -> _MadeNode
 
 
 def _remade(step: StepState, dataset: Dataset, inputs: Iterable[Any]) -> Dataset:
-    """What the dataset's node makes of other inputs."""
+    """The dataset that the same node creates from other inputs."""
     assert dataset.origin is not None
     node = dataset.origin.node
     kernel = KernelDef(node.op, type(dataset))
@@ -103,7 +103,7 @@ def _remade(step: StepState, dataset: Dataset, inputs: Iterable[Any]) -> Dataset
 
 
 def _over(step: StepState, dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:
-    """The dataset made of other datasets; itself if they are its own."""
+    """The dataset with other input datasets; itself if they are the same."""
     if isinstance(dataset, GraphDataset):
         return dataset.over(_over(step, dataset.input, inputs))
     if all(one is other for one, other in zip(inputs, inputs_of(dataset), strict=True)):
@@ -117,7 +117,7 @@ def _over(step: StepState, dataset: Dataset, inputs: Sequence[Dataset]) -> Datas
 
 @dataclasses.dataclass(frozen=True)
 class _Sharding:
-    """The rewrites, for one worker of several; `step` knows the functions of the pipeline."""
+    """The rewrites for one of several workers; `step` has the functions of the pipeline."""
 
     step: StepState
     num_workers: int
@@ -125,15 +125,15 @@ class _Sharding:
     num_replicas: int
 
     def by_file(self, dataset: Dataset) -> tuple[Dataset, str]:
-        """The pipeline with whole files for the worker, and why it is not done (empty if it is).
+        """(pipeline that reads only the worker's files, reason why it cannot or an empty string).
 
-        What was done before such a reason was met stays done, as in TensorFlow.
+        With a reason, the rewrites made before it was found are kept, as in TensorFlow.
         """
         op, inputs = op_of(dataset), inputs_of(dataset)
         if isinstance(dataset, GraphDataset):
             made, reason = self._inside(dataset).by_file(dataset.input)
             return dataset.over(made), reason
-        if op == "AssertCardinalityDataset":  # what it expects is no longer true
+        if op == "AssertCardinalityDataset":  # its expected count no longer holds
             return self.by_file(inputs[0])
         if _is_of(op, _UNSHARDABLE):
             return dataset, f"Found an unshardable source dataset: {op}"
@@ -157,7 +157,7 @@ class _Sharding:
         return dataclasses.replace(self, step=dataset.step_for(self.step))
 
     def _first_by_file(self, dataset: Dataset, count: int) -> tuple[Dataset, str]:
-        """The dataset over its first inputs sharded by files, up to one that cannot be."""
+        """The dataset with its first `count` inputs sharded by file, up to one that cannot be."""
         inputs, reason = inputs_of(dataset), ""
         for number in range(count):
             if not reason:
@@ -165,9 +165,10 @@ class _Sharding:
         return _over(self.step, dataset, inputs), reason
 
     def _reading(self, dataset: Dataset) -> tuple[Dataset, str]:
-        """A dataset that reads the files that its input names, over the worker's part of them.
+        """A dataset that reads the files that its input names, restricted to the worker's files.
 
-        Shuffles before that would give workers the same files; the first one comes after it.
+        A shuffle before the shard could give several workers the same file: shuffles are removed
+        and the first one is inserted after the shard.
         """
         if isinstance(dataset, GraphDataset):
             made, reason = self._inside(dataset)._reading(dataset.input)
@@ -189,7 +190,7 @@ class _Sharding:
         return _remade(self.step, dataset, (source, *rest)), ""
 
     def _without(self, dataset: Dataset, op: str) -> tuple[Dataset, Dataset | None]:
-        """The pipeline without shuffles of an op, and that of them which came first."""
+        """(pipeline without the shuffles of type `op`, the first of these shuffles or None)."""
         if isinstance(dataset, GraphDataset):
             made, shuffle = self._without(dataset.input, op)
             return dataset.over(made), shuffle
@@ -201,9 +202,9 @@ class _Sharding:
         return made, shuffles[-1] if shuffles else None
 
     def _behind_lists(self, dataset: Dataset) -> Dataset | None:
-        """The dataset with a shard behind a function's datasets of slices of a tensor.
+        """The dataset with a shard after an input that maps tensors to datasets.
 
-        None where no such function leads to it.
+        None unless such an input (an interleave or flat map over a tensor source) leads to it.
         """
         first, *rest = inputs_of(dataset)
         op = op_of(first)
@@ -215,7 +216,7 @@ class _Sharding:
         return None if made is None else _over(self.step, dataset, [made, *rest])
 
     def _has_reader(self, dataset: Dataset) -> bool:
-        """Whether the dataset's function, or one that it hands on, reads files."""
+        """Whether the dataset's function, or one nested in it, creates a dataset of files."""
         function = _function_of(dataset.origin.node.node_def if dataset.origin else pb.NodeDef())
         if not function:
             return False
@@ -223,7 +224,7 @@ class _Sharding:
         return _reads({each.signature.name: each for each in library.function}, function)
 
     def by_data(self, dataset: Dataset) -> Dataset:
-        """The pipeline with one element of every `num_workers`."""
+        """The pipeline with one of every `num_workers` elements."""
         if isinstance(dataset, GraphDataset):
             return dataset.over(self.by_data(dataset.input))
         if op_of(dataset) in _AT_THE_END:
@@ -234,7 +235,7 @@ class _Sharding:
         return self.shard(dataset)
 
     def by_hint(self, dataset: Dataset) -> Dataset:
-        """The pipeline whose own shards, where they are hints, are the worker's."""
+        """The pipeline with each ShardDataset of SHARD_HINT shards replaced by the worker's."""
         if isinstance(dataset, GraphDataset):
             return dataset.over(self.by_hint(dataset.input))
         made = _over(self.step, dataset, [self.by_hint(each) for each in inputs_of(dataset)])
@@ -243,14 +244,14 @@ class _Sharding:
         return made
 
     def shard(self, dataset: Dataset) -> Dataset:
-        """The worker's part of a dataset's elements; each worker has to have one."""
+        """The worker's part of a dataset's elements; no worker's part may be empty."""
         given = (dataset, np.int64(self.num_workers), np.int64(self.index))
         shapes = dataset.output_shapes
         node = _made_node("ShardDataset", dataset.output_types, shapes, require_non_empty=True)
         return as_dataset(bind(KernelDef("ShardDataset", ShardDataset), node)(*given))
 
     def _rebatched(self, dataset: Dataset) -> Dataset:
-        """Equal parts of batches, which do not depend on what other workers get."""
+        """RebatchDataset in place of V2: each batch is split by itself, whatever the shard."""
         if self.num_replicas < 1:
             raise InvalidArgumentError(
                 "Cannot rewrite RebatchDatasetV2 to legacy RebatchDataset with invalid "
@@ -264,7 +265,7 @@ class _Sharding:
 
 
 def _function_of(node: pb.NodeDef) -> str:
-    """The name of the function `f` of a dataset's node; empty when it has none."""
+    """The name of the function `f` of a dataset's node; empty if it has none."""
     return node.attr["f"].func.name if "f" in node.attr else ""
 
 
@@ -296,9 +297,10 @@ def auto_shard_dataset(
     auto_shard_policy: int,
     num_replicas: int,
 ) -> Dataset:
-    """AutoShardDataset: the worker's part of a pipeline; the pipeline's own policy counts first.
+    """AutoShardDataset: the worker's part of a pipeline.
 
-    Without a policy files are shared out if the pipeline reads files, else its elements.
+    A policy in the pipeline's options overrides the attribute. AUTO shards by file if possible,
+    otherwise by data. Raises NotFoundError if FILE is not possible.
     """
     workers = scalar_argument(num_workers, "num_workers")
     own = scalar_argument(index, "index")
@@ -335,7 +337,7 @@ def experimental_auto_shard_dataset(
     *,
     auto_shard_policy: int,
 ) -> Dataset:
-    """ExperimentalAutoShardDataset: the same, which knows no number of replicas."""
+    """ExperimentalAutoShardDataset: AutoShardDataset without a number of replicas."""
     return auto_shard_dataset(
         context,
         input_dataset,

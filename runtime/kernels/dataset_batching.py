@@ -1,4 +1,4 @@
-"""Datasets whose elements are batches of others'.
+"""Datasets whose elements are batches of their input's elements.
 
 TF: tensorflow/core/kernels/data/{batch,padded_batch}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/dense_to_sparse_batch_dataset_op.cc
@@ -63,14 +63,14 @@ class _BatchedDataset(UnaryDataset):
         return whole + bool(rest and not self.drop_remainder)
 
     def check(self, element: Element) -> None:
-        """Raises when an element has no place; called before the next one is asked for."""
+        """Raise if an element does not fit; called before the next one is requested."""
 
     def batch(self, elements: list[Element]) -> Element:
-        """One batch of them."""
+        """The elements stacked to one batch."""
         return tuple(stack(values) for values in zip(*elements, strict=True))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One batch after another."""
+        """An iterator over the batches."""
         return _BatchIterator(self, context, prefix)
 
 
@@ -94,7 +94,7 @@ class _BatchIterator(UnaryIterator):
 
 
 class BatchDataset(_BatchedDataset):
-    """BatchDataset of both versions: elements of equal shapes, stacked."""
+    """BatchDataset and BatchDatasetV2: elements of equal shapes, stacked."""
 
     kind = "BatchV2"
 
@@ -111,12 +111,12 @@ class BatchDataset(_BatchedDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     @property
     def global_shuffle_problem(self) -> str:
-        """A last batch that is smaller can't be anywhere."""
+        """Why there is no global shuffling: a smaller last batch must be last."""
         if self.drop_remainder:
             return super().global_shuffle_problem
         return (
@@ -125,14 +125,14 @@ class BatchDataset(_BatchedDataset):
         )
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The batch at an index."""
+        """The batch at an index that is in range."""
         start = index * self.batch_size
         stop = min(start + self.batch_size, self.input.cardinality)
         return self.batch([self.input.element_at(context, each) for each in range(start, stop)])
 
 
 class ParallelBatchDataset(_BatchedDataset):
-    """ParallelBatchDataset: BatchDataset."""
+    """ParallelBatchDataset: the same batches as BatchDatasetV2."""
 
     kind = "ParallelBatch"
 
@@ -150,7 +150,7 @@ class ParallelBatchDataset(_BatchedDataset):
 
 
 class PaddedBatchDataset(_BatchedDataset):
-    """PaddedBatchDataset of both versions: elements padded to one shape, stacked."""
+    """PaddedBatchDataset and PaddedBatchDatasetV2: elements padded to one shape, stacked."""
 
     kind = "PaddedBatchV2"
 
@@ -185,7 +185,7 @@ class PaddedBatchDataset(_BatchedDataset):
                 )
 
     def batch(self, elements: list[Element]) -> Element:
-        """One batch, each component padded."""
+        """The elements stacked to one batch, each component padded."""
         return tuple(
             self._pad(index, [box(value) for value in values])
             for index, values in enumerate(zip(*elements, strict=True))
@@ -216,7 +216,7 @@ class PaddedBatchDataset(_BatchedDataset):
 
 
 class DenseToSparseBatchDataset(_BatchedDataset):
-    """DenseToSparseBatchDataset: batches as sparse tensors of rows up to `row_shape`."""
+    """DenseToSparseBatchDataset: batches as sparse tensors of rows no larger than `row_shape`."""
 
     kind = "DenseToSparseBatch"
 
@@ -242,7 +242,7 @@ class DenseToSparseBatchDataset(_BatchedDataset):
             )
 
     def check(self, element: Element) -> None:
-        """An element is to have the rank of a row, and to fit in one."""
+        """InvalidArgumentError for a rank other than the row's, DataLossError if larger."""
         shape = np.shape(element[0])
         if len(shape) != len(self._row_shape):
             raise InvalidArgumentError(self._problem(shape, "incompatible with"))
@@ -256,7 +256,7 @@ class DenseToSparseBatchDataset(_BatchedDataset):
         )
 
     def batch(self, elements: list[Element]) -> Element:
-        """The batch as one variant vector: indices, values and dense shape."""
+        """The batch as a vector of three variants: indices, values and dense shape."""
         rows = [box(element[0]) for element in elements]
         sizes = self._sizes(rows)
         indices = []

@@ -1,4 +1,4 @@
-"""Datasets whose elements are made once and kept: in memory, or in a tensor bundle.
+"""Datasets whose elements are computed once and kept in memory or in a tensor bundle.
 
 TF: tensorflow/core/kernels/data/{cache_dataset,cache}_op.cc
 """
@@ -38,27 +38,27 @@ _numbers = itertools.count()  # next() is atomic
 
 
 class MemoryCache(Resource):
-    """The elements of a dataset, once one pass has seen them all.
+    """The elements of a dataset, stored when a pass over it has completed.
 
-    Guarantees: thread-safe; the first complete pass decides.
+    Guarantees: thread-safe; the elements of the first complete pass are kept.
     """
 
     type_name = "N10tensorflow4data18MemoryCacheManagerE"
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # guards the change of elements, and a pass by index
+        self._lock = threading.RLock()  # guards the assignment of elements, and access by index
         self.elements: list[Element] | None = None
-        self._by_index: list[Element] = []  # of the pass that looks elements up by index
+        self._by_index: list[Element] = []  # elements read so far for access by index
         self._pass: DatasetIterator | None = None
 
     def complete(self, elements: list[Element]) -> None:
-        """Keep the elements unless another pass was first."""
+        """Store the elements unless another pass has completed before."""
         with self._lock:
             if self.elements is None:
                 self.elements = elements
 
     def up_to(self, context: OpKernelContext, index: int, dataset: Dataset) -> list[Element]:
-        """The elements of a dataset up to an index, if there are so many; kept for the next."""
+        """The elements up to `index`, or all if there are fewer; kept for later calls."""
         with self._lock:
             if self._pass is None:
                 self._pass = dataset.iterate(context, "Cache")
@@ -72,22 +72,22 @@ class MemoryCache(Resource):
 
 
 def anonymous_memory_cache() -> tuple[ResourceHandle, None]:
-    """AnonymousMemoryCache: (a cache that only its handle knows, its deleter)."""
+    """AnonymousMemoryCache: (handle that alone refers to a new cache, its deleter)."""
     name = f"AnonymousMemoryCache{next(_numbers)}"
     return ResourceHandle("", name, MemoryCache.type_name, resource=MemoryCache()), None
 
 
 def dummy_memory_cache() -> ResourceHandle:
-    """DummyMemoryCache: a handle of nothing; each dataset then has a cache of its own."""
+    """DummyMemoryCache: a handle without a cache; each dataset then creates its own."""
     return ResourceHandle("", "", MemoryCache.type_name)
 
 
 def delete_memory_cache(handle: Any, deleter: Any) -> None:
-    """DeleteMemoryCache: nothing; a cache lives as long as its handles."""
+    """DeleteMemoryCache: do nothing; a cache lives as long as its handles."""
 
 
 class CacheDataset(UnaryDataset):
-    """CacheDataset of both versions."""
+    """CacheDataset and CacheDatasetV2: the input, cached in memory or in the file `filename`."""
 
     kind = "MemoryCache"
 
@@ -107,11 +107,11 @@ class CacheDataset(UnaryDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As the input, in memory."""
+        """Whether the input has random access and the cache is in memory."""
         return not self.filename and self.input.has_random_access
 
     def checked_element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element at an index, of any input: what comes before it is made and kept too."""
+        """The element at an index of any input; without random access, all before it are cached."""
         if self.filename or self.input.has_random_access:
             return super().checked_element_at(context, index)
         kept = self.cache.elements
@@ -122,13 +122,13 @@ class CacheDataset(UnaryDataset):
         return kept[index]
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The kept element, or the input's."""
+        """The cached element, or the input's if the cache is not complete."""
         if self.cache.elements is not None:
             return self.cache.elements[index]
         return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """What was kept, or the input, which is kept meanwhile."""
+        """An iterator over the cache, or over the input while it fills the cache."""
         if not self.filename:
             return _MemoryIterator(self, context, prefix)
         return _FileIterator(self, context, prefix)
@@ -167,7 +167,7 @@ class _MemoryIterator(UnaryIterator):
 
 
 class _FileIterator(DatasetIterator):
-    """Reads the file when it is whole as the first element is asked for; else writes it."""
+    """Reads the file if it is complete when the first element is requested; else writes it."""
 
     def __init__(self, dataset: CacheDataset, context: OpKernelContext, prefix: str) -> None:
         context.step.files.check_read(dataset.filename)
@@ -196,16 +196,16 @@ class _FileIterator(DatasetIterator):
         if isinstance(self._inner, _FileWriterIterator) and "seen" not in state:
             raise NotFoundError(f"The cache file {self._dataset.filename} is gone")
         if isinstance(self._inner, _FileReaderIterator) and "seen" in state:
-            # Whoever went on after the checkpoint has written the whole file.
+            # The iterator that continued after the checkpoint has written the whole file.
             state = {"position": len(state["seen"])}
         self._inner.restore(context, state)
 
 
 class _FileWriterIterator(UnaryIterator):
-    """The input's elements, written to a bundle when the last has been seen.
+    """The input's elements, written to a bundle after the last one.
 
-    A lock file tells other writers of the same cache; one that was saved stays until a writer
-    that was restored has finished.
+    A lock file keeps other iterators from writing the same cache. The lock file of a writer whose
+    state was saved remains until a restored writer has finished.
     """
 
     state = ("input", "seen", "number")
@@ -214,7 +214,7 @@ class _FileWriterIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
         self._unlock: weakref.finalize[..., _FileWriterIterator] | None = None
-        self.number = 0  # of this writer, among those restored one after another
+        self.number = 0  # how often this writer has been restored, for its lock file's name
         self.seen: list[Element] = []
 
     def _lock_file(self, number: int) -> str:
@@ -223,7 +223,7 @@ class _FileWriterIterator(UnaryIterator):
     def _lock(self, context: OpKernelContext) -> None:
         path = self._lock_file(self.number)
         context.step.files.check_write(path)
-        # Who was restored takes over from whoever went on after the checkpoint.
+        # A restored writer takes over from the one that continued after the checkpoint.
         exclusive = 0 if self.number else os.O_EXCL
         try:
             os.close(os.open(path, os.O_CREAT | exclusive | os.O_WRONLY))

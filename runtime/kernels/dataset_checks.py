@@ -1,4 +1,4 @@
-"""Datasets that watch over their input: its errors, and how many elements it has.
+"""Datasets that check their input: its errors, and its number of elements.
 
 TF: tensorflow/core/kernels/data/experimental/{ignore_errors,assert_cardinality}_dataset_op.cc
 """
@@ -29,7 +29,7 @@ Shapes = tuple[PartialShape, ...]
 
 
 class IgnoreErrorsDataset(UnaryDataset):
-    """IgnoreErrorsDataset: the elements that can be made."""
+    """IgnoreErrorsDataset: the input without the elements that raise an error."""
 
     kind = "IgnoreErrors"
 
@@ -38,11 +38,11 @@ class IgnoreErrorsDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Nobody knows how many fail."""
+        """UNKNOWN: how many elements fail is not known before."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """Elements without those that fail."""
+        """An iterator over the elements that do not fail."""
         return _IgnoreErrorsIterator(self, context, prefix)
 
 
@@ -56,7 +56,7 @@ class _IgnoreErrorsIterator(UnaryIterator):
 
 
 class AssertCardinalityDataset(UnaryDataset):
-    """AssertCardinalityDataset: the input, which has to have so many elements."""
+    """AssertCardinalityDataset: the input, which must have `cardinality` elements."""
 
     kind = "AssertCardinality"
 
@@ -68,12 +68,12 @@ class AssertCardinalityDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """As promised."""
+        """The expected number of elements."""
         return self._cardinality
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
@@ -81,7 +81,7 @@ class AssertCardinalityDataset(UnaryDataset):
         return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The input, counted."""
+        """An iterator that raises FailedPreconditionError if the number of elements differs."""
         return _AssertCardinalityIterator(self, context, prefix)
 
 

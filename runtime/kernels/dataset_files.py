@@ -1,4 +1,4 @@
-"""Datasets of what files hold, and of their names; and a file made of a dataset.
+"""Datasets of the contents of files and of file names; DatasetToTFRecord, which writes a file.
 
 TF: tensorflow/core/kernels/data/{text_line,fixed_length_record,tf_record}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/{matching_files_dataset,to_tf_record}_op.cc
@@ -47,10 +47,10 @@ class FilesDataset(Dataset, abc.ABC):
 
     @abc.abstractmethod
     def records(self, number: int) -> Records:
-        """The records of file `number`, which may be read."""
+        """The records of file `number`, which the step has been allowed to read."""
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One file after another."""
+        """An iterator over the records of one file after another."""
         return _FilesIterator(self)
 
 
@@ -61,7 +61,7 @@ class _FilesIterator(DatasetIterator):
         self._dataset = dataset
         self._records: Records | None = None
         self.file = 0
-        self.position = 0  # records of the file that were given out
+        self.position = 0  # number of the file's records returned so far
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         while self.file < len(self._dataset.filenames):
@@ -79,7 +79,7 @@ class _FilesIterator(DatasetIterator):
             try:
                 self._records = self._dataset.records(self.file)
             except Exception:
-                self._next_file()  # whoever ignores errors goes on with the next
+                self._next_file()  # after an error, a caller may continue with the next file
                 raise
         return self._records
 
@@ -119,7 +119,7 @@ def _compression(compression_type: Any) -> str:
 
 
 class TFRecordDataset(FilesDataset):
-    """TFRecordDataset of both versions; the second may begin a file at an offset."""
+    """TFRecordDataset and TFRecordDatasetV2, which can start each file at a byte offset."""
 
     kind = "TFRecord"
 
@@ -127,7 +127,7 @@ class TFRecordDataset(FilesDataset):
         self, filenames: Any, compression_type: Any, buffer_size: Any, byte_offsets: Any = None
     ) -> None:
         super().__init__(filenames)
-        # TensorFlow takes an unknown compression for none.
+        # TensorFlow treats an unknown compression as none.
         name = text(scalar_string(compression_type))
         self._compression = name if name in _COMPRESSIONS else ""
         self._offsets = None if byte_offsets is None else np.ravel(byte_offsets).tolist()
@@ -143,7 +143,7 @@ class TFRecordDataset(FilesDataset):
 
 
 def _from_offset(records: Records, offset: int) -> Records:
-    """The records from a byte offset on, at which one has to begin."""
+    """The records from byte `offset` on; raises DataLossError if no record begins there."""
     for key, record in records:
         if int(key) < offset:
             continue
@@ -155,7 +155,7 @@ def _from_offset(records: Records, offset: int) -> Records:
 
 
 class FixedLengthRecordDataset(FilesDataset):
-    """FixedLengthRecordDataset of both versions: what lies between header and footer, in parts."""
+    """FixedLengthRecordDataset and V2: equal parts of what is between header and footer."""
 
     kind = "FixedLengthRecord"
 
@@ -183,7 +183,7 @@ class FixedLengthRecordDataset(FilesDataset):
             raise InvalidArgumentError("`buffer_size` must be >= 0 (0 == default)")
 
     def records(self, number: int) -> Records:
-        """The records of a file; InvalidArgumentError unless its length fits."""
+        """The records of a file; raises InvalidArgumentError unless its length fits."""
         path = self.filenames[number]
         with open_records(path, self._compression) as file:
             data = file.read(tensor_limit())
@@ -211,7 +211,7 @@ class MatchingFilesDataset(Dataset):
         self._patterns = np.atleast_1d(np.asarray(patterns, object))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The names of the files that are there now."""
+        """An iterator over the names of the files that exist now."""
         names = np.empty(0, object)
         for index in range(len(self._patterns)):
             matching = matching_files(context, self._patterns[index, ...])

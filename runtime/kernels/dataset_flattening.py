@@ -1,4 +1,4 @@
-"""Datasets of datasets: a function makes one of each element, and their elements are joined.
+"""Datasets that map each element to a dataset and join the elements of these datasets.
 
 TF: tensorflow/core/kernels/data/{flat_map,interleave,parallel_interleave}_dataset_op.cc
 """
@@ -32,7 +32,7 @@ Shapes = tuple[PartialShape, ...]
 
 
 class FlatMapDataset(UnaryDataset):
-    """FlatMapDataset: the elements of the datasets that a function makes, one after another."""
+    """FlatMapDataset: the elements of the datasets that a function returns, in sequence."""
 
     kind = "FlatMap"
 
@@ -50,11 +50,11 @@ class FlatMapDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Not known before the functions ran."""
+        """UNKNOWN: it depends on the datasets that the function returns."""
         return UNKNOWN
 
     def computed_cardinality(self, context: OpKernelContext) -> int:
-        """The sum over the datasets, which are made for it."""
+        """The sum of the datasets' cardinalities; calls the function for every element."""
         if self.input.computed_cardinality(context) == INFINITE:
             return INFINITE
         elements, total = self.input.iterate(context), 0
@@ -68,7 +68,7 @@ class FlatMapDataset(UnaryDataset):
         return wrapped(total)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One dataset after another."""
+        """An iterator over one dataset after another."""
         return _FlatMapIterator(self, context, prefix)
 
 
@@ -79,8 +79,8 @@ class _FlatMapIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._function = dataset.function
         self._prefix = prefix
-        self.element: Element | None = None  # of the input, that the current dataset is made of
-        self.index = 0  # of the next dataset
+        self.element: Element | None = None  # the input's element that gave the current dataset
+        self.index = 0  # number of the next dataset
         self._current: DatasetIterator | None = None
 
     def get_next(self, context: OpKernelContext) -> Element | None:
@@ -138,7 +138,7 @@ class InterleaveDataset(UnaryDataset):
             self.cycle_length = os.cpu_count() or 1
 
     def check_lengths(self) -> None:
-        """InvalidArgumentError for a cycle or a block of no elements; each op in its own words."""
+        """Raise InvalidArgumentError for an empty cycle or block; the message depends on the op."""
         if self.cycle_length <= 0 and self.cycle_length != -1:
             raise InvalidArgumentError("cycle_length must be greater than zero.")
         if self.block_length <= 0:
@@ -146,15 +146,15 @@ class InterleaveDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Not known before the functions ran."""
+        """UNKNOWN: it depends on the datasets that the function returns."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """Several datasets in turn."""
+        """An iterator that takes blocks from several datasets in turn."""
         return _InterleaveIterator(self, context, prefix)
 
 
-# What follows (cycle_length, block_length) in the parallel ops.
+# The inputs that follow (cycle_length, block_length) in the parallel ops.
 _BUFFERS = ("buffer_output_elements", "prefetch_input_elements")
 _TUNING_INPUTS: dict[str, tuple[str, ...]] = {
     "LegacyParallelInterleaveDatasetV2": _BUFFERS,
@@ -167,7 +167,7 @@ _LEGACY = ("LegacyParallelInterleaveDatasetV2", "ParallelInterleaveDataset")
 
 
 class ParallelInterleaveDataset(InterleaveDataset):
-    """The parallel kinds: InterleaveDataset, whatever number of threads and buffers they want."""
+    """The parallel ops: InterleaveDataset; their thread and buffer sizes are only checked."""
 
     kind = "ParallelInterleaveV4"
 
@@ -195,7 +195,7 @@ class ParallelInterleaveDataset(InterleaveDataset):
             self._check_tuning(name, scalar_argument(given, name))
 
     def check_lengths(self) -> None:
-        """The names between backquotes; only the newer ops choose a cycle's length themselves."""
+        """Raise InvalidArgumentError with the parallel ops' texts; legacy ops do not accept -1."""
         if self._is_legacy and self.cycle_length <= 0:
             raise InvalidArgumentError("`cycle_length` must be > 0")
         if self.cycle_length <= 0 and self.cycle_length != -1:
@@ -229,7 +229,7 @@ class ParallelInterleaveDataset(InterleaveDataset):
 
     @property
     def cardinality(self) -> int:
-        """An endless input has no end."""
+        """INFINITE if the input is infinite, else UNKNOWN."""
         return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
 
@@ -240,12 +240,12 @@ class _InterleaveIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
         self._prefix = prefix
-        self._current: list[DatasetIterator | None] = []  # grows up to the cycle's length
-        self.elements: list[Element | None] = []  # that the current datasets are made of
-        self.indices: list[int] = []  # and their numbers
+        self._current: list[DatasetIterator | None] = []  # at most `cycle_length`
+        self.elements: list[Element | None] = []  # the input's elements of the current datasets
+        self.indices: list[int] = []  # numbers of the current datasets
         self.cycle_index = 0
         self.block_index = 0
-        self.index = 0  # of the next dataset
+        self.index = 0  # number of the next dataset
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         while self.input is not None or any(self._current):
@@ -270,7 +270,7 @@ class _InterleaveIterator(UnaryIterator):
         return self.cycle_index < len(self._current)
 
     def _fill_slot(self, context: OpKernelContext) -> None:
-        """Begin the next dataset if the place at hand is free and there is one."""
+        """Start the next dataset in the current slot if the slot is free."""
         if self._is_filled() and self._current[self.cycle_index] is not None:
             return
         element = self.next_input(context)

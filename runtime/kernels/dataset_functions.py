@@ -1,6 +1,6 @@
-"""Datasets of functions of elements: map, scan, and what is like them.
+"""Datasets that apply functions to elements: map, map-and-batch, scan and reduce.
 
-The parallel kinds run one call after another, in the order of their sequential namesakes.
+The parallel ops make one call after another, in the order of the sequential ops.
 
 TF: tensorflow/core/kernels/data/{map,parallel_map,reduce}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/{scan,map_and_batch}_dataset_op.cc
@@ -35,7 +35,7 @@ Shapes = tuple[PartialShape, ...]
 
 
 class MapDataset(UnaryDataset):
-    """MapDataset: a function of each element."""
+    """MapDataset: a function applied to each element."""
 
     kind = "Map"
 
@@ -55,25 +55,25 @@ class MapDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """The input's, if the function never ends the sequence."""
+        """The input's if the op preserves it, else UNKNOWN: the function may end the sequence."""
         return self.input.cardinality if self.preserve_cardinality else UNKNOWN
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The function of the input's element."""
+        """The function applied to the input's element."""
         return tuple(self.function(context, *self.input.element_at(context, index)))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The function of one element after another."""
+        """An iterator that applies the function to one element after another."""
         return _MapIterator(self, context, prefix)
 
 
 class ParallelMapDataset(MapDataset):
-    """ParallelMapDataset of both versions: MapDataset."""
+    """ParallelMapDataset and ParallelMapDatasetV2: the same as MapDataset."""
 
     kind = "ParallelMapV2"
 
@@ -101,7 +101,7 @@ class ParallelMapDataset(MapDataset):
 
 
 def check_parallelism(num_parallel_calls: Any) -> None:
-    """InvalidArgumentError unless it is positive or −1, which leaves it to us."""
+    """Raise InvalidArgumentError unless it is positive or −1 (chosen by the runtime)."""
     count = scalar_argument(num_parallel_calls, "num_parallel_calls")
     if count < 1 and count != -1:
         raise InvalidArgumentError("num_parallel_calls must be greater than zero.")
@@ -123,14 +123,14 @@ class _MapIterator(UnaryIterator):
         except OutOfRangeError as error:
             if not self._dataset.preserve_cardinality:
                 return None
-            # A caller would take it for the end of the sequence.
+            # The caller would interpret OutOfRangeError as the end of the sequence.
             raise InvalidArgumentError(
                 f"Function invocation produced OutOfRangeError: {error._text}", error.node
             ) from None
 
 
 class MapAndBatchDataset(MapDataset):
-    """MapAndBatchDataset: batches of a function of each element."""
+    """MapAndBatchDataset: a function applied to each element, in batches."""
 
     kind = "MapAndBatch"
 
@@ -170,11 +170,11 @@ class MapAndBatchDataset(MapDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """Not for batches made this way."""
+        """False: batches that this op makes are not available by index."""
         return False
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One batch after another."""
+        """An iterator over the batches."""
         return _MapAndBatchIterator(self, context, prefix)
 
 
@@ -197,7 +197,7 @@ class _MapAndBatchIterator(_MapIterator):
 
 
 class ScanDataset(UnaryDataset):
-    """ScanDataset: a function of a state and each element gives the next state and an output."""
+    """ScanDataset: a function maps (state, element) to (next state, output)."""
 
     kind = "Scan"
 
@@ -218,11 +218,11 @@ class ScanDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """The input's, if the function never ends the sequence."""
+        """The input's if the op preserves it, else UNKNOWN: the function may end the sequence."""
         return self.input.cardinality if self.preserve_cardinality else UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The outputs in order."""
+        """An iterator over the outputs."""
         return _ScanIterator(self, context, prefix)
 
 
@@ -260,7 +260,7 @@ def reduce_dataset(
     Tstate: Types,  # noqa: N803 # the attribute's name
     output_shapes: Shapes,
 ) -> tuple[Any, ...]:
-    """ReduceDataset: the state after a function of it and each element."""
+    """ReduceDataset: the final state, updated by a function of (state, element)."""
     state = state_and_captures[: len(Tstate)]
     function = CapturedFunction(f, state_and_captures[len(Tstate) :])
     dataset = as_dataset(input_dataset)

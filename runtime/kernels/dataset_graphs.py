@@ -1,4 +1,4 @@
-"""Datasets as graphs, and graphs as datasets; fingerprints of pipelines.
+"""Conversion of datasets to graphs and back; fingerprints of pipelines.
 
 TF: tensorflow/core/kernels/data/dataset_ops.cc (DatasetToGraph, DatasetFromGraph, Fingerprint)
 """
@@ -37,7 +37,7 @@ _FUNCTION = "dataset_of_graph"
 def dataset_to_graph(
     context: OpKernelContext, dataset: Any, *, allow_stateful: bool, strip_device_assignment: bool
 ) -> np.ndarray:
-    """DatasetToGraph: the nodes that make a dataset, as a serialized GraphDef."""
+    """DatasetToGraph: the nodes that create a dataset, as a serialized GraphDef."""
     return _graph(context, dataset, not allow_stateful, strip_device_assignment)
 
 
@@ -48,7 +48,7 @@ def dataset_to_graph_v2(
     external_state_policy: int,
     strip_device_assignment: bool,
 ) -> np.ndarray:
-    """DatasetToGraphV2: the same, with a policy for state that the graph can't hold."""
+    """DatasetToGraphV2: DatasetToGraph with a policy for state that a graph cannot contain."""
     return _graph(context, dataset, external_state_policy == FAIL_ON_STATE, strip_device_assignment)
 
 
@@ -71,13 +71,13 @@ def _graph(
 
 
 def dataset_fingerprint(context: OpKernelContext, dataset: Any) -> np.ndarray:
-    """DatasetFingerprint: 64 bits, equal for pipelines that do the same."""
+    """DatasetFingerprint: a 64-bit hash of the pipeline's graph."""
     graph = DatasetGraphBuilder(context).build(as_dataset(dataset))
     return np.array(graph_hash(graph), np.uint64)
 
 
 def dataset_from_graph(context: OpKernelContext, graph_def: Any) -> Dataset:
-    """DatasetFromGraph: the dataset that a serialized GraphDef makes."""
+    """DatasetFromGraph: the dataset that a serialized GraphDef creates."""
     try:
         graph = pb.GraphDef.FromString(scalar_string(graph_def))
     except DecodeError:
@@ -86,7 +86,7 @@ def dataset_from_graph(context: OpKernelContext, graph_def: Any) -> Dataset:
 
 
 def dataset_of(context: OpKernelContext, graph: pb.GraphDef) -> Dataset:
-    """The dataset that a graph makes, in a library of its own."""
+    """The dataset that a graph creates; its functions are looked up in the graph's own library."""
     library = graph.library
     library.function.append(as_function(graph, _FUNCTION))
     runner = context.step.function_runner(library)
@@ -95,7 +95,7 @@ def dataset_of(context: OpKernelContext, graph: pb.GraphDef) -> Dataset:
 
 
 class GraphDataset(UnaryDataset):
-    """A dataset whose functions are not those of the graph that iterates over it."""
+    """A dataset whose functions come from its own graph, not from that of the caller."""
 
     kind = "FromGraph"
 
@@ -105,7 +105,7 @@ class GraphDataset(UnaryDataset):
         self._runner = runner
 
     def over(self, dataset: Dataset) -> GraphDataset:
-        """Another dataset of the same functions."""
+        """Another dataset with the same functions; itself if `dataset` is its input."""
         return self if dataset is self.input else GraphDataset(dataset, self._runner)
 
     def step_for(self, step: StepState) -> StepState:
@@ -118,24 +118,24 @@ class GraphDataset(UnaryDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As the dataset."""
+        """Whether the wrapped dataset has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The dataset's element."""
+        """The wrapped dataset's element."""
         return self.input.element_at(self.context_for(context), index)
 
     def iterate(self, context: OpKernelContext, prefix: str = "Iterator::Root") -> DatasetIterator:
-        """The dataset's elements, under its own name."""
+        """A new iterator under `prefix` alone: the wrapper does not appear in iterator names."""
         return self.iterator(context, prefix)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The dataset's elements."""
+        """An iterator over the wrapped dataset."""
         return _GraphIterator(self, context, prefix)
 
 
 class _GraphIterator(DatasetIterator):
-    """The dataset's iterator; its state is what it would be without a graph in between."""
+    """The wrapped dataset's iterator; its saved state does not include the wrapper."""
 
     def __init__(self, dataset: GraphDataset, context: OpKernelContext, prefix: str) -> None:
         self._dataset = dataset
