@@ -1,4 +1,4 @@
-"""Datasets of groups: elements with one key, reduced together.
+"""Datasets that group elements by key and reduce each group.
 
 TF: tensorflow/core/kernels/data/experimental/{group_by_window,group_by_reducer}_dataset_op.cc
 """
@@ -37,7 +37,7 @@ Shapes = tuple[PartialShape, ...]
 
 
 class GroupByWindowDataset(UnaryDataset):
-    """GroupByWindowDataset: windows of elements with one key, each reduced to a dataset."""
+    """GroupByWindowDataset: windows of elements with equal keys, each reduced to a dataset."""
 
     kind = "GroupByWindow"
 
@@ -62,11 +62,11 @@ class GroupByWindowDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """An endless input has no end."""
+        """INFINITE if the input is infinite, else UNKNOWN."""
         return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The reduced windows as they fill up."""
+        """An iterator over the reduced windows, in the order in which they become full."""
         return _GroupByWindowIterator(self, context, prefix)
 
 
@@ -79,7 +79,7 @@ class _GroupByWindowIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
         self._prefix = prefix
-        # Side by side: each key, its elements so far, and how many make a window.
+        # Parallel lists: each key, its elements so far, and its window size.
         self.keys: list[int] = []
         self.groups: list[list[Element]] = []
         self.sizes: list[int] = []
@@ -102,7 +102,7 @@ class _GroupByWindowIterator(UnaryIterator):
             self._begin(context)
 
     def _next_window(self, context: OpKernelContext) -> int | None:
-        """The place of the next full group; at the end, of the non-empty one of least key."""
+        """The next full group's index; at the end, that of the non-empty group of least key."""
         while (element := self.next_input(context)) is not None:
             key = self._dataset.key.scalar_int64(context, "key_func", *element)
             if key not in self.keys:
@@ -131,7 +131,7 @@ class _GroupByWindowIterator(UnaryIterator):
         self._current = as_dataset(outputs[0]).iterate(context, self._prefix)
 
     def _reduced(self, context: OpKernelContext, key: int, elements: WindowElements) -> list[Any]:
-        """What the function gives; its errors, an end of sequence among them, are internal ones."""
+        """The reduce function's results; its errors, also OutOfRangeError, become InternalError."""
         reduce = self._dataset.reduce
         try:
             return reduce(context, np.int64(key), elements)
@@ -156,7 +156,7 @@ class _GroupByWindowIterator(UnaryIterator):
 
 
 class GroupByReducerDataset(UnaryDataset):
-    """GroupByReducerDataset: for each key, what a reducer makes of the elements that have it."""
+    """GroupByReducerDataset: for each key, the elements with that key reduced to one."""
 
     kind = "GroupByReducer"
 
@@ -185,11 +185,11 @@ class GroupByReducerDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Not known before."""
+        """UNKNOWN: the number of keys depends on a function."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The outcomes in the order of the keys."""
+        """An iterator over the results in the order of the keys."""
         return _GroupByReducerIterator(self, context, prefix)
 
 
@@ -203,7 +203,7 @@ class _GroupByReducerIterator(UnaryIterator):
         self._dataset = dataset
         self.keys: list[int] = []
         self.states: list[Element] = []
-        self.position = 0  # in the keys in order, once the input has ended
+        self.position = 0  # in the sorted keys, after the end of the input
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         while (element := self.next_input(context)) is not None:

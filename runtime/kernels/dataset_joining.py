@@ -1,4 +1,4 @@
-"""Datasets that join the elements of several.
+"""Datasets that combine the elements of several inputs.
 
 TF: tensorflow/core/kernels/data/{concatenate,zip}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/directed_interleave_dataset_op.cc
@@ -32,13 +32,13 @@ Shapes = tuple[PartialShape, ...]
 
 
 def _common_shapes(datasets: Sequence[Dataset]) -> Shapes:
-    """What is known of the elements of all of them, component by component."""
+    """For each component, the partial shape that the elements of all datasets have."""
     components = zip(*(each.output_shapes for each in datasets), strict=False)
     return tuple(functools.reduce(common_shape, shapes) for shapes in components)
 
 
 class ConcatenateDataset(Dataset):
-    """ConcatenateDataset: one dataset, then another."""
+    """ConcatenateDataset: the elements of one dataset, then those of another."""
 
     kind = "Concatenate"
 
@@ -61,18 +61,18 @@ class ConcatenateDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """Both together."""
+        """The sum of both, or INFINITE or UNKNOWN if one of them is."""
         counts = [each.cardinality for each in self.inputs]
         special = next((each for each in (INFINITE, UNKNOWN) if each in counts), None)
         return wrapped(sum(counts)) if special is None else special
 
     @property
     def has_random_access(self) -> bool:
-        """As both inputs."""
+        """Whether both inputs have random access."""
         return all(each.has_random_access for each in self.inputs)
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """An element of the one or the other."""
+        """The element of the first dataset or, after its end, of the second."""
         first, second = self.inputs
         count = first.cardinality
         if index < count:
@@ -80,7 +80,7 @@ class ConcatenateDataset(Dataset):
         return second.element_at(context, index - count)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One after the other."""
+        """An iterator over the first, then the second dataset."""
         return _ConcatenateIterator(self, context, prefix)
 
 
@@ -109,7 +109,7 @@ class _ConcatenateIterator(DatasetIterator):
 
 
 class ZipDataset(Dataset):
-    """ZipDataset: elements of several datasets side by side, as long as all have one."""
+    """ZipDataset: the components of one element of each input, until the first input ends."""
 
     kind = "Zip"
 
@@ -120,7 +120,7 @@ class ZipDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """That of the shortest."""
+        """The cardinality of the shortest input."""
         counts = [each.cardinality for each in self.inputs]
         if UNKNOWN in counts:
             return UNKNOWN
@@ -128,16 +128,16 @@ class ZipDataset(Dataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As all inputs."""
+        """Whether all inputs have random access."""
         return all(each.has_random_access for each in self.inputs)
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The inputs' elements side by side."""
+        """The components of all inputs' elements at an index."""
         parts = [each.element_at(context, index) for each in self.inputs]
         return tuple(component for part in parts for component in part)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """All inputs at one pace."""
+        """An iterator that advances all inputs together."""
         return _ZipIterator(self, context, prefix)
 
 
@@ -160,12 +160,12 @@ class _ZipIterator(DatasetIterator):
             try:
                 element = each.get_next(context)
             except OpError as error:
-                failure = failure or error  # the others go on, so that they keep pace
+                failure = failure or error  # the other inputs still advance, to stay in step
                 continue
             if element is None:
                 self.is_finished = failure is None
                 for other in self.inputs[position + 1 :]:
-                    other.get_next(context)  # may be at its end too: a cache is whole only then
+                    other.get_next(context)  # it may end as well: a cache is complete only then
                 break
             result += element
         if failure is not None:
@@ -174,7 +174,7 @@ class _ZipIterator(DatasetIterator):
 
 
 class DirectedInterleaveDataset(Dataset):
-    """DirectedInterleaveDataset: at each turn the next element of the dataset a selector names."""
+    """DirectedInterleaveDataset: a selector gives the index of the input of each element."""
 
     kind = "DirectedInterleave"
 
@@ -198,12 +198,12 @@ class DirectedInterleaveDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """An endless input has no end."""
+        """INFINITE if an input is infinite, else UNKNOWN."""
         counts = [each.cardinality for each in self.inputs]
         return INFINITE if INFINITE in counts else UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The selected elements."""
+        """An iterator over the selected elements."""
         return _DirectedInterleaveIterator(self, context, prefix)
 
 

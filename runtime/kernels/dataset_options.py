@@ -1,6 +1,6 @@
-"""Datasets that hand on their input's elements: prefetching, options, statistics, thread pools.
+"""Datasets that return their input's elements: prefetching, options, statistics, thread pools.
 
-Nothing runs ahead of the caller here, so what tunes threads and buffers changes no element.
+Elements are computed when they are requested, so settings of threads and buffers have no effect.
 
 TF: tensorflow/core/kernels/data/{prefetch,options,model,optimize,finalize}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/{threadpool,stats_aggregator,sleep}_dataset_op.cc
@@ -40,7 +40,7 @@ _MOST_THREADS = 65536
 
 
 class PassThroughDataset(UnaryDataset):
-    """Its input under another name; further inputs tune what we do not have."""
+    """A dataset with the elements of its input; further (tuning) inputs are ignored."""
 
     def __init__(
         self, input_dataset: Any, *tuning: Any, output_types: Types, output_shapes: Shapes
@@ -49,7 +49,7 @@ class PassThroughDataset(UnaryDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
@@ -57,7 +57,7 @@ class PassThroughDataset(UnaryDataset):
         return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The input's elements."""
+        """An iterator over the input's elements."""
         return _PassThroughIterator(self, context, prefix)
 
 
@@ -67,7 +67,7 @@ class _PassThroughIterator(UnaryIterator):
 
 
 class NonSerializableDataset(PassThroughDataset):
-    """NonSerializableDataset: the input, with the shapes that the op was told."""
+    """NonSerializableDataset: the input, with the op's `output_shapes`."""
 
     kind = "NonSerializable"
 
@@ -77,12 +77,12 @@ class NonSerializableDataset(PassThroughDataset):
 
 
 def _named(name: str) -> type[PassThroughDataset]:
-    """A pass-through dataset that messages call `name`."""
+    """A pass-through dataset class that has `name` in messages."""
     return type(f"{name}Dataset", (PassThroughDataset,), {"kind": name})
 
 
 class PrefetchDataset(PassThroughDataset):
-    """PrefetchDataset: the input; its elements are made when they are asked for."""
+    """PrefetchDataset: the input; its elements are computed when they are requested."""
 
     kind = "Prefetch"
 
@@ -97,7 +97,7 @@ class PrefetchDataset(PassThroughDataset):
 
 
 class ThreadsDataset(PassThroughDataset):
-    """Datasets with a number of threads of their own, which has to make sense."""
+    """PrivateThreadPoolDataset: the input; the number of threads is only checked."""
 
     kind = "PrivateThreadPool"
     argument: ClassVar[str] = "num_threads"
@@ -109,7 +109,7 @@ class ThreadsDataset(PassThroughDataset):
         self.check(scalar_argument(count, self.argument))
 
     def check(self, count: int) -> None:
-        """InvalidArgumentError for a number out of range; TensorFlow reads 32 bits of it."""
+        """Raise InvalidArgumentError if out of range; TensorFlow uses the low 32 bits."""
         number = int(np.int64(count).astype(np.int32))
         if number < 0:
             raise InvalidArgumentError("`num_threads` must be >= 0")
@@ -118,19 +118,19 @@ class ThreadsDataset(PassThroughDataset):
 
 
 class MaxIntraOpParallelismDataset(ThreadsDataset):
-    """MaxIntraOpParallelismDataset: the input."""
+    """MaxIntraOpParallelismDataset: the input; the number is only checked."""
 
     kind = "MaxIntraOpParallelism"
     argument = "max_intra_op_parallelism"
 
     def check(self, count: int) -> None:
-        """InvalidArgumentError below zero."""
+        """Raise InvalidArgumentError if negative."""
         if count < 0:
             raise InvalidArgumentError("`max_intra_op_parallelism` must be >= 0")
 
 
 class OptimizeDataset(PassThroughDataset):
-    """OptimizeDataset of both versions: the input, as names of rewrites have nothing to do here."""
+    """OptimizeDataset and OptimizeDatasetV2: the input; names of optimizations are ignored."""
 
     kind = "Optimize"
 
@@ -150,7 +150,7 @@ class OptimizeDataset(PassThroughDataset):
 
 
 class RewriteDataset(PassThroughDataset):
-    """RewriteDataset: the input, as a rewrite changes no element."""
+    """RewriteDataset: the input; a rewrite would not change the elements."""
 
     kind = "Rewrite"
 
@@ -163,7 +163,7 @@ class RewriteDataset(PassThroughDataset):
 
 
 class OptionsDataset(PassThroughDataset):
-    """OptionsDataset: the input, with options for what is made of it."""
+    """OptionsDataset: the input, with options for the datasets built on it."""
 
     kind = "Options"
 
@@ -185,7 +185,7 @@ class OptionsDataset(PassThroughDataset):
 
 
 class SleepDataset(PassThroughDataset):
-    """SleepDataset: the input, a pause before each element."""
+    """SleepDataset: the input with a pause before each element."""
 
     kind = "Sleep"
 
@@ -203,7 +203,7 @@ class SleepDataset(PassThroughDataset):
             raise InvalidArgumentError("`sleep_microseconds` must be >= 0")
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The input's elements, slowly."""
+        """An iterator that pauses before each element."""
         return _SleepIterator(self, context, prefix)
 
 
@@ -221,16 +221,16 @@ class _SleepIterator(UnaryIterator):
 
 
 class AssertNextDataset(PassThroughDataset):
-    """AssertNextDataset: the input, if the transformations that lead to it are those expected.
+    """AssertNextDataset and AssertPrevDataset: the input; the expectation is not checked.
 
-    TensorFlow checks what its optimizer made of a pipeline; nothing rewrites pipelines here.
+    TensorFlow checks the result of its pipeline optimizer; pipelines are not optimized here.
     """
 
     kind = "AssertNext"
 
 
 class ChooseFastestDataset(Dataset):
-    """ChooseFastestDataset: the first of several datasets with the same elements."""
+    """ChooseFastestDataset: the first of several datasets that have the same elements."""
 
     kind = "ChooseFastest"
 
@@ -253,11 +253,11 @@ class ChooseFastestDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """That of all inputs that know theirs."""
+        """The common cardinality of the inputs whose cardinality is known."""
         return self._cardinality
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The first input's elements."""
+        """An iterator over the first input's elements."""
         return self._inputs[0].iterate(context, prefix)
 
 
@@ -267,7 +267,7 @@ def dataset_variant(input_handle: Any) -> Dataset:
 
 
 def get_options(dataset: Any) -> np.ndarray:
-    """GetOptions: those of all datasets of a pipeline, a serialized Options message."""
+    """GetOptions: the options of all datasets of a pipeline, as a serialized Options message."""
     return string_tensor([serialized_options(as_dataset(dataset))], ())
 
 

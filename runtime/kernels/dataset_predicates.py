@@ -43,22 +43,22 @@ class PredicateDataset(UnaryDataset):
 
 
 class FilterDataset(PredicateDataset):
-    """FilterDataset: the elements for which the predicate holds."""
+    """FilterDataset: the elements for which the predicate is true."""
 
     kind = "Filter"
 
     @property
     def cardinality(self) -> int:
-        """Not known before."""
+        """UNKNOWN: it depends on the predicate."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """What the predicate lets through."""
+        """An iterator over the elements for which the predicate is true."""
         return _FilterIterator(self, context, prefix)
 
 
 class ParallelFilterDataset(FilterDataset):
-    """ParallelFilterDataset: FilterDataset."""
+    """ParallelFilterDataset: the same as FilterDataset."""
 
     kind = "ParallelFilter"
 
@@ -90,7 +90,7 @@ class _PredicateIterator(UnaryIterator):
         self._prefix = prefix
 
     def holds(self, context: OpKernelContext, element: Element) -> bool:
-        """The predicate of an element."""
+        """The predicate's value for an element."""
         return self._predicate.truth(context, self._prefix, *element)
 
 
@@ -103,7 +103,7 @@ class _FilterIterator(_PredicateIterator):
 
 
 class TakeWhileDataset(PredicateDataset):
-    """TakeWhileDataset: elements up to the first for which the predicate does not hold."""
+    """TakeWhileDataset: the elements before the first for which the predicate is false."""
 
     kind = "TakeWhile"
 
@@ -126,11 +126,11 @@ class TakeWhileDataset(PredicateDataset):
 
     @property
     def cardinality(self) -> int:
-        """Not known before."""
+        """UNKNOWN: it depends on the predicate."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The input while the predicate holds."""
+        """An iterator over the elements before the predicate is first false."""
         return _TakeWhileIterator(self, context, prefix)
 
 

@@ -1,4 +1,4 @@
-"""Datasets that take batches apart, and make others of their rows.
+"""Datasets that split batches, into rows or into batches of other sizes.
 
 TF: tensorflow/core/kernels/data/experimental/{unbatch,rebatch}_dataset_op.cc
 """
@@ -33,7 +33,7 @@ Shapes = tuple[PartialShape, ...]
 
 
 class UnbatchDataset(UnaryDataset):
-    """UnbatchDataset: the slices of each element."""
+    """UnbatchDataset: the slices of each element along the first dimension."""
 
     kind = "Unbatch"
 
@@ -44,7 +44,7 @@ class UnbatchDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Known where all batches have a known size."""
+        """The number of slices, UNKNOWN if the size of the batches is unknown."""
         available = self.input.cardinality
         if available in (INFINITE, UNKNOWN):
             return available
@@ -52,7 +52,7 @@ class UnbatchDataset(UnaryDataset):
         return UNKNOWN if max(sizes) <= 0 else wrapped(available * max(sizes))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One slice after another."""
+        """An iterator over the slices."""
         return _UnbatchIterator(self, context, prefix)
 
 
@@ -91,7 +91,7 @@ def _check_batch(components: Element) -> None:
 
 
 class RebatchDataset(UnaryDataset):
-    """RebatchDatasetV2: the rows of the input's batches in batches of other sizes, in turn."""
+    """RebatchDatasetV2: the rows of the input's batches in batches of given sizes, in turn."""
 
     kind = "RebatchV2"
 
@@ -112,11 +112,11 @@ class RebatchDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Not known, as the batches may have any sizes."""
+        """UNKNOWN: the input's batches may have any sizes."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """Batches of the wanted sizes."""
+        """An iterator over the new batches; raises InvalidArgumentError for invalid sizes."""
         if not self.batch_sizes or any(size < 0 for size in self.batch_sizes):
             raise InvalidArgumentError(
                 f"A RebatchDataset needs batch sizes, none of them negative, got {self.batch_sizes}"
@@ -130,9 +130,9 @@ class _RebatchIterator(UnaryIterator):
     def __init__(self, dataset: RebatchDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
-        self.batch: Element | None = None  # of the input, that still has rows
-        self.offset = 0  # of its first row that was not given out
-        self.turn = 0  # in the batch sizes
+        self.batch: Element | None = None  # the input's batch that still has rows
+        self.offset = 0  # of the first row that has not been returned
+        self.turn = 0  # index into the batch sizes
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         if self.input is None and self.batch is None:
@@ -180,9 +180,9 @@ class _RebatchIterator(UnaryIterator):
 
 
 class SplitBatchesDataset(UnaryDataset):
-    """RebatchDataset: each batch in as many parts as there are replicas, the last ones smaller.
+    """RebatchDataset: each batch split into `num_replicas` parts, the last of them smaller.
 
-    `use_fallback` chooses how TensorFlow finds the batches in a pipeline; it splits them alike.
+    `use_fallback` selects how TensorFlow finds the batches in a pipeline; the parts are the same.
     """
 
     kind = "Rebatch"
@@ -197,11 +197,11 @@ class SplitBatchesDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Not said, as in TensorFlow."""
+        """UNKNOWN, as in TensorFlow."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One part after another."""
+        """An iterator over the parts."""
         return _SplitBatchesIterator(self, context, prefix)
 
 
@@ -212,7 +212,7 @@ class _SplitBatchesIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._count = dataset.num_replicas
         self.batch: Element | None = None
-        self.part = 0  # of the batch
+        self.part = 0  # index of the next part of the batch
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         if self.batch is None or self.part == self._count:

@@ -1,4 +1,4 @@
-"""Datasets that choose among the elements of another, or repeat them.
+"""Datasets that select elements of their input, or repeat it.
 
 TF: tensorflow/core/kernels/data/{take,skip,repeat}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/unique_dataset_op.cc
@@ -29,7 +29,7 @@ Shapes = tuple[PartialShape, ...]
 
 
 class TakeDataset(UnaryDataset):
-    """TakeDataset: the first `count` elements; all of them when it is negative."""
+    """TakeDataset: the first `count` elements; all elements if it is negative."""
 
     kind = "Take"
 
@@ -41,7 +41,7 @@ class TakeDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """At most `count`; TensorFlow knows −1 alone for all elements here."""
+        """At most `count`; of negative counts, TensorFlow treats only −1 as all elements here."""
         available = self.input.cardinality
         if available == UNKNOWN or self.count == INFINITE:
             return available
@@ -49,7 +49,7 @@ class TakeDataset(UnaryDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
@@ -57,7 +57,7 @@ class TakeDataset(UnaryDataset):
         return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The beginning of the input."""
+        """An iterator over the first elements."""
         return _TakeIterator(self, context, prefix)
 
 
@@ -79,7 +79,7 @@ class _TakeIterator(UnaryIterator):
 
 
 class SkipDataset(UnaryDataset):
-    """SkipDataset: what follows the first `count` elements; nothing when it is negative."""
+    """SkipDataset: the elements after the first `count`; none if it is negative."""
 
     kind = "Skip"
 
@@ -91,7 +91,7 @@ class SkipDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """What is left."""
+        """The number of elements that are not skipped."""
         available = self.input.cardinality
         if available < 0:
             return available
@@ -99,15 +99,15 @@ class SkipDataset(UnaryDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element, further on."""
+        """The input's element at `index + count`."""
         return self.input.element_at(context, index + self.count)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The rest of the input."""
+        """An iterator over the elements that are not skipped."""
         return _SkipIterator(self, context, prefix)
 
 
@@ -130,7 +130,7 @@ class _SkipIterator(UnaryIterator):
 
 
 class RepeatDataset(UnaryDataset):
-    """RepeatDataset: the input `count` times; without end when it is negative."""
+    """RepeatDataset: the input `count` times; endlessly if it is negative."""
 
     kind = "Repeat"
 
@@ -142,7 +142,7 @@ class RepeatDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """As often as the input has elements."""
+        """The input's cardinality times `count`."""
         available = self.input.cardinality
         if self.count < 0:
             return 0 if available == 0 else INFINITE
@@ -152,15 +152,15 @@ class RepeatDataset(UnaryDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element, counted anew in each round."""
+        """The input's element at `index` modulo its cardinality."""
         return self.input.element_at(context, index % self.input.cardinality)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The input again and again."""
+        """An iterator over the repeated input."""
         return _RepeatIterator(self, context, prefix)
 
 
@@ -170,8 +170,8 @@ class _RepeatIterator(DatasetIterator):
     def __init__(self, dataset: RepeatDataset, context: OpKernelContext, prefix: str) -> None:
         self._dataset = dataset
         self._prefix = prefix
-        self.rounds = 0  # that have ended
-        self.is_round_empty = True  # so far
+        self.rounds = 0  # completed passes over the input
+        self.is_round_empty = True  # whether the current pass has returned no element
         self.input: DatasetIterator | None = None if dataset.count == 0 else self._begin(context)
 
     def _begin(self, context: OpKernelContext) -> DatasetIterator:
@@ -186,7 +186,7 @@ class _RepeatIterator(DatasetIterator):
                 return element
             self.rounds += 1
             count = self._dataset.count
-            # An endless repetition of nothing ends.
+            # An endless repetition of an empty input ends.
             is_last = self.is_round_empty if count < 0 else self.rounds >= count
             self.input = None if is_last else self._begin(context)
             self.is_round_empty = True
@@ -194,7 +194,7 @@ class _RepeatIterator(DatasetIterator):
 
 
 class UniqueDataset(UnaryDataset):
-    """UniqueDataset: each different element once, where it comes first."""
+    """UniqueDataset: each distinct element once, at its first occurrence."""
 
     kind = "Unique"
 
@@ -207,11 +207,11 @@ class UniqueDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Known when all elements are there only."""
+        """UNKNOWN: it depends on the elements."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """What was not seen before."""
+        """An iterator over the first occurrence of each element."""
         return _UniqueIterator(self, context, prefix)
 
 

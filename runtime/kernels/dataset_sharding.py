@@ -1,4 +1,4 @@
-"""Datasets of one part of the elements.
+"""ShardDataset: one of several parts of a dataset.
 
 TF: tensorflow/core/kernels/data/shard_dataset_op.cc
 """
@@ -21,11 +21,11 @@ from runtime.framework.partial_shapes import PartialShape
 
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
-SHARD_HINT = -1  # a number of shards that AutoShardDataset puts in
+SHARD_HINT = -1  # a number of shards that AutoShardDataset replaces
 
 
 class ShardDataset(UnaryDataset):
-    """ShardDataset: one element of every `num_shards`."""
+    """ShardDataset: every `num_shards`-th element, from `index` on."""
 
     kind = "Shard"
 
@@ -58,7 +58,7 @@ class ShardDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """This shard's part."""
+        """The number of elements of this shard."""
         available = self.input.cardinality
         if available < 0:
             return available
@@ -66,15 +66,15 @@ class ShardDataset(UnaryDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
+        """The shard's element at an index."""
         return self.input.element_at(context, self.index + self.num_shards * index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The elements of the shard."""
+        """An iterator over the shard; raises FailedPreconditionError for SHARD_HINT."""
         if self.num_shards == SHARD_HINT:
             raise FailedPreconditionError(
                 "`tf.data.Dataset.shard(SHARD_HINT, ...)` can only be used in "
@@ -104,7 +104,7 @@ class _ShardIterator(UnaryIterator):
         return None
 
     def _check_others_have_one(self, context: OpKernelContext) -> None:
-        """Whether the shards behind this one get an element each; TensorFlow's words."""
+        """Raise InvalidArgumentError unless each of the following shards has an element."""
         own = self.seen
         while self.seen < self._dataset.num_shards:
             if self.next_input(context) is None:

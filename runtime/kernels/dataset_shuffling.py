@@ -1,6 +1,6 @@
-"""Datasets that draw random numbers: shuffles, samples, random sources; and what seeds them.
+"""Datasets that draw random numbers (shuffles, samples, random sources), and seed generators.
 
-Seeded ones give TensorFlow's own order, except GlobalShuffleDataset, whose order is ours.
+With given seeds the order is the same as TensorFlow's, except for GlobalShuffleDataset.
 
 TF: tensorflow/core/kernels/data/{shuffle_dataset,random_seed}_op.cc,
 tensorflow/core/kernels/data/experimental/{random_dataset,sampling_dataset}_op.cc
@@ -38,7 +38,7 @@ _numbers = itertools.count()  # next() is atomic
 
 
 def _generator(seed: Any, seed2: Any, reshuffles: bool, handle: Any = None) -> SeedGenerator:
-    """The generator behind a handle, or a new one where the handle is a dummy."""
+    """The generator of a handle; a new one if there is no handle or it is a dummy."""
     resource = handle.resource if isinstance(handle, ResourceHandle) else None
     if isinstance(resource, SeedGenerator):
         return resource
@@ -46,18 +46,18 @@ def _generator(seed: Any, seed2: Any, reshuffles: bool, handle: Any = None) -> S
 
 
 def anonymous_seed_generator(seed: Any, seed2: Any, reshuffle: Any) -> tuple[ResourceHandle, None]:
-    """AnonymousSeedGenerator: (a generator that only its handle knows, its deleter)."""
+    """AnonymousSeedGenerator: (handle that alone refers to a new generator, its deleter)."""
     seeds = (scalar_argument(seed, "seed"), scalar_argument(seed2, "seed2"))
     return _anonymous(SeedGenerator(*seeds, scalar_argument(reshuffle, "reshuffle"))), None
 
 
 def anonymous_random_seed_generator(seed: Any, seed2: Any) -> tuple[ResourceHandle, None]:
-    """AnonymousRandomSeedGenerator: one that gives new seeds every time."""
+    """AnonymousRandomSeedGenerator: AnonymousSeedGenerator with new seeds for every pass."""
     return _anonymous(_generator(seed, seed2, True)), None
 
 
 def dummy_seed_generator() -> ResourceHandle:
-    """DummySeedGenerator: a handle of nothing."""
+    """DummySeedGenerator: a handle without a generator."""
     return ResourceHandle("", "", SeedGenerator.type_name)
 
 
@@ -67,13 +67,13 @@ def _anonymous(generator: SeedGenerator) -> ResourceHandle:
 
 
 def delete_seed_generator(handle: Any, deleter: Any) -> None:
-    """DeleteSeedGenerator: nothing; a generator lives as long as its handles."""
+    """DeleteSeedGenerator: do nothing; a generator lives as long as its handles."""
 
 
 class ShuffleDataset(UnaryDataset):
     """ShuffleDataset of all versions, and ShuffleAndRepeatDataset: a random order within a buffer.
 
-    `count` is how often the input is run through, −1 for without end.
+    `count` is the number of passes over the input, −1 if endless.
     """
 
     kind = "Shuffle"
@@ -109,21 +109,21 @@ class ShuffleDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """As often as the input has elements."""
+        """The input's cardinality times `count`."""
         available = self.input.cardinality
         if self.count < 0:
             return 0 if available == 0 else INFINITE
         return available if available < 0 else wrapped(available * self.count)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """A pass in an order of its own."""
+        """An iterator over one pass, with its own order."""
         return _ShuffleIterator(self, context, prefix)
 
 
 class _ShuffleIterator(DatasetIterator):
-    """The buffer is a ring; the elements of one round of the input are a slice of it.
+    """Draws from a buffer in which the elements of one pass over the input form a slice.
 
-    An element is drawn from the oldest slice, so rounds do not mix.
+    An element is drawn from the oldest slice, so passes do not mix.
     """
 
     state = ("input", "rounds", "has_elements", "ring", "slices")
@@ -133,10 +133,10 @@ class _ShuffleIterator(DatasetIterator):
         self._prefix = prefix
         self._words = RandomWords(dataset.generator.next_seeds())
         self.input: DatasetIterator | None = dataset.input.iterate(context, prefix)
-        self.rounds = 0  # that have ended
-        self.has_elements = False  # whether the input ever gave one
-        self.ring: list[Element] = []  # what is waiting, oldest slice first
-        self.slices = [0]  # how many of them belong to each round
+        self.rounds = 0  # completed passes over the input
+        self.has_elements = False  # whether the input has returned any
+        self.ring: list[Element] = []  # the buffer, oldest slice first
+        self.slices = [0]  # the number of buffered elements of each pass
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         self._fill(context)
@@ -146,7 +146,7 @@ class _ShuffleIterator(DatasetIterator):
         if not self.ring:
             return None
         drawn = self._words.take() % self.slices[0]
-        # The first of the slice takes the place of the one drawn.
+        # The slice's first element takes the place of the element drawn.
         element = self.ring[drawn]
         self.ring[drawn] = self.ring[0]
         self.ring.pop(0)
@@ -177,7 +177,7 @@ class _ShuffleIterator(DatasetIterator):
     def restore(self, context: OpKernelContext, saved: State) -> None:
         super().restore(context, saved)
         self._words = RandomWords(saved["seeds"], saved["taken"])
-        self._dataset.generator.go_back(saved["generator"])  # of the passes after this one
+        self._dataset.generator.go_back(saved["generator"])  # for the following passes
 
 
 class GlobalShuffleDataset(UnaryDataset):
@@ -212,7 +212,7 @@ class GlobalShuffleDataset(UnaryDataset):
         self.generator = _generator(seed, seed2, reshuffle_each_iteration, seed_generator)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """A pass in an order of its own."""
+        """An iterator over one pass, with its own order."""
         return _GlobalShuffleIterator(self)
 
 
@@ -245,7 +245,7 @@ class _GlobalShuffleIterator(DatasetIterator):
 
 
 class RandomDataset(Dataset):
-    """RandomDataset: 32-bit random numbers without end."""
+    """RandomDataset: an endless sequence of 32-bit random numbers."""
 
     kind = "Random"
 
@@ -257,16 +257,16 @@ class RandomDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """There is no end."""
+        """INFINITE."""
         return INFINITE
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """A sequence of numbers."""
+        """An iterator over the random numbers."""
         return _RandomIterator(self)
 
 
 class RandomDatasetV2(RandomDataset):
-    """RandomDatasetV2: other numbers at each pass, if that is wanted."""
+    """RandomDatasetV2: with other numbers in each pass if `rerandomize_each_iteration`."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class _RandomIterator(DatasetIterator):
 
 
 class SamplingDataset(UnaryDataset):
-    """SamplingDataset: each element with the probability `rate`."""
+    """SamplingDataset: each element is kept with probability `rate`."""
 
     kind = "Sampling"
 
@@ -318,11 +318,11 @@ class SamplingDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """Nobody knows."""
+        """UNKNOWN: it depends on the random numbers."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The chosen elements."""
+        """An iterator over the elements that are kept."""
         return _SamplingIterator(self, context, prefix)
 
 

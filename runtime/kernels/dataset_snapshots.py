@@ -1,4 +1,4 @@
-"""SnapshotDatasetV2: what its input gave is written once, and read from then on.
+"""SnapshotDatasetV2: the input's elements are written to files once and read afterwards.
 
 TF: tensorflow/core/kernels/data/experimental/snapshot_dataset_op.cc
 """
@@ -36,9 +36,9 @@ Shapes = tuple[PartialShape, ...]
 
 
 class SnapshotDataset(UnaryDataset):
-    """SnapshotDatasetV2: its input's elements; once a run is whole, what was written is read.
+    """SnapshotDatasetV2: its input's elements, read from files once a run is complete.
 
-    Runs lie in a folder for each pipeline, named by the number that tells pipelines apart.
+    Runs are stored in one folder per pipeline, named after the hash of the pipeline's graph.
     """
 
     kind = "SnapshotV2"
@@ -69,18 +69,18 @@ class SnapshotDataset(UnaryDataset):
         self.shard_function = CapturedFunction(shard_func, captures[first:])
 
     def graph_hash(self, context: OpKernelContext) -> int:
-        """The number of the pipeline that the snapshot is of."""
+        """The hash of the input pipeline: the attribute `hash`, or computed from the graph."""
         if self._hash is None:
             self._hash = graph_hash(DatasetGraphBuilder(context).build(self.input))
         return self._hash
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The elements, from where they are when the first is asked for."""
+        """An iterator that chooses to read or write when the first element is requested."""
         return _SnapshotIterator(self, prefix)
 
 
 class _SnapshotIterator(DatasetIterator):
-    """Reads a run that is whole, or writes one."""
+    """Reads a complete run, or writes a new one."""
 
     def __init__(self, dataset: SnapshotDataset, prefix: str) -> None:
         self._dataset = dataset

@@ -1,4 +1,4 @@
-"""Datasets that are made of tensors, numbers or functions.
+"""Source datasets, made from tensors, numbers or functions.
 
 TF: tensorflow/core/kernels/data/{tensor,tensor_slice,sparse_tensor_slice}_dataset_op.cc,
 {range,generator}_dataset_op.cc
@@ -33,20 +33,20 @@ from runtime.kernels.sparse_tensor_checks import built_shape
 
 
 class IndexedDataset(Dataset):
-    """A source whose elements can be had in any order."""
+    """A source that returns its elements in any order."""
 
     @property
     def has_random_access(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The elements by their indices."""
+        """An iterator over the elements in order of index."""
         return IndexIterator(self)
 
 
 class TensorDataset(IndexedDataset):
-    """TensorDataset: one element."""
+    """TensorDataset: one element, with the given tensors as components."""
 
     kind = "Tensor"
 
@@ -62,11 +62,11 @@ class TensorDataset(IndexedDataset):
 
     @property
     def cardinality(self) -> int:
-        """One."""
+        """The dataset has one element."""
         return 1
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The tensors."""
+        """The given tensors."""
         return self._components
 
 
@@ -102,7 +102,7 @@ class TensorSliceDataset(IndexedDataset):
 
 
 class ListDataset(IndexedDataset):
-    """ListDataset: elements that are given one by one, component after component."""
+    """ListDataset: elements given as a flat list of all their components."""
 
     kind = "List"
 
@@ -122,11 +122,11 @@ class ListDataset(IndexedDataset):
 
     @property
     def cardinality(self) -> int:
-        """As many as were given."""
+        """The number of elements given."""
         return len(self._elements)
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The tensors of an element."""
+        """The components of the element at an index."""
         return self._elements[index]
 
 
@@ -167,15 +167,15 @@ class SparseTensorSliceDataset(IndexedDataset):
         return self._count
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The part of one index of the first dimension."""
+        """(indices, values, shape) of the slice at an index of the first dimension."""
         start, limit = np.searchsorted(self._indices[:, 0], (index, index + 1)).tolist()
         return self._indices[start:limit, 1:], self._values[start:limit], self._dense_shape[1:]
 
 
 def _in_their_turn(groups: np.ndarray) -> np.ndarray:
-    """Which entries are shown, where the first slice lies before the tensor.
+    """Mask of the entries that TensorFlow returns if the first slice has a negative index.
 
-    Each position looks at one slice at most, so those that follow it at once come too late.
+    It examines one slice per position and drops a slice whose index is below the position.
     """
     position, shown = 0, []
     for group in np.unique(groups).tolist():
@@ -211,7 +211,7 @@ def _check_parts(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
 
 
 class RangeDataset(IndexedDataset):
-    """RangeDataset: numbers from `start` to before `stop`."""
+    """RangeDataset: numbers from `start` up to but not including `stop`."""
 
     kind = "Range"
 
@@ -233,7 +233,7 @@ class RangeDataset(IndexedDataset):
 
     @property
     def cardinality(self) -> int:
-        """How many numbers there are, if an int64 holds what they span."""
+        """The number of elements; INFINITE if `stop` is the largest int64."""
         if self.stop == np.iinfo(np.int64).max:
             return INFINITE
         return max(0, -(-wrapped(self.stop - self.start) // self.step))
@@ -247,12 +247,12 @@ class RangeDataset(IndexedDataset):
         return (np.asarray(np.int64(number)).astype(self.output_types[0].numpy),)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The numbers in order."""
+        """An iterator over the numbers."""
         return _RangeIterator(self)
 
 
 class _RangeIterator(DatasetIterator):
-    """Counts on to `stop`: a step beyond the last int64 goes on from the first, as there."""
+    """Counts to `stop`; a number beyond int64 wraps around, as in TensorFlow."""
 
     state = ("next",)
 
@@ -269,7 +269,7 @@ class _RangeIterator(DatasetIterator):
 
 
 class GeneratorDataset(Dataset):
-    """GeneratorDataset: what `next_func` gives until it raises OutOfRangeError."""
+    """GeneratorDataset: the results of `next_func` until it raises OutOfRangeError."""
 
     kind = "Generator"
 
@@ -293,17 +293,17 @@ class GeneratorDataset(Dataset):
         self.finalize = CapturedFunction(finalize_func, arguments[second:], metadata)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """A run of the generator."""
+        """An iterator over a new run of the generator."""
         return _GeneratorIterator(self, prefix)
 
 
 class _GeneratorIterator(DatasetIterator):
-    """A generator that begins at the first element asked for, and is finalised at the end."""
+    """Calls `init_func` when the first element is requested and `finalize_func` at the end."""
 
     def __init__(self, dataset: GeneratorDataset, prefix: str) -> None:
         self._dataset = dataset
         self._prefix = prefix
-        self._generator: list[Any] | None = None  # what `init` gave
+        self._generator: list[Any] | None = None  # the results of `init`
         self._is_finished = False
 
     def get_next(self, context: OpKernelContext) -> Element | None:

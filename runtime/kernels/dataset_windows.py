@@ -1,4 +1,4 @@
-"""Datasets of windows: each element holds a few neighbours of the input.
+"""Datasets of windows: each element contains several neighbouring elements of the input.
 
 TF: tensorflow/core/kernels/data/{window_dataset,window}_op.cc,
 tensorflow/core/kernels/data/experimental/sliding_window_dataset_op.cc
@@ -53,7 +53,7 @@ class WindowDataset(UnaryDataset):
 
     @property
     def span(self) -> int:
-        """How many neighbours a full window stretches over."""
+        """The number of input elements from the first to the last of a full window."""
         return (self.size - 1) * self.stride + 1
 
     @property
@@ -67,7 +67,7 @@ class WindowDataset(UnaryDataset):
         return max(0, (available - self.span) // self.shift + 1)
 
     def window(self, elements: list[Element]) -> Element:
-        """The element for one window."""
+        """The output element for the input elements of one window."""
         columns = list(zip(*elements, strict=True))
         return tuple(
             WindowElements([(value,) for value in column], (data_type,), (shape,))
@@ -77,7 +77,7 @@ class WindowDataset(UnaryDataset):
         )
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """One window after another."""
+        """An iterator over the windows."""
         return _WindowIterator(self, context, prefix)
 
 
@@ -109,7 +109,7 @@ class SlidingWindowDataset(WindowDataset):
 
     @property
     def cardinality(self) -> int:
-        """As TensorFlow counts, which forgets that the last window has to be whole."""
+        """TensorFlow's count, which disregards that the last window has to be full."""
         available = self.input.cardinality
         if available >= 0 and self.drop_remainder:
             return available // self.shift
@@ -126,8 +126,8 @@ class _WindowIterator(UnaryIterator):
     def __init__(self, dataset: WindowDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
-        self.buffer: list[Element] = []  # the neighbours that the next window may need
-        self.to_skip = 0  # between two windows that do not touch
+        self.buffer: list[Element] = []  # input elements that the next window may need
+        self.to_skip = 0  # input elements before the next window
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         dataset = self._dataset
@@ -150,9 +150,9 @@ class _WindowIterator(UnaryIterator):
 
 
 def window_op(*inputs: Any, output_types: Types, output_shapes: Shapes) -> WindowElements:
-    """WindowOp: a dataset of elements whose components are given one element after the other.
+    """WindowOp: a dataset of elements given as a flat list of all their components.
 
-    What is no whole element at the end is left out.
+    An incomplete element at the end is left out.
     """
     size = len(output_types)
     starts = range(0, len(inputs) // size * size, size)

@@ -1,6 +1,6 @@
-"""Ops that watch tensors: values pass through; what is counted of them comes out as numbers.
+"""Debug ops: identities, and statistics of tensors such as the number of NaN elements.
 
-Nothing is sent to debug URLs: watching happens through fetches and traces here.
+Nothing is sent to debug URLs: here tensors are observed through fetches and traces.
 
 TF: tensorflow/core/kernels/debug_ops.cc
 """
@@ -19,12 +19,12 @@ from runtime.kernels.register_types import POD_TYPES, REAL_NUMBER_TYPES
 
 
 def debug_identity(input: Any, *, gated_grpc: bool) -> Any:
-    """DebugIdentity: the value; nothing, [0], when only a debugger that asks would get it."""
+    """DebugIdentity: the value; an empty vector if only an attached gRPC debugger may get it."""
     return np.empty(0, np.asarray(input).dtype) if gated_grpc else input
 
 
 def debug_nan_count(input: Any, *, gated_grpc: bool) -> np.ndarray:
-    """DebugNanCount: how many elements are NaN, [1]."""
+    """DebugNanCount: the number of NaN elements, `[1]` int64."""
     if gated_grpc:
         return np.empty(0, np.int64)
     return np.array([np.count_nonzero(input != input)], np.int64)
@@ -40,7 +40,7 @@ def debug_numeric_summary(
     values = array.astype(np.float64).ravel()
     is_nan = np.isnan(values)
     is_finite = np.isfinite(values)
-    # An infinite bound of either sign is none.
+    # An infinite bound of either sign is no bound.
     below = is_finite & (values <= lower_bound) & (not np.isinf(lower_bound))
     above = is_finite & (values >= upper_bound) & (not np.isinf(upper_bound)) & ~below
     inside = is_finite & ~(below | above)
@@ -60,7 +60,7 @@ def debug_numeric_summary(
 
 
 def _health(values: np.ndarray) -> tuple[Any, ...]:
-    """How many elements are −∞, ∞, NaN."""
+    """The numbers of elements that are −∞, ∞ and NaN."""
     return (values == -np.inf).sum(), (values == np.inf).sum(), np.isnan(values).sum()
 
 
@@ -88,7 +88,7 @@ def _type(array: np.ndarray) -> int:
     return from_numpy(array.dtype).value
 
 
-_SIZES = 6  # the last so many sizes of a shape
+_SIZES = 6  # number of sizes of a shape that mode 5 reports, counted from the last
 # TF: debug_event.proto (TensorDebugMode)
 _MODES = {2: _curt, 3: _concise, 4: _full, 5: _sizes}
 _REDUCE_INF_NAN = 8
@@ -97,7 +97,7 @@ _REDUCE_INF_NAN = 8
 def debug_numeric_summary_v2(
     input: Any, *, output_dtype: DataType, tensor_debug_mode: int, tensor_id: int
 ) -> np.ndarray:
-    """DebugNumericSummaryV2: what the mode asks for, after the tensor's id."""
+    """DebugNumericSummaryV2: the statistics that `tensor_debug_mode` selects."""
     array = np.asarray(input)
     values = array.astype(np.float64).ravel()
     if tensor_debug_mode == _REDUCE_INF_NAN:

@@ -40,7 +40,7 @@ def _attrs(
     dilations: Sequence[int],
     explicit_paddings: Sequence[int],
 ) -> WindowAttrs:
-    """The attributes; odd dilations do not count, since TensorFlow's kernels read none."""
+    """The attributes, without invalid dilations: TensorFlow's kernels do not read them."""
     rates = dilations if len(dilations) == len(data_format) and min(dilations) > 0 else ()
     return WindowAttrs(strides, padding, data_format, rates, explicit_paddings)
 
@@ -75,7 +75,7 @@ def depthwise_backprop_input(
 def _convolve_back(
     gradient: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> np.ndarray:
-    """Convolve the channels-last gradient, spread by the strides, with the filter turned round."""
+    """Convolve the channels-last gradient, dilated by the strides, with the flipped filter."""
     reach = [(each.window - 1) * each.dilation for each in dimensions]
     shape = [each.padded + more for each, more in zip(dimensions, reach, strict=True)]
     spread = np.zeros((gradient.shape[0], *shape, gradient.shape[-1]), gradient.dtype)
@@ -152,7 +152,7 @@ def _dimensions(
     out_shape: Sequence[int],
     attrs: WindowAttrs,
 ) -> tuple[WindowedDimension, ...]:
-    """Check the shapes against each other and place the windows."""
+    """Check that the shapes agree; return the windows of the two spatial dimensions."""
     label = f"DepthwiseConv2DBackprop{side}"
     attrs.check(label, refusal=InvalidArgumentError)
     stride_h, stride_w = spatial_values(attrs.strides, attrs.data_format)

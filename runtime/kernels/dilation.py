@@ -33,7 +33,7 @@ def dilation2d(
     shape = (x.shape[0], *(each.output for each in dimensions), x.shape[3])
     check_allocation(shape, x.dtype)
     best = np.full(shape, lowest_number(x.dtype), x.dtype)
-    for image in range(len(x)):  # one at a time: it stays in the cache
+    for image in range(len(x)):  # one image at a time fits in the cache
         for tap, outputs, inputs in _overlaps(dimensions):
             part = best[image : image + 1][outputs]
             np.fmax(part, x[image : image + 1][inputs] + filter[tap], out=part)
@@ -79,7 +79,7 @@ def dilation2d_backprop_input(
     rates: Sequence[int],
     padding: str,
 ) -> np.ndarray:
-    """`out_backprop` given to the element of `x` that each output came from."""
+    """`out_backprop` added to the element of `x` that gave each output its maximum."""
     dimensions, position = _backprop(x, filter, out_backprop, strides, rates, padding)
     result = np.zeros_like(x)
     for tap, outputs, inputs in _overlaps(dimensions):
@@ -97,7 +97,7 @@ def dilation2d_backprop_filter(
     rates: Sequence[int],
     padding: str,
 ) -> np.ndarray:
-    """`out_backprop` summed over the outputs that came from each element of `filter`."""
+    """`out_backprop` summed over the outputs whose maximum each element of `filter` gave."""
     dimensions, position = _backprop(x, filter, out_backprop, strides, rates, padding)
     result = np.zeros_like(filter)
     for tap, outputs, _ in _overlaps(dimensions):
@@ -115,7 +115,7 @@ def _backprop(
     rates: Sequence[int],
     padding: str,
 ) -> tuple[tuple[WindowedDimension, ...], np.ndarray]:
-    """(windows, which window position each output came from)."""
+    """(windows, flat window position of each output's maximum)."""
     dimensions = _dimensions(x, filter, strides, rates, padding)
     if out_backprop.ndim != 4:
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Sending slices to one of several outputs, and merging them again.
+"""Partitioning the slices of a tensor among outputs, and merging (stitching) slices.
 
 TF: tensorflow/core/kernels/{dynamic_partition_op,dynamic_stitch_op}.cc
 """
@@ -34,7 +34,7 @@ def dynamic_partition(
 
 
 def dynamic_stitch(*indices_and_data: Any) -> np.ndarray:
-    """DynamicStitch: row indices[m][i] of the result is data[m][i]; the last one wins."""
+    """DynamicStitch: row indices[m][i] of the result is data[m][i]; later slices overwrite."""
     half = len(indices_and_data) // 2
     indices = [np.asarray(each) for each in indices_and_data[:half]]
     data = [box(each) for each in indices_and_data[half:]]

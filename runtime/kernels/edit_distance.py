@@ -27,7 +27,7 @@ def edit_distance(
     *,
     normalize: bool,
 ) -> np.ndarray:
-    """EditDistance: [G…] distances of the sequences along the last dimension, by group."""
+    """EditDistance: distances `[groups…]` of the sequences along the last dimension."""
     hypothesis = hypothesis_indices, hypothesis_values, hypothesis_shape
     truth = truth_indices, truth_values, truth_shape
     for matrix, vector, shape, name in ((*hypothesis, "hypothesis"), (*truth, "truth")):
@@ -87,7 +87,7 @@ def _check_fit(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, name:
 
 
 def _equal_numbers(values: np.ndarray) -> np.ndarray:
-    """Integers that are equal where the values are."""
+    """Integers that are equal where the values are equal."""
     if values.dtype.hasobject:
         number_of: dict[object, int] = {}
         return np.array([number_of.setdefault(each, len(number_of)) for each in values], np.int64)
@@ -118,9 +118,9 @@ def _sequences(
 def _distances(
     hypotheses: np.ndarray, lengths: np.ndarray, truths: np.ndarray, wanted: np.ndarray
 ) -> np.ndarray:
-    """Levenshtein distances `[groups]`: all groups and all of a row of the table at once.
+    """Levenshtein distances `[groups]`, one table row of all groups at a time.
 
-    Along a row, the least of row[j − 1] + 1 over all j before is a running minimum of row[j] − j.
+    The step row[j] = min(row[j], row[j − 1] + 1) is a running minimum of row[j] − j.
     """
     columns = np.arange(truths.shape[1] + 1)
     groups = np.arange(len(truths))
