@@ -1,7 +1,7 @@
-"""Einsum of one or two tensors, carried out as transposes around one matrix product.
+"""Einsum of one or two tensors, computed as transposes around one matrix product.
 
-The plan of an equation (which axes are batch, free, contracted) depends on the ranks only and is
-kept; a step pays for the transposes and the product.
+The plan of an equation (which axes are batch, free or contracted) depends on the ranks only and is
+cached, so that a step only computes the transposes and the product.
 
 TF: tensorflow/core/kernels/linalg/einsum_op_impl.h
 """
@@ -28,7 +28,7 @@ Label = str | int  # a letter of the equation, or −n for the nth last broadcas
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Equation:
-    """A parsed equation; `...` is one label."""
+    """A parsed equation; `...` counts as one label."""
 
     text: str
     inputs: tuple[tuple[str, ...], ...]
@@ -37,10 +37,10 @@ class Equation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """Which label each axis has, and in which order the steps want them."""
+    """The label of each axis, and the order of the labels in each stage of the computation."""
 
     inputs: tuple[tuple[Label, ...], ...]
-    kept: tuple[tuple[Label, ...], ...]  # of each input, once repeated and lone labels are gone
+    kept: tuple[tuple[Label, ...], ...]  # of each input, without repeated and summed labels
     batch: tuple[Label, ...]
     contracted: tuple[Label, ...]
     distinct_output: tuple[Label, ...]
@@ -49,7 +49,7 @@ class Plan:
 
 @functools.lru_cache(maxsize=1024)
 def parse_equation(text: str) -> Equation:
-    """Split an equation; InvalidArgumentError when it is malformed."""
+    """Parse an equation; raises InvalidArgumentError if it is malformed."""
     sides = text.replace(" ", "").split("->")
     if len(sides) != 2:
         raise InvalidArgumentError(f"Expecting exactly one '->' in einsum equation: {text}")
@@ -137,9 +137,9 @@ def _with_broadcasting(labels: tuple[str, ...], count: int) -> tuple[Label, ...]
 
 
 def _dimensions(plan: Plan, inputs: tuple[Any, ...]) -> dict[Label, int]:
-    """The size of each label; InvalidArgumentError unless equal letters have equal dimensions.
+    """The size of each label; raises InvalidArgumentError unless equal letters have equal sizes.
 
-    A dimension of 0 fits any that comes after it, as in TensorFlow.
+    A size of 0 accepts any later size of the same letter, as in TensorFlow.
     """
     sizes: dict[Label, int] = {}
     for labels, value in zip(plan.inputs, inputs, strict=True):
@@ -161,7 +161,7 @@ def _dimensions(plan: Plan, inputs: tuple[Any, ...]) -> dict[Label, int]:
 
 
 def _reduce_input(value: Any, labels: tuple[Label, ...], kept: tuple[Label, ...]) -> Any:
-    """Diagonals of repeated labels, sums over labels that nothing else needs."""
+    """Take diagonals of repeated labels and sum over labels that are not in `kept`."""
     if labels == kept:
         return value
     number = {label: index for index, label in enumerate(dict.fromkeys(labels))}
@@ -169,7 +169,7 @@ def _reduce_input(value: Any, labels: tuple[Label, ...], kept: tuple[Label, ...]
 
 
 def _arranged(value: Any, kept: tuple[Label, ...], order: tuple[Label, ...]) -> Any:
-    """`value` with its axes in `order`; a label that it lacks is a dimension of 1."""
+    """`value` with its axes in `order`; an absent label becomes a dimension of size 1."""
     present = [kept.index(label) for label in order if label in kept]
     absent = tuple(axis for axis, label in enumerate(order) if label not in kept)
     moved = value.transpose(present)
@@ -177,7 +177,7 @@ def _arranged(value: Any, kept: tuple[Label, ...], order: tuple[Label, ...]) -> 
 
 
 def _product(plan: Plan, left: Any, right: Any) -> tuple[Any, tuple[Label, ...]]:
-    """The contraction of both operands, and the labels of its axes."""
+    """(contraction of both operands, labels of its axes)."""
     joined = set(plan.batch) | set(plan.contracted)
     free = [tuple(label for label in kept if label not in joined) for kept in plan.kept]
     left = _arranged(left, plan.kept[0], plan.batch + free[0] + plan.contracted)
@@ -204,7 +204,7 @@ def _spread(value: Any, labels: tuple[Label, ...], output: tuple[Label, ...]) ->
     check_allocation(shape, value.dtype)
     result = np.zeros(shape, value.dtype)
     number = {label: index for index, label in enumerate(labels)}
-    # The diagonal is a writable view, so this fills exactly it.
+    # `np.einsum` returns the diagonal as a writable view of `result`.
     diagonal = np.einsum(result, [number[each] for each in output], list(range(len(labels))))
     diagonal[...] = value
     return result
@@ -213,7 +213,7 @@ def _spread(value: Any, labels: tuple[Label, ...], output: tuple[Label, ...]) ->
 def einsum(*inputs: Any, equation: str) -> Any:
     """The sum of products that the equation describes.
 
-    Raises InvalidArgumentError when the equation or the shapes do not fit.
+    Raises InvalidArgumentError if the equation or the shapes do not fit.
     """
     plan = make_plan(equation, tuple(each.ndim for each in inputs))
     sizes = _dimensions(plan, inputs)

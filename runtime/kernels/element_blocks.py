@@ -1,7 +1,7 @@
-"""Element-wise functions of several steps, worked out block by block.
+"""Element-wise functions composed of several ufuncs, computed block by block.
 
-A block's temporaries stay in a core's own cache, and blocks are shared among the threads of the
-step's intra-op width.
+A block's temporaries fit in a core's own cache, and blocks are divided among threads, as many as
+the step's intra-op width.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from runtime.foundation.intra_op_pool import shard, thread_width
 
 BLOCK = 32768  # elements: 128 KB of float32
-# Of several threads: short calls of numpy would have them wait for the interpreter by turns.
+# With several threads: during short numpy calls they would mostly wait for the GIL.
 THREADED_BLOCK = 131072
-NANOSECONDS = 0.4  # an addition of one element of a large array: the memory's time
+NANOSECONDS = 0.4  # to add one element of a large array, limited by memory bandwidth
 
 
 def block_size(total: int) -> int:
-    """Elements to work on at once, of `total`."""
+    """The number of elements in a block, for an array of `total` elements."""
     if total >= 2 * THREADED_BLOCK and thread_width() > 1:
         return THREADED_BLOCK
     return BLOCK
@@ -30,11 +30,11 @@ def block_size(total: int) -> int:
 def in_blocks(
     nanoseconds: float,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A kernel that gives `function` vectors of at most BLOCK elements of its tensors.
+    """Make a kernel that calls `function` on flat blocks of its tensors.
 
-    The function is element-wise and keeps the type of the first tensor; they have one shape, or it
-    is called on the whole of them. It never sees a scalar. `nanoseconds` is the time of one element
-    in one thread, roughly.
+    `function` must be element-wise and return the dtype of the first tensor. Tensors of different
+    shapes are passed whole; scalars are passed as vectors of one element. `nanoseconds` is the
+    approximate time for one element in one thread.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,14 +62,14 @@ def in_blocks(
     return decorate
 
 
-LARGE = 1 << 19  # elements; numpy takes 0.2 ms for an addition of so many
+LARGE = 1 << 19  # elements; numpy adds this many in 0.2 ms
 
 
 def on_threads(ufunc: np.ufunc, x: Any, y: Any, out: Any = None) -> Any:
-    """`ufunc(x, y)` on the threads of the step where x is large.
+    """`ufunc(x, y)`, on several threads of the step if `x` is large.
 
-    For a y that is a scalar, has the shape of x, or the size of its last dimension; all others go
-    to one thread.
+    `y` has to be a scalar, or have the shape of `x` or of its last dimension; otherwise one thread
+    is used.
     """
     if x.size < LARGE or thread_width() == 1 or not (np.ndim(x) and x.flags.c_contiguous):
         return ufunc(x, y, out=out)
@@ -99,15 +99,15 @@ _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def choose(condition: np.ndarray, chosen: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """`numpy.where` of arrays of one shape and a plain type, without a branch for each element.
+    """`np.where` for arrays of one shape, without a branch for each element.
 
-    numpy's own takes ten times as long where the condition changes often.
+    `np.where` takes ten times as long if the condition changes often.
     """
     signed = _SIGNED.get(chosen.dtype.itemsize)
     if signed is None or chosen.dtype.hasobject or chosen.dtype != otherwise.dtype:
         return np.where(condition, chosen, otherwise)
     mask = condition.astype(signed)
-    np.negative(mask, out=mask)  # all bits where it holds
+    np.negative(mask, out=mask)  # all bits set where the condition is true
     bits = otherwise.view(signed)
     mask &= np.bitwise_xor(chosen.view(signed), bits)
     mask ^= bits

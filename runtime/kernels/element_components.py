@@ -1,4 +1,4 @@
-"""Components of dataset elements: slices of tensors, and tensors stacked."""
+"""Components of dataset elements: slicing and stacking of tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def row(component: np.ndarray, index: int) -> Any:
 
 
 def stack(values: Sequence[Any]) -> np.ndarray:
-    """Tensors of one shape as one tensor, along a new first dimension."""
+    """Stack tensors of one shape along a new first dimension."""
     arrays = [box(value) for value in values]
     first = arrays[0]
     for array in arrays:
@@ -38,7 +38,7 @@ def _mismatch(first: np.ndarray, other: np.ndarray) -> str:
 
 
 def nested_text(value: Any) -> bytes:
-    """Bytes that tell tensors of one type apart: shape and contents."""
+    """Bytes that are equal only for equal tensors of one dtype: shape and contents."""
     array = box(value)
     if array.dtype.hasobject:
         return repr((array.shape, array.ravel().tolist())).encode()

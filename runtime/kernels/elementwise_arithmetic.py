@@ -34,7 +34,7 @@ from runtime.kernels.register_types import (
 def add_strings(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Concatenate strings element by element."""
     check_broadcast(x, y)
-    # np.add of two rank-0 object arrays gives the bare bytes.
+    # np.add of two rank-0 object arrays returns bare bytes.
     return np.asarray(np.add(x, y), object)
 
 
@@ -51,14 +51,14 @@ def _division_by_zero() -> OpError:
 
 
 def _truncate_division_by_zero() -> OpError:
-    # TensorFlow's truncating kernels report their error under another name.
+    # TensorFlow's truncating kernels report their error with another code and message.
     return InternalError(
         "Unexpected error in binary operator (only integer div and mod should have errors)"
     )
 
 
 def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
-    """An integer division kernel that refuses a zero divisor."""
+    """Make an integer division kernel that raises `error` for a zero divisor."""
 
     def kernel(x: Any, y: Any) -> Any:
         if not np.all(y) and np.size(x):
@@ -76,7 +76,7 @@ def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
 def truncate_divide(x: Any, y: Any) -> Any:
     """Integer quotient rounded toward zero."""
     quotient = np.floor_divide(x, y)
-    # The floor is one too small where the remainder and the divisor's exact quotient differ.
+    # The floor is one too small where the quotient is negative and not exact.
     inexact = np.multiply(quotient, y) != x
     return np.add(quotient, inexact & (quotient < 0), dtype=quotient.dtype)
 
@@ -92,7 +92,7 @@ def truncated_quotient(x: Any, y: Any) -> Any:
 
 
 def integer_power(x: Any, y: Any) -> Any:
-    """x ** y of integers, wrapping around.
+    """x ** y of integers, which wraps around.
 
     Raises InvalidArgumentError for a negative exponent of any element.
     """
@@ -114,29 +114,29 @@ def div_no_nan(x: Any, y: Any) -> Any:
 
 
 def mul_no_nan(x: Any, y: Any) -> Any:
-    """x · y, and 0 where y is 0, whatever x is."""
+    """x · y, and 0 where y is 0, even if x is NaN or infinite."""
     return _zero_where(np.equal(y, 0), np.multiply(x, y))
 
 
 def xdivy(x: Any, y: Any) -> Any:
-    """x / y, and 0 where x is 0, whatever y is."""
+    """x / y, and 0 where x is 0, even if y is 0 or NaN."""
     return _zero_where(np.equal(x, 0), np.divide(x, y))
 
 
 def xlogy(x: Any, y: Any) -> Any:
-    """x · log(y), and 0 where x is 0, whatever y is."""
+    """x · log(y), and 0 where x is 0, even if the logarithm is NaN or infinite."""
     return _zero_where(np.equal(x, 0), np.multiply(x, np.log(y)))
 
 
 def xlog1py(x: Any, y: Any) -> Any:
-    """x · log(1 + y), and 0 where x is 0, whatever y is."""
+    """x · log(1 + y), and 0 where x is 0, even if the logarithm is NaN or infinite."""
     return _zero_where(np.equal(x, 0), np.multiply(x, np.log1p(y)))
 
 
 def add_n(*inputs: Any) -> Any:
     """The sum of tensors of one shape.
 
-    Raises InvalidArgumentError when the shapes differ.
+    Raises InvalidArgumentError if the shapes differ.
     """
     first = inputs[0]
     for index, each in enumerate(inputs):
@@ -156,7 +156,7 @@ def add_n(*inputs: Any) -> Any:
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     """max(min(t, clip_value_max), clip_value_min); a bound is a scalar or has the shape of t.
 
-    Of complex numbers each part is clipped by itself.
+    The parts of complex numbers are clipped separately.
     """
     if any(np.ndim(each) and each.shape != t.shape for each in (clip_value_min, clip_value_max)):
         raise InvalidArgumentError(
@@ -195,7 +195,7 @@ IN_PLACE: dict[str, Kernel | str] = {
     "Minimum": binary_in_place(np.minimum),
 }
 CLIP_TYPES = tuple(t for t in NUMBER_TYPES if t not in (DataType.UINT32, DataType.UINT64))
-# Quotients of floating-point and complex numbers; those that TensorFlow lacks are left out.
+# Quotients of floating-point and complex numbers, with the types that TensorFlow registers.
 QUOTIENTS: dict[str, tuple[Kernel, tuple[DataType, ...]]] = {
     "Div": (np.divide, FLOAT_TYPES + COMPLEX_TYPES),
     "RealDiv": (np.divide, FLOAT_TYPES + COMPLEX_TYPES),
@@ -221,7 +221,7 @@ GUARDED: dict[str, Kernel] = {
     "Xlogy": xlogy,
     "Xlog1py": xlog1py,
 }
-# Half types whose logarithm is rounded before it is multiplied, as TensorFlow does.
+# For half types, the logarithm is rounded before it is multiplied, as in TensorFlow.
 HALF_GUARDED: dict[str, Kernel] = {"Xlogy": xlogy, "Xlog1py": xlog1py}
 
 KERNELS: tuple[KernelDef, ...] = (

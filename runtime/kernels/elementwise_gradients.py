@@ -1,4 +1,4 @@
-"""Gradients of element-wise functions, written in terms of their results, and of broadcasting.
+"""Gradients of element-wise functions, in terms of their results, and BroadcastGradientArgs.
 
 TF: tensorflow/core/kernels/{cwise_ops_gradients.h,bcast_ops.cc}
 """
@@ -32,7 +32,7 @@ def _zero_with(dy: Any, gradient: Any) -> Any:
 
 
 def sqrt_grad(y: Any, dy: Any) -> Any:
-    """dy / (2 y), for y = sqrt(x); 0 where dy is, also at 0."""
+    """dy / (2 y), for y = sqrt(x); 0 where dy is 0, even if y is 0."""
     return _zero_with(dy, dy * y.dtype.type(0.5) / np.conjugate(y))
 
 
@@ -47,7 +47,7 @@ def tanh_grad(y: Any, dy: Any) -> Any:
 
 
 def _gradient(function: Callable[[Any, Any], Any]) -> Kernel:
-    """A kernel of two tensors of one size."""
+    """Make a kernel that raises InvalidArgumentError unless both tensors have one size."""
 
     def kernel(y: Any, dy: Any) -> Any:
         if np.size(y) != np.size(dy):
@@ -64,7 +64,7 @@ def _gradient(function: Callable[[Any, Any], Any]) -> Kernel:
 def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
     """The axes to sum over to undo the broadcasting of shapes s0 and s1 to each other.
 
-    Raises InvalidArgumentError when the shapes do not broadcast.
+    Raises InvalidArgumentError if the shapes do not broadcast.
     """
     for index, each in enumerate((s0, s1)):
         if np.ndim(each) != 1:

@@ -1,4 +1,4 @@
-"""Element-wise functions of one tensor that numpy has, or that take a few of its functions.
+"""Element-wise functions of one tensor: numpy's, or composed of a few of them.
 
 TF: tensorflow/core/kernels/cwise_ops.h
 """
@@ -31,13 +31,13 @@ def sigmoid(x: Any) -> Any:
     denominator = np.exp(np.negative(x))
     denominator += 1
     result = np.reciprocal(denominator)
-    if np.iscomplexobj(x):  # 1 / ∞ is 0, also where the infinity has parts that are NaN
+    if np.iscomplexobj(x):  # 1 / ∞ is 0, even if a part of the infinite number is NaN
         result = np.where(np.isnan(result) & np.isfinite(x), result.dtype.type(0), result)
     return result
 
 
 def round_integer(x: Any) -> Any:
-    """An integer is round already (TensorFlow 2.21 gives 0 for every one, against its own text)."""
+    """The integer itself (TensorFlow 2.21 returns 0, contrary to its documentation)."""
     return x
 
 
@@ -47,7 +47,7 @@ def _refuse_numerics(message: str, found: list[str]) -> InvalidArgumentError:
 
 
 def check_numerics(tensor: Any, *, message: str) -> Any:
-    """The tensor itself; InvalidArgumentError when it holds NaN or an infinity."""
+    """The tensor itself; raises InvalidArgumentError if it contains NaN or an infinity."""
     if np.isfinite(tensor).all():
         return tensor
     kinds = {"Inf": np.isinf, "NaN": np.isnan}
@@ -55,7 +55,7 @@ def check_numerics(tensor: Any, *, message: str) -> Any:
 
 
 def check_numerics_v2(tensor: Any, *, message: str) -> Any:
-    """The tensor itself; InvalidArgumentError that tells −Inf from +Inf."""
+    """`check_numerics` with a message that distinguishes −Inf and +Inf."""
     if np.isfinite(tensor).all():
         return tensor
     kinds = {
@@ -94,7 +94,7 @@ SAME_FOR_ALL_TYPES = {
     "Atan": np.arctan,
     "Atanh": np.arctanh,
 }
-# Functions of several steps: half-precision inputs take them in float32.
+# Functions composed of several ufuncs, computed in float32 for half-precision inputs.
 COMPOSED = {"Rsqrt": rsqrt, "Sigmoid": sigmoid}
 FULL_WIDTH = SINGLE_AND_DOUBLE + COMPLEX_TYPES
 

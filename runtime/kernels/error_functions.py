@@ -1,8 +1,8 @@
 """The error function, its complement and its inverse.
 
-erf and erfc are polynomials: truncated Chebyshev expansions, computed with 60 digits and rewritten
-as powers. They are good to the last digits of float32 and float64; erfc keeps its relative
-accuracy in the tail, which exact GELU needs.
+erf and erfc use polynomials: truncated Chebyshev expansions, computed with 60 digits and converted
+to powers. They are accurate to the last digits of float32 and float64; erfc keeps its relative
+accuracy in the tail, which exact GELU requires.
 
 TF: tensorflow/core/kernels/cwise_op_{erf,erfc,erfinv,ndtri}.cc
 """
@@ -18,10 +18,10 @@ from runtime.kernels.broadcasting import in_float32
 from runtime.kernels.element_blocks import choose, in_blocks
 from runtime.kernels.register_types import HALF_TYPES, SINGLE_AND_DOUBLE
 
-WINITZKI = 0.147  # the constant of his approximation
+WINITZKI = 0.147  # the constant in Winitzki's approximation of the inverse
 HALLEY_STEPS = 3
-ERF_IS_ONE = 4.0  # erf of this and more is 1 in float32
-ERFC_VANISHES = 30.0  # erfc of this and more is 0 even in float64
+ERF_IS_ONE = 4.0  # erf of this or a larger number is 1 in float32
+ERFC_VANISHES = 30.0  # erfc of this or a larger number is 0 even in float64
 
 # log(erfc(x) · exp(x²) / t) for t = 1 / (1 + x/2), x ≥ 0, in powers of s = 2t − 1, lowest first.
 ERFC_FLOAT = (
@@ -51,8 +51,8 @@ ERF_DOUBLE = (
     -3.8078827395263415e-13, 1.454817075960679e-14,
 )  # fmt: skip
 
-# For w = −log(1 − x²): the inverse over x in powers of 2w/5 − 1, up to w = 5, and beyond that over
-# √w in powers of where √w lies between √5 and 10.3, from −1 to 1. Good to float32.
+# For w = −log(1 − x²): erfinv(x) / x in powers of 2w/5 − 1 if w ≤ 5; otherwise erfinv(x) / √w in
+# powers of √w mapped linearly from √5 … 10.3 to −1 … 1. Accurate in float32.
 INVERSE_NEAR_ENDS, INVERSE_FAR_ENDS = 5.0, 10.3
 INVERSE_NEAR = (
     1.501409352, 0.6166007235, -0.02610828076, -0.01957419401, 0.008525934498, -0.0004843499508,
@@ -66,7 +66,7 @@ INVERSE_FAR = (
 
 
 def _polynomial(coefficients: tuple[float, ...], s: np.ndarray) -> np.ndarray:
-    """Horner's rule in one buffer."""
+    """Evaluate a polynomial, lowest coefficient first, by Horner's rule in one buffer."""
     total = np.full_like(s, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         total *= s
@@ -97,7 +97,7 @@ def _erfc_block(x: np.ndarray) -> np.ndarray:
 
 
 def _erf_of_floats(x: np.ndarray) -> np.ndarray:
-    """−expm1(log(erfc)) keeps what is near 0, and float32 is 1 from ERF_IS_ONE on."""
+    """erf as −expm1(log(erfc)), which is accurate near 0; 1 from ERF_IS_ONE on."""
     magnitude = np.abs(x)
     np.minimum(magnitude, ERF_IS_ONE, out=magnitude)
     s = magnitude * np.float32(-2 / ERF_IS_ONE)
@@ -127,9 +127,9 @@ erf = in_blocks(6)(_erf_block)
 
 
 def _inverse(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """y of erf(y) = x in float64, for tail = 1 − |x| given with its own accuracy.
+    """y with erf(y) = x in float64; `tail` is 1 − |x|, computed by the caller without cancellation.
 
-    Winitzki's approximation (2008), then Halley's method: each step trebles the digits.
+    Winitzki's approximation (2008), then Halley's method: each step triples the correct digits.
     """
     magnitude = np.abs(x)
     with np.errstate(all="ignore"):
@@ -145,7 +145,7 @@ def _inverse(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
 
 
 def _inverse_of_floats(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """`_inverse` in float32."""
+    """`_inverse` in float32, from polynomials."""
     w = -np.log(tail * (2 - tail))
     y = _polynomial(INVERSE_NEAR, w * np.float32(2 / INVERSE_NEAR_ENDS) - 1)
     y *= np.abs(x)
@@ -159,7 +159,7 @@ def _inverse_of_floats(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
 
 @in_blocks(20)
 def erfinv(x: Any) -> Any:
-    """The inverse of erf: ±infinity at ±1, NaN beyond."""
+    """The inverse of erf: ±infinity at ±1, NaN outside."""
     if x.dtype == np.float32:
         flat = x.ravel()
         return _inverse_of_floats(flat, 1 - np.abs(flat)).reshape(x.shape)

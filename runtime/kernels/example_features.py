@@ -1,7 +1,7 @@
 """Features of tf.Example messages as columns: dense, padded dense, sparse and ragged.
 
-A column takes one feature a example and gives the tensors of a batch. Values of all examples are
-collected in one list first, so numpy converts once a column, not once an example.
+A column consists of one feature of every example and becomes the tensors of a batch. The values of
+all examples are first collected in one list, so that numpy converts once per column.
 
 TF: tensorflow/core/util/example_proto_fast_parsing.cc
 """
@@ -24,7 +24,7 @@ from runtime.framework.string_tensor import show_shape, string_tensor
 
 Values = Sequence[Any]  # the repeated field of one feature
 
-# The member of Feature's oneof for each element type, and what messages call the type.
+# For each dtype the member of Feature's oneof, and below its name in messages.
 _LIST_FIELD = {
     DataType.FLOAT: "float_list",
     DataType.INT64: "int64_list",
@@ -36,9 +36,9 @@ _VALUE_WORD = {DataType.FLOAT: "float", DataType.INT64: "int64", DataType.STRING
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Examples:
-    """A parsed batch: one feature map an example; the rest is for messages only.
+    """A parsed batch: one feature map per example; the other fields are for messages only.
 
-    `is_single` when there is no batch: TensorFlow has a parser of its own for one example.
+    `is_single` if there is no batch: TensorFlow uses a different parser for one example.
     """
 
     features: Sequence[Any]
@@ -46,13 +46,13 @@ class Examples:
     is_single: bool = False
 
     def name(self, index: int) -> str:
-        """What messages call example `index`."""
+        """The name of example `index` in messages."""
         if index < len(self.names):
             return self.names[index].decode("utf-8", "backslashreplace")
         return "<unknown>"
 
     def where(self, key: str, index: int) -> str:
-        """The beginning of a message about one feature of one example."""
+        """The first part of a message about one feature of one example."""
         if self.is_single:
             return f"Key: {key}.  "
         return f"Name: {self.name(index)}, Key: {key}, Index: {index}.  "
@@ -61,7 +61,7 @@ class Examples:
 def parse_examples(
     serialized: Sequence[bytes], names: Sequence[bytes], is_single: bool = False
 ) -> Examples:
-    """Parse a batch of tf.Example; InvalidArgumentError for bytes that are none."""
+    """Parse a batch of tf.Example; raises InvalidArgumentError for invalid bytes."""
     return Examples([_parse(each).features.feature for each in serialized], names, is_single)
 
 
@@ -74,7 +74,7 @@ def _parse(serialized: bytes) -> pb.Example:
 
 
 def check_feature_types(types: Iterable[DataType]) -> None:
-    """Raise unless tf.Example can hold every one of `types`."""
+    """Raise InvalidArgumentError unless tf.Example can contain all of `types`."""
     for data_type in types:
         if data_type not in _LIST_FIELD:
             raise InvalidArgumentError(
@@ -83,12 +83,12 @@ def check_feature_types(types: Iterable[DataType]) -> None:
 
 
 def feature_key(key: bytes) -> str:
-    """A feature's key as protobuf's maps have it."""
+    """A feature's key as a key of protobuf's map, which is a str."""
     return key.decode("utf-8", "replace")
 
 
 def feature_type(feature: pb.Feature | None) -> DataType | None:
-    """Element type of a feature; None when it is absent or has no list."""
+    """The dtype of a feature; None if it is absent or has no list."""
     field = None if feature is None else feature.WhichOneof("kind")
     return None if field is None else _TYPE_OF_FIELD[field]
 
@@ -100,7 +100,7 @@ def feature_values(feature: pb.Feature, data_type: DataType) -> Values:
 
 
 def value_word(data_type: DataType) -> str:
-    """What messages call values of this type: `float`, `int64`, `bytes`."""
+    """The name of values of this dtype in messages: `float`, `int64`, `bytes`."""
     return _VALUE_WORD[data_type]
 
 
@@ -152,7 +152,7 @@ def ragged_column(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DenseFeature:
-    """A feature of fixed shape, or padded along its first dimension when that is −1."""
+    """A feature of fixed shape, or padded along its first dimension if that is −1."""
 
     key: str
     data_type: DataType
@@ -161,7 +161,7 @@ class DenseFeature:
 
     @property
     def is_variable_length(self) -> bool:
-        """Whether the first dimension is as long as the longest example of the batch."""
+        """Whether the first dimension is padded to the longest example of the batch."""
         return bool(self.shape) and self.shape[0] < 0
 
     @property
@@ -176,7 +176,7 @@ def dense_features(
     shapes: Sequence[tuple[int, ...] | None],
     defaults: Sequence[Any],
 ) -> list[DenseFeature]:
-    """Put keys, types, shapes and defaults together; InvalidArgumentError if they disagree."""
+    """Combine keys, types, shapes and defaults; raises InvalidArgumentError if they disagree."""
     check_feature_types(types)
     features = []
     for index, (key, data_type, shape, given) in enumerate(
@@ -225,7 +225,7 @@ def dense_column(examples: Examples, feature: DenseFeature) -> np.ndarray:
 
 
 def _dense_row(examples: Examples, feature: DenseFeature, index: int) -> Values:
-    """The values of one example, the default where it has none."""
+    """The values of one example, or the default if it has none."""
     found = examples.features[index].get(feature.key)
     data_type = feature_type(found)
     if data_type is None:
@@ -289,7 +289,7 @@ def _padded(rows: Sequence[Values], feature: DenseFeature) -> np.ndarray:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     longest = int(lengths.max(initial=0))
     steps = longest // max(feature.elements_per_stride, 1)
-    # One long example among many short ones makes far more than was sent.
+    # One long example among many short ones gives far more elements than the input has.
     check_allocation((len(rows), longest), feature.data_type.numpy)
     batch = np.full((len(rows), longest), feature.default.item(), feature.data_type.numpy)
     batch[np.arange(longest) < lengths[:, None]] = flat_values(rows, feature.data_type)

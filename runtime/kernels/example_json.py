@@ -1,4 +1,4 @@
-"""DecodeJSONExample: examples written as JSON to serialized ones.
+"""DecodeJSONExample: converts tf.Example messages from JSON to serialized protobufs.
 
 TF: tensorflow/core/kernels/example_parsing_ops.cc (DecodeJSONExampleOp)
 """
@@ -17,12 +17,12 @@ from runtime.framework.string_tensor import map_strings
 
 
 def decode_json_example(json_examples: Any) -> np.ndarray:
-    """Each string's tf.Example, serialized: features by name, numbers packed."""
+    """The serialized tf.Example of each JSON string: features in order of name."""
     return map_strings(_example, json_examples)
 
 
 def _example(text: bytes) -> bytes:
-    if not text.lstrip().startswith(b"{"):  # the parser takes an empty list for an object
+    if not text.lstrip().startswith(b"{"):  # the parser accepts an empty list as an object
         raise InvalidArgumentError("Error while parsing JSON: expected an object")
     try:
         message = json_format.Parse(text, pb.Example())
