@@ -17,7 +17,7 @@ from runtime.framework.string_tensor import map_strings
 
 
 def decode_json_example(json_examples: Any) -> np.ndarray:
-    """The serialized tf.Example of each JSON string: features in order of name."""
+    """The serialized tf.Example of each JSON string: features by name, numbers packed."""
     return map_strings(_example, json_examples)
 
 

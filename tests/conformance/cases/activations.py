@@ -1,4 +1,4 @@
-"""Activations: the rectifiers, softplus, softsign, softmax."""
+"""Activations: Relu and its variants, Softplus, Softsign, Softmax."""
 
 from __future__ import annotations
 

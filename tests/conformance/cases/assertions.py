@@ -1,4 +1,4 @@
-"""Assert, Print and StringFormat: how tensors are written."""
+"""Assert, Print and StringFormat: the text form of tensors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNWRITTEN = (
 
 
 def unwritten(op: str, data_type: DataType, shape: tuple[int, ...]) -> Case:
-    """Types that are written as question marks, in one row."""
+    """Types whose elements are written as question marks, in one line."""
     values = np.zeros(shape, data_type.numpy)
     name = f"{op}_{data_type.name.lower()}_of_rank_{len(shape)}"
     if op == "Assert":

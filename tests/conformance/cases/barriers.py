@@ -14,7 +14,7 @@ TYPES = (F32, F32)
 
 
 class BarrierGraph(Graph):
-    """A barrier `b` of scalars with an op of each sort, what goes in fed."""
+    """A barrier `b` with one op of each kind; keys, values and counts are fed."""
 
     def __init__(
         self, types: tuple[DataType, ...] = TYPES, shapes: Any = ((), ()), **attrs: Any
@@ -37,18 +37,18 @@ class BarrierGraph(Graph):
         self.add("BarrierIncompleteSize", made, name="incomplete")
 
     def insert(self, name: str, values: Any, index: int) -> None:
-        """An insert op."""
+        """Add an op that inserts a component."""
         inputs = (self.barrier, self.keys, values)
         self.add("BarrierInsertMany", *inputs, component_index=index, name=name)
 
     def take(self, name: str, types: tuple[DataType, ...] = (), **attrs: Any) -> None:
-        """A take op."""
+        """Add an op that takes elements."""
         types = types or self.types
         self.add("BarrierTakeMany", self.barrier, self.n, component_types=types, name=name, **attrs)
 
 
 def put(component: int, keys: str, *values: Any) -> Step:
-    """Insert a component at keys of one letter each."""
+    """Insert values of a component; each letter of `keys` is a key."""
     letters = np.array([letter.encode() for letter in keys], object)
     feeds = {"keys:0": letters, f"x{component}:0": np.float32(values)}
     return Step(feeds, (), (f"insert_{component}",))
@@ -81,7 +81,7 @@ def shaped() -> Case:
 
 
 def other_shapes() -> Case:
-    """Shapes are looked at when an element is complete: it is dropped if one does not fit."""
+    """Shapes are checked when an element is complete: it is dropped if one does not fit."""
     wide = np.ones((1, 3), np.float32)
     steps = (put(0, "a", *wide[:, :2]), put(0, "b", *wide), STATE, put(1, "b", 1), STATE)
     graph = BarrierGraph(shapes=((2,), ()))
@@ -89,7 +89,7 @@ def other_shapes() -> Case:
 
 
 def typed(name: str, change: str, steps: tuple[Step, ...]) -> Case:
-    """One more op, of other types than the barrier."""
+    """An additional op whose types or component index do not fit the barrier."""
     graph = BarrierGraph()
     ints = graph.placeholder(I32, "ints")
     if change == "insert":
@@ -110,7 +110,7 @@ CASES = (
     on("insert_and_take", STATE, HALF, STATE, OTHER_HALF, STATE, take(2), STATE),
     on("in_order_of_first_parts", HALF, put(0, "c", 3), put(1, "c", 30), OTHER_HALF, take(3)),
     on("take_nothing", take(0)),
-    # A key that is complete is new again, and what came before it in the step is lost.
+    # After completion a key counts as new; what the step inserted before the error is lost.
     on("complete_and_again", HALF, CLOSE, put(1, "bab", 20, 10, 30), STATE, small(1)),
     on("take_less_than_nothing", CLOSE, take(-2), small(-2)),
     on("key_comes_again", put(0, "a", 1), put(1, "a", 2), put(0, "a", 3), STATE),

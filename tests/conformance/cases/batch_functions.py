@@ -1,4 +1,4 @@
-"""Cases of BatchFunction with attributes that its queue refuses, and of no rows."""
+"""Cases of BatchFunction with attributes that its queue rejects, and with empty batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conformance.cases.old_ops import batched
 
 
 def _with(**attrs: Any) -> Case:
-    """The batched function, with other attributes."""
+    """The batched function with other attributes."""
     case = batched()
     graph = pb.GraphDef()
     graph.CopyFrom(case.graph)
@@ -30,7 +30,7 @@ def _with(**attrs: Any) -> Case:
 
 
 def _without_rows(shape: tuple[int, ...], **attrs: Any) -> Case:
-    """The batched function of no rows, which comes to no queue."""
+    """The batched function with an empty batch, which is not put in a queue."""
     case = _with(**attrs)
     feeds = {"x:0": np.zeros(shape, np.float32), "captured:0": np.ones(shape[1:], np.float32)}
     steps = (Step(feeds, ("result:0",)),)

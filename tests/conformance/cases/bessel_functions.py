@@ -1,4 +1,4 @@
-"""Bessel functions of order 0 and 1, on both sides of where their expansions change."""
+"""Bessel functions of order 0 and 1, on both sides of the points where expansions change."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ CASES: tuple[Case, ...] = (
     *(case(op, EDGES[1:4], name=f"{op}_left") for op in OPS),
     *(case(op, np.float32(1.5), name=f"{op}_scalar") for op in OPS),
     *(case(op, EDGES, name=f"{op}_edges") for op in OPS if op not in ("BesselI0", "BesselI1")),
-    # In single precision the phase of a large number has few digits.
+    # In single precision, the phase of a large argument has few correct digits.
     *(case(op, np.float32([1e4, 3e5, 777, 1e30]), name=f"{op}_far") for op in OPS[-4:]),
 )

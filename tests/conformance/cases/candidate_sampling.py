@@ -1,4 +1,4 @@
-"""Candidate samplers: what does not depend on the draws."""
+"""Candidate samplers: results that do not depend on the random draws."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sampler(op: str, classes: object = TRUE, **options: object) -> object:
 UNIGRAMS = (1.0, 4.0, 2.0, 1.0, 8.0, 1.0, 3.0, 2.0, 5.0)
 CASES = (
     *(sampler(op, shape_only=True, unique=unique) for op in SAMPLERS for unique in (True, False)),
-    # One class only: every draw is the same, so that the counts can be compared.
+    # With one class every draw is the same, so the expected counts can be compared.
     *(
         sampler(op, np.zeros((1, 2), np.int64), range_max=1, num_sampled=count, unique=unique)
         for op in SAMPLERS

@@ -1,6 +1,6 @@
-"""Checkpoints: what is saved comes back, whole or in slices; wrong arguments are refused.
+"""Checkpoints: saved tensors are restored, whole or in slices; wrong arguments are rejected.
 
-The cases write small files under /tmp, each under a prefix of its own.
+The cases write small files under /tmp, each with its own prefix.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORDS = np.array([b"", b"one", b"\x00\xfftwo" * 50], object)
 
 
 def strings(*values: str) -> np.ndarray:
-    """A vector of strings, also of none."""
+    """A vector of strings, possibly empty."""
     array = np.empty(len(values), object)
     array[:] = [value.encode() for value in values]
     return array
@@ -44,14 +44,14 @@ def round_trip(
 
 
 def columns(rows: Sequence[tuple[str, str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Names and slices, each a vector of strings."""
+    """(names, slices) as vectors of strings."""
     return strings(*(name for name, _, _ in rows)), strings(*(spec for _, spec, _ in rows))
 
 
 def feed(
     graph: Graph, feeds: dict[str, np.ndarray], name: str, *values: np.ndarray
 ) -> list[tuple[str, DataType]]:
-    """Placeholders fed with strings: TensorFlow's shape inference refuses wrong constants."""
+    """Placeholders fed with strings: with constants, shape inference would reject wrong ones."""
     outputs = [graph.placeholder(DataType.STRING, f"{name}_{i}") for i in range(len(values))]
     feeds.update((output, value) for (output, _), value in zip(outputs, values, strict=True))
     return outputs
@@ -79,7 +79,7 @@ EDGES = (
 )
 PARTS = (("t", "4 3 0,2:-", MATRIX[:2]), ("t", "4 3 2,2:-", MATRIX[2:]))
 WHOLE = (("t", "", MATRIX),)
-# What is asked of a bundle with one matrix `t`: slices, then mistakes.
+# Slices requested from a bundle with one matrix `t`: valid ones, then invalid ones.
 ASKED = (
     "", "4 3 -:-", "4 3 1,2:-", "4 3 0,1:2,1", "4 3 1,3:1,1",
     "3 3 -:-", "4 3 3,2:-", "4 3 -", "4 3 0,0:-", "4 3 a:-", "4 x -:-", "junk",

@@ -1,6 +1,6 @@
 """Warm starting: remappings of vocabularies, and matrices loaded through them.
 
-The cases write small files under /tmp, each under a name of its own.
+The cases write small files under /tmp, each with its own name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Checkpoints of the first format: saved by Save and SaveSlices, read by Restore* and RestoreV2.
+"""V1 checkpoints: saved by Save and SaveSlices, read by Restore, RestoreSlice and RestoreV2.
 
-The cases write small files under /tmp, each under a name of its own.
+The cases write small files under /tmp, each with its own name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Saved = Sequence[tuple[str, str, np.ndarray]]
 
 
 def written(name: str, saved: Saved, restored: Saved, pattern: str = "", path: str = "") -> Case:
-    """Save (name, slice, value), then restore (name, slice, example) one by one and by V2."""
+    """Save (name, slice, value), then restore (name, slice, example) singly and by RestoreV2."""
     graph = Graph()
     feeds: dict[str, np.ndarray] = {}
     filename = np.array((path or f"{PREFIX}{name}").encode(), object)

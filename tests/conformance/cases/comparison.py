@@ -25,7 +25,7 @@ CHOICE = np.array([True, False])
 
 
 def choose_resource(condition: bool) -> Case:
-    """One of two variables, read after the choice."""
+    """Select one of two resource variables, then read it."""
     graph = Graph()
     chosen = graph.placeholder(DataType.BOOL, "condition")
     handles = []

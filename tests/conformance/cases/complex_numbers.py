@@ -1,4 +1,4 @@
-"""Complex numbers, put together and taken apart."""
+"""Complex numbers: construction and parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Components of composite tensors into variants and out again."""
+"""Composite tensors converted to variants and back to components."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def through(
     metadata: bytes = SPEC,
     move: str = "Identity",
 ) -> Case:
-    """Components into a variant, the variant through an op, and the components out of it."""
+    """Convert components to a variant, pass it through an op, and extract the components."""
     graph = Graph()
     encoded = graph.add(
         "CompositeTensorVariantFromComponents", list(components), metadata=metadata

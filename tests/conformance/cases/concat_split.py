@@ -24,7 +24,7 @@ JOINS = (
 
 
 def parallel_concat(values: list[np.ndarray], shape: tuple[int, ...]) -> Case:
-    """The op's shape inference wants shapes that are known."""
+    """Fed through placeholders of known shape: the op's shape inference requires them."""
     graph = Graph()
     parts = [graph.placeholder(value.dtype, f"input_{i}", value.shape)
              for i, value in enumerate(values)]  # fmt: skip

@@ -14,7 +14,7 @@ CONTROLS = (("count", ("count:0",)), ("step", ()))
 
 
 class DenseGraph(Graph):
-    """A dense accumulator `a` with an op of each sort, what goes in fed."""
+    """A dense accumulator `a` with one op of each kind; their inputs are fed."""
 
     def __init__(self, prefix: str = "", dtype: DataType = F32, **attrs: Any) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class DenseGraph(Graph):
 
 
 class SparseGraph(Graph):
-    """A sparse accumulator `a` with an op of each sort."""
+    """A sparse accumulator `a` with one op of each kind; their inputs are fed."""
 
     def __init__(self, has_known_shape: bool = True, dtype: DataType = F32, **attrs: Any) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from tests.conformance.case import Case, case
 RNG = np.random.default_rng(1)
 FLOATS = (np.float16, ml_dtypes.bfloat16, np.float64)
 
-# TensorFlow sums in 16 bits where these kernels sum in 32.
+# TensorFlow accumulates in 16 bits where these kernels accumulate in 32.
 LOOSE = (
     (np.float16, {"tolerance": 0.02}),
     (ml_dtypes.bfloat16, {"tolerance": 0.2}),
@@ -59,7 +59,7 @@ CONV2D = (
     ((2, 0, 7, 4), F2, {}),
     (X2, (3, 3, 4, 0), {}),
     (X2, (7, 3, 4, 5), {"padding": "VALID"}),
-    # refused
+    # rejected
     (X2, (8, 3, 4, 5), {"padding": "VALID"}),
     (X2, (3, 3, 3, 5), {}),
     (X2, (3, 3, 2, 5), {}),
@@ -70,7 +70,7 @@ CONV2D = (
     (X2, F2, {"strides": [2, 1, 1, 1]}),
     (X2, F2, {"strides": [1, 1, 1, 2]}),
     (X2, F2, {"dilations": [2, 1, 1, 1]}),
-    # refused while the graph is imported: only the code is comparable
+    # rejected while the graph is imported: only the error code can be compared
     (X2, F2, {"strides": [1, 0, 1, 1], "message": False}),
     (X2, F2, {"strides": [1, 1, 1], "message": False}),
     (X2, F2, {"dilations": [1, 0, 1, 1], "message": False}),
@@ -91,7 +91,7 @@ DEPTHWISE = (
     ((1, 40, 40, 32), (3, 3, 32, 1), {}),
     ((0, 6, 7, 4), (3, 3, 4, 1), {}),
     (X2, (3, 3, 4, 0), {}),
-    # refused
+    # rejected
     (X2, (3, 3, 3, 1), {}),
     (X2[1:], (3, 3, 4, 1), {}),
     (X2, (3, 3, 4), {}),
@@ -108,7 +108,7 @@ CONV3D = (
     (X3, (1, 1, 1, 4, 3), {}),
     (X3, (1, 1, 1, 4, 3), {"strides": [1, 2, 2, 2, 1]}),
     ((0, 4, 5, 6, 4), F3, {}),
-    # refused
+    # rejected
     (X3, (2, 3, 3, 3, 5), {}),
     (X3[1:], F3, {}),
     (X3, F3[1:], {}),

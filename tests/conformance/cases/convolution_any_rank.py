@@ -12,7 +12,7 @@ from tests.conformance.case import Case, case
 RNG = np.random.default_rng(3)
 X2, F2 = (2, 6, 7, 4), (3, 3, 4, 5)
 X3, F3 = (2, 4, 5, 6, 4), (2, 3, 3, 4, 5)
-# TensorFlow sums in 16 bits where this kernel sums in 32.
+# TensorFlow accumulates in 16 bits where this kernel accumulates in 32.
 TOLERANCES = ((np.float16, 0.02), (ml_dtypes.bfloat16, 0.2), (np.float64, None), (np.int32, None))
 
 

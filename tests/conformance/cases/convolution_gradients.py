@@ -1,4 +1,4 @@
-"""Gradients of convolutions, the transposed convolution among them."""
+"""Gradients of convolutions, including the transposed convolution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tests.conformance.case import Case, case
 
 RNG = np.random.default_rng(5)
-# TensorFlow sums in 16 bits where these kernels sum in 32.
+# TensorFlow accumulates in 16 bits where these kernels accumulate in 32.
 TYPES = (
     (np.float16, {"tolerance": 0.02}),
     (ml_dtypes.bfloat16, {"tolerance": 0.2}),
@@ -65,7 +65,7 @@ INPUT_2D = (
     (X, F, (2, 7, 5, 3), {"padding": "EXPLICIT", "explicit_paddings": [0, 0, 3, 1, 0, 1, 0, 0]}),
     ((0, 5, 6, 4), F, (0, 5, 6, 3), {}),
     (X, (3, 3, 4, 0), (2, 5, 6, 0), {}),
-    # refused
+    # rejected
     (X[1:], F, G, {"message": False}),
     ([X], F, G, {}),
     (X, F[1:], G, {}),
@@ -87,7 +87,7 @@ FILTER_2D = (
     ((1, 12, 10, 4), F, (1, 5, 4, 3), STRIDED),
     (X, F, (2, 7, 5, 3), {"padding": "EXPLICIT", "explicit_paddings": [0, 0, 3, 1, 0, 1, 0, 0]}),
     ((0, 5, 6, 4), F, (0, 5, 6, 3), {}),
-    # refused
+    # rejected
     (X, [F], G, {}),
     (X, F, (1, 5, 6, 3), {}),
     (X, F, (2, 4, 6, 3), {}),
@@ -112,7 +112,7 @@ DEPTHWISE = (
     (X, (3, 3, 4, 2), (2, 2, 2, 8), {**STRIDED}),
     (X, D, (2, 7, 5, 4), {"padding": "EXPLICIT", "explicit_paddings": [0, 0, 3, 1, 0, 1, 0, 0]}),
     ((0, 5, 6, 4), D, (0, 5, 6, 4), {}),
-    # refused
+    # rejected
     (X, (3, 3, 3, 1), X, {}),
     (X, (3, 3, 4, 2), X, {}),
     (X, D, (1, 5, 6, 4), {}),

@@ -1,4 +1,4 @@
-"""DecodeCSV: quotes, missing fields, selections, refusals."""
+"""DecodeCSV: quotes, missing fields, selected columns, invalid input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CTCBeamSearchDecoder, and regressions that never rise."""
+"""CTCBeamSearchDecoder, and IsotonicRegression."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RNG = np.random.default_rng(41)
 LOGITS = 2 * RNG.normal(size=(9, 4, 6))
 LENGTHS = np.array([9, 5, 1, 0], np.int32)
 LONG = 3 * RNG.normal(size=(60, 2, 30))
-# A labelling leaves two beams, is passed over, and may not come back through what grew from it.
+# With two beams, a dropped labelling that is not added again must not return by its extensions.
 NARROW = np.array(
     [[0.19, -2.34, -2.72, -2.61, -1.44, 2.37], [0.06, 0.88, -1.15, -0.78, 3.36, 2.59],
      [-1.1, -3.05, -3.53, 1.62, 0.51, -1.17], [-2.35, -1.36, -2.17, 0.25, -1.08, -1.55],

@@ -15,7 +15,7 @@ UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 ALL = (*FLOATS, *COMPLEXES, *SIGNED, *UNSIGNED)
 NAN, INF = np.nan, np.inf
 
-# What TensorFlow's CPU kernels take beside floating-point numbers.
+# The dtypes that TensorFlow's CPU kernels accept.
 DTYPES = {
     "Add": (*FLOATS, *COMPLEXES, *SIGNED, np.uint8),
     "AddV2": ALL,
@@ -56,7 +56,7 @@ def of_every_type() -> list[Case]:
 
 
 def of_rounded_logarithms() -> list[Case]:
-    """Half types: the logarithm is rounded before it is multiplied."""
+    """Ops for which the logarithm of half types is rounded before it is multiplied."""
     x, y = [0.1, 0.2, 3.5, -2, -5, 30], [0.1, 0.2, 3.5, 3.1, 0.7, 2]
     return [
         case(op, np.array(x, dtype), np.array(y, dtype), exact=True)

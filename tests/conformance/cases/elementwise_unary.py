@@ -1,4 +1,4 @@
-"""Element-wise functions of one tensor: every dtype, and the numbers at the edges of domains."""
+"""Element-wise functions of one tensor: every dtype, and numbers at the limits of domains."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DTYPES = {
     "Sign": (*NUMERIC, *SIGNED),
     "Square": (*NUMERIC, *SIGNED, *UNSIGNED),
 }
-# Largest relative difference to allow where TensorFlow's own approximation is the coarser one.
+# Relative tolerance where TensorFlow's approximation is less accurate than numpy's.
 TOLERANCES = {"Rsqrt": 1e-5, "Reciprocal": 1e-5}
 REALS = np.array([0.25, 0.5, 0.75, 0.875])
 WIDE = np.array(

@@ -1,4 +1,4 @@
-"""DecodeJSONExample: every kind of feature, what may be left out, refusals."""
+"""DecodeJSONExample: every kind of feature, optional parts, invalid input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance.case import Case, Graph, Step, case
 
 
 def one_feature(body: str) -> str:
-    """An example whose only feature is `body`."""
+    """The JSON of an example whose only feature, `a`, is `body`."""
     return '{"features": {"feature": {"a": ' + body + "}}}"
 
 
@@ -23,7 +23,7 @@ EXAMPLES = [
     one_feature('{"bytesList": {"value": ["aGk=", "aGk", "a-_b", ""]}}'),
     one_feature('{"int64List": {}}'),
 ]
-# TensorFlow writes each number with a tag of its own, so these are compared when read again.
+# TensorFlow writes numbers unpacked, so the serialized forms differ: compare after parsing.
 NUMBERS = [
     (np.float32, '{"floatList": {"value": [1, 2.5, -3e10, "NaN", "Infinity", "1.5"]}}'),
     (np.int64, '{"int64List": {"value": ["1", -2, 3.0, "9223372036854775807"]}}'),
@@ -51,7 +51,7 @@ def decode(texts: Any) -> Case:
 
 
 def read_again(number: int, dtype: Any, body: str) -> Case:
-    """The numbers of one feature after the way through JSON."""
+    """The numbers of one feature, decoded from JSON and parsed."""
     graph = Graph()
     (example,) = graph.add("DecodeJSONExample", one_feature(body))
     _, values, _ = graph.add(
