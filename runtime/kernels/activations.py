@@ -89,7 +89,7 @@ def softsign(features: np.ndarray) -> np.ndarray:
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Normalised exponentials over the last dimension."""
-    return _by_rows(logits, _softmax_rows)
+    return _apply_to_rows(logits, _softmax_rows)
 
 
 def _softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
@@ -100,7 +100,7 @@ def _softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """Logarithm of softmax over the last dimension."""
-    return _by_rows(logits, _log_softmax_rows)
+    return _apply_to_rows(logits, _log_softmax_rows)
 
 
 def _log_softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
@@ -108,7 +108,9 @@ def _log_softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
     out -= np.log(np.exp(out).sum(axis=-1, keepdims=True))
 
 
-def _by_rows(logits: np.ndarray, function: Callable[[np.ndarray, np.ndarray], None]) -> np.ndarray:
+def _apply_to_rows(
+    logits: np.ndarray, function: Callable[[np.ndarray, np.ndarray], None]
+) -> np.ndarray:
     """Apply `function(rows, out)` to blocks of rows, in the accumulation dtype of `logits`."""
     if logits.ndim < 1:
         raise InvalidArgumentError(

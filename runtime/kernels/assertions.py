@@ -32,11 +32,11 @@ def assert_(
     if np.ndim(condition):
         raise InvalidArgumentError(f"In[0] should be a scalar: {show_shape(np.shape(condition))}")
     if not condition:
-        shown = " ".join(_in_brackets(data, T, summarize))
+        shown = " ".join(_bracketed_summaries(data, T, summarize))
         raise InvalidArgumentError(f"assertion failed: {shown}")
 
 
-def _in_brackets(
+def _bracketed_summaries(
     data: Sequence[Any], data_types: Sequence[DataType], max_entries: int
 ) -> list[str]:
     pairs = zip(data, data_types, strict=True)
@@ -56,22 +56,22 @@ def print_(
     count = context.kernel_state(lambda: [0])
     if first_n < 0 or count[0] < first_n:
         count[0] += 1
-        shown = "".join(_in_brackets(data, U, summarize))
+        shown = "".join(_bracketed_summaries(data, U, summarize))
         _log.info("%s%s", message, shown)
     return input
 
 
-def _to_log(level: int) -> Callable[[OpKernelContext, str], None]:
+def _log_writer(level: int) -> Callable[[OpKernelContext, str], None]:
     return lambda context, text: _log.log(level, "%s", text)
 
 
 # Standard output and error belong to the serving process, so output of a graph is logged.
 _STREAMS: dict[str, Callable[[OpKernelContext, str], None]] = {
-    "stdout": _to_log(logging.INFO),
-    "stderr": _to_log(logging.INFO),
-    "log(info)": _to_log(logging.INFO),
-    "log(warning)": _to_log(logging.WARNING),
-    "log(error)": _to_log(logging.ERROR),
+    "stdout": _log_writer(logging.INFO),
+    "stderr": _log_writer(logging.INFO),
+    "log(info)": _log_writer(logging.INFO),
+    "log(warning)": _log_writer(logging.WARNING),
+    "log(error)": _log_writer(logging.ERROR),
 }
 _FILE_PREFIX = "file://"
 

@@ -57,12 +57,12 @@ def avg_pool_grad(
             f"{shape[0]} and {grad.shape[0]}"
         )
     spatial = spatial_values(grad.shape, data_format)
-    _check_fits(grad, shape, dimensions, data_format)
+    _check_grad_shape(grad, shape, dimensions, data_format)
     if 0 in grad.shape:
         return np.zeros(shape, grad.dtype)
     result = to_channels_last(grad, data_format).astype(accumulation_dtype(grad.dtype))
     for axis, (count, each) in enumerate(zip(spatial, dimensions, strict=True), start=1):
-        result = _spread(result, axis, each, *_regions(count, each, whole=rank == 4))
+        result = _distribute(result, axis, each, *_window_bounds(count, each, whole=rank == 4))
     missing = shape[0] - len(result)
     if missing:
         result = np.pad(result, ((0, missing), *((0, 0),) * (rank - 1)))
@@ -82,7 +82,7 @@ def _input_shape(orig_input_shape: np.ndarray, grad: np.ndarray, rank: int) -> l
     return shape
 
 
-def _check_fits(
+def _check_grad_shape(
     grad: np.ndarray,
     shape: Sequence[int],
     dimensions: Sequence[WindowedDimension],
@@ -97,7 +97,7 @@ def _check_fits(
     if list(spatial) == [each.output for each in dimensions] and all(a == b for a, b in others):
         return
     if len(shape) == 4:
-        _check_places(len(grad), spatial, shape, dimensions)
+        _check_window_bounds(len(grad), spatial, shape, dimensions)
         (images, most), (depth, wanted) = others
         if 0 in (images, *spatial) or (images <= most and depth == wanted):
             return
@@ -106,7 +106,7 @@ def _check_fits(
     )
 
 
-def _check_places(
+def _check_window_bounds(
     images: int,
     spatial: Sequence[int],
     shape: Sequence[int],
@@ -118,7 +118,7 @@ def _check_places(
     """
     index, outside = np.array(images - 1), np.array(False)
     for count, each in zip(spatial, dimensions, strict=True):
-        begin, end = _regions(count, each, whole=True)
+        begin, end = _window_bounds(count, each, whole=True)
         index = index[..., np.newaxis] * each.input + end - 1
         outside = outside[..., np.newaxis] | (begin + each.pad_before > each.input)
     refused = np.flatnonzero(outside | (index >= math.prod(shape)))
@@ -132,7 +132,7 @@ def _check_places(
     )
 
 
-def _regions(
+def _window_bounds(
     count: int, dimension: WindowedDimension, whole: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """(begin, end) of the first `count` windows; `begin` is negative inside the padding.
@@ -148,7 +148,7 @@ def _regions(
     return begin, end
 
 
-def _spread(
+def _distribute(
     gradient: np.ndarray,
     axis: int,
     dimension: WindowedDimension,

@@ -52,14 +52,14 @@ def barrier(
         found = context.resources.look_up_or_create(
             container, Barrier, name, lambda: Barrier(name, component_types, shapes)
         )
-        _check_same(found, component_types, shapes)
+        _check_compatible(found, component_types, shapes)
         return ResourceHandle(container or DEFAULT_CONTAINER, name, Barrier.type_name)
 
     handle: ResourceHandle = context.kernel_state(make)
     return handle
 
 
-def _check_same(found: Barrier, types: Types, shapes: tuple[PartialShape, ...]) -> None:
+def _check_compatible(found: Barrier, types: Types, shapes: tuple[PartialShape, ...]) -> None:
     """Raise InvalidArgumentError if the shared barrier has other types or shapes."""
     if found.component_types != types:
         raise InvalidArgumentError(

@@ -13,19 +13,19 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import binary
 
 
-def _amount(x: Any, y: Any) -> Any:
+def _clipped_shift(x: Any, y: Any) -> Any:
     """Shift amounts `y` clipped to the range 0 … bits of `x`'s type − 1."""
     return np.clip(y, 0, x.dtype.itemsize * 8 - 1)
 
 
 def left_shift(x: Any, y: Any) -> Any:
     """x · 2**y; bits beyond the type are lost."""
-    return np.left_shift(x, _amount(x, y))
+    return np.left_shift(x, _clipped_shift(x, y))
 
 
 def right_shift(x: Any, y: Any) -> Any:
     """x / 2**y rounded down."""
-    return np.right_shift(x, _amount(x, y))
+    return np.right_shift(x, _clipped_shift(x, y))
 
 
 BINARY: dict[str, Kernel] = {

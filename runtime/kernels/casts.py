@@ -20,7 +20,7 @@ from runtime.kernels.register_types import POD_TYPES
 # Small integers: TensorFlow on x86 converts a float to int32 first and keeps the low bits.
 _THROUGH_INT32 = frozenset(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.uint16))
 _finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo
-_TRUNCATED = (DataType.FLOAT, DataType.DOUBLE, DataType.COMPLEX64, DataType.COMPLEX128)
+_TRUNCATABLE_TYPES = (DataType.FLOAT, DataType.DOUBLE, DataType.COMPLEX64, DataType.COMPLEX128)
 _OBJECT_TYPES = (DataType.STRING, DataType.RESOURCE, DataType.VARIANT)
 
 
@@ -66,7 +66,9 @@ def _spare_bits(source: DataType, target: DataType) -> int:
     if (source, target) != (DataType.COMPLEX128, DataType.COMPLEX64) and not target.is_floating:
         return 0
     # To bfloat16, TensorFlow converts types other than float32 through float32, which rounds.
-    if source not in _TRUNCATED or (target is DataType.BFLOAT16 and source is not DataType.FLOAT):
+    if source not in _TRUNCATABLE_TYPES or (
+        target is DataType.BFLOAT16 and source is not DataType.FLOAT
+    ):
         return 0
     return int(np.finfo(source.numpy).nmant - _finfo(target.numpy).nmant)
 

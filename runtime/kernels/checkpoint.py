@@ -78,7 +78,7 @@ def restore_v2(
         reader_v1 = TensorSliceReader(path, context.step.files)
         return [read_spec(reader_v1, *each) for each in zip(names, specs, dtypes, strict=True)]
     with TensorBundleReader(path, context.step.files) as reader:
-        restored = _Restored(reader)
+        restored = _RestoredTensors(reader)
         for name, dtype in zip(names, dtypes, strict=True):
             _check_dtype(name, reader.entry(name), dtype)
         results = []
@@ -88,7 +88,7 @@ def restore_v2(
     return results
 
 
-class _Restored:
+class _RestoredTensors:
     """The tensors that one RestoreV2 has read so far; equal tensors share one array."""
 
     def __init__(self, reader: TensorBundleReader) -> None:

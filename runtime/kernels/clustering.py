@@ -16,7 +16,7 @@ from runtime.framework.philox import Philox
 from runtime.kernels.random_distributions import uniform
 
 _SEED_BITS = (1 << 64) - 1
-_ROWS_AT_ONCE = 1 << 22  # elements of a block of distances
+_MAX_BLOCK_ELEMENTS = 1 << 22  # elements of a block of distances
 
 
 def _check_matrix(name: str, value: Any) -> None:
@@ -46,7 +46,7 @@ def nearest_neighbors(points: Any, centers: Any, k: Any) -> tuple[np.ndarray, np
     places = np.empty((len(points), count), np.int64)
     distances = np.empty((len(points), count), np.float32)
     squares = 0.5 * np.square(centers).sum(axis=1)
-    rows = max(1, _ROWS_AT_ONCE // max(1, len(centers)))
+    rows = max(1, _MAX_BLOCK_ELEMENTS // max(1, len(centers)))
     for start in range(0, len(points), rows):
         block = points[start : start + rows]
         halves = squares - block @ centers.T  # half the squared distances, less |point|² / 2

@@ -29,7 +29,7 @@ from runtime.kernels.resource_variables import as_handle
 Accumulator = ConditionalAccumulator[Any]
 
 
-def _made_by(kind: type[Accumulator]) -> Kernel:
+def _creation_kernel(kind: type[Accumulator]) -> Kernel:
     def kernel(
         context: OpKernelContext,
         *,
@@ -140,7 +140,7 @@ def _check_sizes(expected: PartialShape, sizes: list[int]) -> None:
             )
 
 
-def _taken_from(kind: type[Accumulator]) -> Kernel:
+def _take_gradient_kernel(kind: type[Accumulator]) -> Kernel:
     def kernel(context: OpKernelContext, handle: Any, num_required: Any, *, dtype: DataType) -> Any:
         found = _look_up(context, handle, kind, dtype)
         required = _scalar("num_required", num_required)
@@ -175,11 +175,13 @@ KERNELS = (
             KernelDef(f"{prefix}AccumulatorApplyGradient", apply_gradient),
             KernelDef(f"{prefix}AccumulatorNumAccumulated", num_accumulated),
             KernelDef(f"{prefix}AccumulatorSetGlobalStep", set_global_step),
-            KernelDef(f"{prefix}AccumulatorTakeGradient", _taken_from(_DENSE), asynchronous=True),
-            KernelDef(f"{prefix}ConditionalAccumulator", _made_by(_DENSE), _TYPES),
+            KernelDef(
+                f"{prefix}AccumulatorTakeGradient", _take_gradient_kernel(_DENSE), asynchronous=True
+            ),
+            KernelDef(f"{prefix}ConditionalAccumulator", _creation_kernel(_DENSE), _TYPES),
         )
     ),
     KernelDef("SparseAccumulatorApplyGradient", sparse_apply_gradient),
-    KernelDef("SparseAccumulatorTakeGradient", _taken_from(_SPARSE), asynchronous=True),
-    KernelDef("SparseConditionalAccumulator", _made_by(_SPARSE), _TYPES),
+    KernelDef("SparseAccumulatorTakeGradient", _take_gradient_kernel(_SPARSE), asynchronous=True),
+    KernelDef("SparseConditionalAccumulator", _creation_kernel(_SPARSE), _TYPES),
 )

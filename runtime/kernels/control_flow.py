@@ -62,12 +62,12 @@ def while_op(
     call, cancellation = context.step.call_function, context.cancellation
     while True:
         cancellation.check()
-        if not _goes_on(call(cond, values)):
+        if not _condition_value(call(cond, values)):
             return values
-        values = _same_count(values, call(body, values))
+        values = _checked_results(values, call(body, values))
 
 
-def _goes_on(outcome: list[Any]) -> bool:
+def _condition_value(outcome: list[Any]) -> bool:
     if len(outcome) != 1:
         raise InvalidArgumentError(
             f"Expected a single scalar return value from WhileOp cond, got {len(outcome)} tensors."
@@ -75,7 +75,7 @@ def _goes_on(outcome: list[Any]) -> bool:
     return as_condition(outcome[0])
 
 
-def _same_count(values: list[Any], results: list[Any]) -> list[Any]:
+def _checked_results(values: list[Any], results: list[Any]) -> list[Any]:
     if len(results) != len(values):
         raise InvalidArgumentError(
             f"While loop body returned {len(results)} arguments. Expected: {len(values)}."
@@ -91,17 +91,17 @@ class _WaitingLoop:
         self._cond = cond
         self._body = body
         self._values: list[Any] = []
-        self._is_condition = True  # whether `cond` is called next, or `body`
-        self._is_over = False
+        self._is_condition_next = True  # whether `cond` is called next, or `body`
+        self._is_finished = False
         self._result = Deferred()
 
     def start(self, values: list[Any]) -> Deferred:
         """Begin the first iteration."""
         self._values = values
-        self._go_on()
+        self._continue()
         return self._result
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         while self._run_next():
             pass
 
@@ -114,32 +114,32 @@ class _WaitingLoop:
         arrivals = itertools.count()  # of the callback and this method: the later one continues
 
         def ended(deferred: Deferred) -> None:
-            self._take(deferred)
-            if next(arrivals) and not self._is_over:
-                self._go_on()
+            self._process_result(deferred)
+            if next(arrivals) and not self._is_finished:
+                self._continue()
 
-        function = self._cond if self._is_condition else self._body
+        function = self._cond if self._is_condition_next else self._body
         try:
             self._step.cancellation.check()
             self._step.start_function(function, self._values).when_done(ended)
         except OpError as error:
             self._result.set_error(error)
             return False
-        return next(arrivals) > 0 and not self._is_over
+        return next(arrivals) > 0 and not self._is_finished
 
-    def _take(self, deferred: Deferred) -> None:
+    def _process_result(self, deferred: Deferred) -> None:
         """Process a function's result: the condition's value or the new loop variables."""
         try:
             if deferred.error is not None:
                 raise deferred.error
-            if not self._is_condition:
-                self._values = _same_count(self._values, deferred.value)
-            elif not _goes_on(deferred.value):
-                self._is_over = True
+            if not self._is_condition_next:
+                self._values = _checked_results(self._values, deferred.value)
+            elif not _condition_value(deferred.value):
+                self._is_finished = True
                 self._result.set_value(self._values)
-            self._is_condition = not self._is_condition
+            self._is_condition_next = not self._is_condition_next
         except OpError as error:
-            self._is_over = True
+            self._is_finished = True
             self._result.set_error(error)
 
 

@@ -32,7 +32,7 @@ def _scan(ufunc: Any, identity: float) -> Callable[..., Any]:
             )
         ordered = np.flip(x, position) if reverse else x
         if ufunc is np.logaddexp and not (x < np.inf).all():
-            result = _odd_logsumexps(ordered, position)
+            result = _non_finite_logsumexps(ordered, position)
         else:
             result = ufunc.accumulate(ordered, axis=position, dtype=x.dtype)
         if exclusive:
@@ -43,7 +43,7 @@ def _scan(ufunc: Any, identity: float) -> Callable[..., Any]:
     return kernel
 
 
-def _odd_logsumexps(x: np.ndarray, axis: int) -> np.ndarray:
+def _non_finite_logsumexps(x: np.ndarray, axis: int) -> np.ndarray:
     """Cumulative log-sum-exp of elements that include NaN or ∞, with TensorFlow's results.
 
     A NaN counts as the sum so far, due to TensorFlow's comparisons; ∞ + ∞ gives NaN.

@@ -42,12 +42,12 @@ Shapes = tuple[PartialShape, ...]
 _POLICIES = pb.DistributeOptions.AutoShardPolicy
 # Names of ops without the version suffix.
 _READERS = frozenset({"FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"})
-_OF_FUNCTIONS = frozenset({
+_FUNCTION_DATASETS = frozenset({
     "ExperimentalParallelInterleaveDataset", "FlatMapDataset", "InterleaveDataset",
     "LegacyParallelInterleaveDataset", "ParallelInterleaveDataset",
 })  # fmt: skip
-_JOINING = frozenset({"ConcatenateDataset", "ZipDataset"})
-_PASSED = frozenset({
+_COMBINING = frozenset({"ConcatenateDataset", "ZipDataset"})
+_PASS_THROUGH = frozenset({
     "AssertNextDataset", "BatchDataset", "CacheDataset", "ExperimentalMapAndBatchDataset",
     "ExperimentalParseExampleDataset", "ExperimentalRebatchDataset", "FilterDataset",
     "FinalizeDataset", "MapAndBatchDataset", "MapDataset", "MaxIntraOpParallelismDataset",
@@ -57,18 +57,18 @@ _PASSED = frozenset({
     "ShardDataset", "ShuffleAndRepeatDataset", "ShuffleDataset", "SkipDataset", "TakeDataset",
     "UnbatchDataset", "WindowDataset",
 })  # fmt: skip
-_OF_TENSORS = frozenset({"TensorDataset", "TensorSliceDataset"})
-_UNSHARDABLE = _OF_TENSORS | {"GeneratorDataset", "RangeDataset"}
+_TENSOR_SOURCES = frozenset({"TensorDataset", "TensorSliceDataset"})
+_UNSHARDABLE = _TENSOR_SOURCES | {"GeneratorDataset", "RangeDataset"}
 # At the end of a pipeline these remain last: DATA inserts the shard before them.
-_AT_THE_END = frozenset({"FinalizeDataset", "OptionsDataset", "PrefetchDataset"})
+_TRAILING = frozenset({"FinalizeDataset", "OptionsDataset", "PrefetchDataset"})
 
 
-def _is_of(op: str, names: frozenset[str]) -> bool:
+def _is_one_of(op: str, names: frozenset[str]) -> bool:
     return re.sub(r"V\d+$", "", op) in names
 
 
 @dataclasses.dataclass(frozen=True)
-class _MadeNode:
+class _InsertedNode:
     """The node of a dataset that a rewrite inserts."""
 
     node_def: pb.NodeDef
@@ -85,15 +85,15 @@ class _MadeNode:
         return from_proto(self.node_def.attr[name])
 
 
-def _made_node(op: str, types: Types, shapes: Shapes, **attrs: Any) -> _MadeNode:
+def _inserted_node(op: str, types: Types, shapes: Shapes, **attrs: Any) -> _InsertedNode:
     node_def = pb.NodeDef(name=f"{op}/_rewritten", op=op)
     for name, value in {**attrs, "output_types": types}.items():
         node_def.attr[name].CopyFrom(to_proto(value))
     node_def.attr["output_shapes"].list.shape.extend(map(shape_to_proto, shapes))
-    return _MadeNode(node_def)
+    return _InsertedNode(node_def)
 
 
-def _remade(step: StepState, dataset: Dataset, inputs: Iterable[Any]) -> Dataset:
+def _rebuilt(step: StepState, dataset: Dataset, inputs: Iterable[Any]) -> Dataset:
     """The dataset that the same node creates from other inputs."""
     assert dataset.origin is not None
     node = dataset.origin.node
@@ -102,15 +102,15 @@ def _remade(step: StepState, dataset: Dataset, inputs: Iterable[Any]) -> Dataset
     return as_dataset(bind(kernel, node)(*context, *inputs))
 
 
-def _over(step: StepState, dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:
+def _with_inputs(step: StepState, dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:
     """The dataset with other input datasets; itself if they are the same."""
     if isinstance(dataset, GraphDataset):
-        return dataset.over(_over(step, dataset.input, inputs))
+        return dataset.with_input(_with_inputs(step, dataset.input, inputs))
     if all(one is other for one, other in zip(inputs, inputs_of(dataset), strict=True)):
         return dataset
     assert dataset.origin is not None
     given, made = dataset.origin.inputs, iter(inputs)
-    return _remade(
+    return _rebuilt(
         step, dataset, (each if dataset_in(each) is None else next(made) for each in given)
     )
 
@@ -131,48 +131,48 @@ class _Sharding:
         """
         op, inputs = op_of(dataset), inputs_of(dataset)
         if isinstance(dataset, GraphDataset):
-            made, reason = self._inside(dataset).by_file(dataset.input)
-            return dataset.over(made), reason
+            made, reason = self._within_graph(dataset).by_file(dataset.input)
+            return dataset.with_input(made), reason
         if op == "AssertCardinalityDataset":  # its expected count no longer holds
             return self.by_file(inputs[0])
-        if _is_of(op, _UNSHARDABLE):
+        if _is_one_of(op, _UNSHARDABLE):
             return dataset, f"Found an unshardable source dataset: {op}"
-        if _is_of(op, _JOINING):
-            return self._first_by_file(dataset, len(inputs))
-        if _is_of(op, _READERS):
-            return self._reading(dataset)
-        if _is_of(op, _OF_FUNCTIONS):
-            if (made_behind := self._behind_lists(dataset)) is not None:
-                return made_behind, ""
+        if _is_one_of(op, _COMBINING):
+            return self._inputs_by_file(dataset, len(inputs))
+        if _is_one_of(op, _READERS):
+            return self._reader_by_file(dataset)
+        if _is_one_of(op, _FUNCTION_DATASETS):
+            if (with_shard := self._shard_after_tensors(dataset)) is not None:
+                return with_shard, ""
             if self._has_reader(dataset):
-                return self._reading(dataset)
-            if _is_of(op_of(inputs[0]), _PASSED) and self._has_reader(inputs[0]):
-                made, reason = self._reading(inputs[0])
-                return _over(self.step, dataset, [made, *inputs[1:]]), reason
-        elif not _is_of(op, _PASSED):
+                return self._reader_by_file(dataset)
+            if _is_one_of(op_of(inputs[0]), _PASS_THROUGH) and self._has_reader(inputs[0]):
+                made, reason = self._reader_by_file(inputs[0])
+                return _with_inputs(self.step, dataset, [made, *inputs[1:]]), reason
+        elif not _is_one_of(op, _PASS_THROUGH):
             return dataset, _not_shardable(op)
-        return self._first_by_file(dataset, 1)
+        return self._inputs_by_file(dataset, 1)
 
-    def _inside(self, dataset: GraphDataset) -> _Sharding:
+    def _within_graph(self, dataset: GraphDataset) -> _Sharding:
         return dataclasses.replace(self, step=dataset.step_for(self.step))
 
-    def _first_by_file(self, dataset: Dataset, count: int) -> tuple[Dataset, str]:
+    def _inputs_by_file(self, dataset: Dataset, count: int) -> tuple[Dataset, str]:
         """The dataset with its first `count` inputs sharded by file, up to one that cannot be."""
         inputs, reason = inputs_of(dataset), ""
         for number in range(count):
             if not reason:
                 inputs[number], reason = self.by_file(inputs[number])
-        return _over(self.step, dataset, inputs), reason
+        return _with_inputs(self.step, dataset, inputs), reason
 
-    def _reading(self, dataset: Dataset) -> tuple[Dataset, str]:
+    def _reader_by_file(self, dataset: Dataset) -> tuple[Dataset, str]:
         """A dataset that reads the files that its input names, restricted to the worker's files.
 
         A shuffle before the shard could give several workers the same file: shuffles are removed
         and the first one is inserted after the shard.
         """
         if isinstance(dataset, GraphDataset):
-            made, reason = self._inside(dataset)._reading(dataset.input)
-            return dataset.over(made), reason
+            made, reason = self._within_graph(dataset)._reader_by_file(dataset.input)
+            return dataset.with_input(made), reason
         assert dataset.origin is not None
         first, *rest = dataset.origin.inputs
         source, shuffle = dataset_in(first), None
@@ -183,25 +183,25 @@ class _Sharding:
             )
         for op in SHUFFLES:
             if shuffle is None:
-                source, shuffle = self._without(source, op)
+                source, shuffle = self._without_shuffles(source, op)
         source = self.shard(source)
         if shuffle is not None and shuffle.origin is not None:
-            source = _remade(self.step, shuffle, (source, *shuffle.origin.inputs[1:]))
-        return _remade(self.step, dataset, (source, *rest)), ""
+            source = _rebuilt(self.step, shuffle, (source, *shuffle.origin.inputs[1:]))
+        return _rebuilt(self.step, dataset, (source, *rest)), ""
 
-    def _without(self, dataset: Dataset, op: str) -> tuple[Dataset, Dataset | None]:
+    def _without_shuffles(self, dataset: Dataset, op: str) -> tuple[Dataset, Dataset | None]:
         """(pipeline without the shuffles of type `op`, the first of these shuffles or None)."""
         if isinstance(dataset, GraphDataset):
-            made, shuffle = self._without(dataset.input, op)
-            return dataset.over(made), shuffle
-        found = [self._without(each, op) for each in inputs_of(dataset)]
+            made, shuffle = self._without_shuffles(dataset.input, op)
+            return dataset.with_input(made), shuffle
+        found = [self._without_shuffles(each, op) for each in inputs_of(dataset)]
         shuffles = [shuffle for _, shuffle in found if shuffle is not None]
         if op_of(dataset) == op:
             return found[0][0], shuffles[-1] if shuffles else dataset
-        made = _over(self.step, dataset, [each for each, _ in found])
+        made = _with_inputs(self.step, dataset, [each for each, _ in found])
         return made, shuffles[-1] if shuffles else None
 
-    def _behind_lists(self, dataset: Dataset) -> Dataset | None:
+    def _shard_after_tensors(self, dataset: Dataset) -> Dataset | None:
         """The dataset with a shard after an input that maps tensors to datasets.
 
         None unless such an input (an interleave or flat map over a tensor source) leads to it.
@@ -209,11 +209,11 @@ class _Sharding:
         first, *rest = inputs_of(dataset)
         op = op_of(first)
         made: Dataset | None = None
-        if _is_of(op, _OF_FUNCTIONS) and op_of(inputs_of(first)[0]) in _OF_TENSORS:
+        if _is_one_of(op, _FUNCTION_DATASETS) and op_of(inputs_of(first)[0]) in _TENSOR_SOURCES:
             made = self.shard(first)
-        elif _is_of(op, _PASSED):
-            made = self._behind_lists(first)
-        return None if made is None else _over(self.step, dataset, [made, *rest])
+        elif _is_one_of(op, _PASS_THROUGH):
+            made = self._shard_after_tensors(first)
+        return None if made is None else _with_inputs(self.step, dataset, [made, *rest])
 
     def _has_reader(self, dataset: Dataset) -> bool:
         """Whether the dataset's function, or one nested in it, creates a dataset of files."""
@@ -221,24 +221,24 @@ class _Sharding:
         if not function:
             return False
         library = dataset.step_for(self.step).function_definitions([function])
-        return _reads({each.signature.name: each for each in library.function}, function)
+        return _reads_files({each.signature.name: each for each in library.function}, function)
 
     def by_data(self, dataset: Dataset) -> Dataset:
         """The pipeline with one of every `num_workers` elements."""
         if isinstance(dataset, GraphDataset):
-            return dataset.over(self.by_data(dataset.input))
-        if op_of(dataset) in _AT_THE_END:
+            return dataset.with_input(self.by_data(dataset.input))
+        if op_of(dataset) in _TRAILING:
             first, *rest = inputs_of(dataset)
-            return _over(self.step, dataset, [self.by_data(first), *rest])
+            return _with_inputs(self.step, dataset, [self.by_data(first), *rest])
         if op_of(dataset) == "RebatchDatasetV2":
-            dataset = self._rebatched(dataset)
+            dataset = self._as_legacy_rebatch(dataset)
         return self.shard(dataset)
 
     def by_hint(self, dataset: Dataset) -> Dataset:
         """The pipeline with each ShardDataset of SHARD_HINT shards replaced by the worker's."""
         if isinstance(dataset, GraphDataset):
-            return dataset.over(self.by_hint(dataset.input))
-        made = _over(self.step, dataset, [self.by_hint(each) for each in inputs_of(dataset)])
+            return dataset.with_input(self.by_hint(dataset.input))
+        made = _with_inputs(self.step, dataset, [self.by_hint(each) for each in inputs_of(dataset)])
         if isinstance(made, ShardDataset) and made.num_shards == SHARD_HINT:
             return self.shard(made.input)
         return made
@@ -247,10 +247,10 @@ class _Sharding:
         """The worker's part of a dataset's elements; no worker's part may be empty."""
         given = (dataset, np.int64(self.num_workers), np.int64(self.index))
         shapes = dataset.output_shapes
-        node = _made_node("ShardDataset", dataset.output_types, shapes, require_non_empty=True)
+        node = _inserted_node("ShardDataset", dataset.output_types, shapes, require_non_empty=True)
         return as_dataset(bind(KernelDef("ShardDataset", ShardDataset), node)(*given))
 
-    def _rebatched(self, dataset: Dataset) -> Dataset:
+    def _as_legacy_rebatch(self, dataset: Dataset) -> Dataset:
         """RebatchDataset in place of V2: each batch is split by itself, whatever the shard."""
         if self.num_replicas < 1:
             raise InvalidArgumentError(
@@ -259,7 +259,7 @@ class _Sharding:
                 "be >= 1."
             )
         shapes = tuple(each and (-1, *each[1:]) for each in dataset.output_shapes)
-        node = _made_node("RebatchDataset", dataset.output_types, shapes, use_fallback=True)
+        node = _inserted_node("RebatchDataset", dataset.output_types, shapes, use_fallback=True)
         given = (inputs_of(dataset)[0], np.int64(self.num_replicas))
         return as_dataset(bind(KernelDef("RebatchDataset", SplitBatchesDataset), node)(*given))
 
@@ -269,10 +269,10 @@ def _function_of(node: pb.NodeDef) -> str:
     return node.attr["f"].func.name if "f" in node.attr else ""
 
 
-def _reads(functions: dict[str, pb.FunctionDef], name: str) -> bool:
+def _reads_files(functions: dict[str, pb.FunctionDef], name: str) -> bool:
     return any(
-        _is_of(node.op, _READERS)
-        or (_is_of(node.op, _OF_FUNCTIONS) and _reads(functions, _function_of(node)))
+        _is_one_of(node.op, _READERS)
+        or (_is_one_of(node.op, _FUNCTION_DATASETS) and _reads_files(functions, _function_of(node)))
         for node in functions[name].node_def
         if node.input
     )

@@ -104,7 +104,7 @@ class GraphDataset(UnaryDataset):
         self.origin = dataset.origin
         self._runner = runner
 
-    def over(self, dataset: Dataset) -> GraphDataset:
+    def with_input(self, dataset: Dataset) -> GraphDataset:
         """Another dataset with the same functions; itself if `dataset` is its input."""
         return self if dataset is self.input else GraphDataset(dataset, self._runner)
 

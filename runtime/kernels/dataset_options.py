@@ -36,7 +36,7 @@ from runtime.framework.string_tensor import string_tensor
 
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
-_MOST_THREADS = 65536
+_MAX_THREADS = 65536
 
 
 class PassThroughDataset(UnaryDataset):
@@ -76,7 +76,7 @@ class NonSerializableDataset(PassThroughDataset):
         self.output_shapes = output_shapes
 
 
-def _named(name: str) -> type[PassThroughDataset]:
+def _pass_through_class(name: str) -> type[PassThroughDataset]:
     """A pass-through dataset class that has `name` in messages."""
     return type(f"{name}Dataset", (PassThroughDataset,), {"kind": name})
 
@@ -113,8 +113,8 @@ class ThreadsDataset(PassThroughDataset):
         number = int(np.int64(count).astype(np.int32))
         if number < 0:
             raise InvalidArgumentError("`num_threads` must be >= 0")
-        if number >= _MOST_THREADS:
-            raise InvalidArgumentError(f"`num_threads` must be < {_MOST_THREADS}")
+        if number >= _MAX_THREADS:
+            raise InvalidArgumentError(f"`num_threads` must be < {_MAX_THREADS}")
 
 
 class MaxIntraOpParallelismDataset(ThreadsDataset):
@@ -280,7 +280,7 @@ _PASS_THROUGH = {
     "ModelDataset": "Model",
 }
 KERNELS = (
-    *(KernelDef(op, _named(name)) for op, name in _PASS_THROUGH.items()),
+    *(KernelDef(op, _pass_through_class(name)) for op, name in _PASS_THROUGH.items()),
     KernelDef("AssertNextDataset", AssertNextDataset),
     KernelDef("AssertPrevDataset", AssertNextDataset),
     KernelDef("ChooseFastestDataset", ChooseFastestDataset),

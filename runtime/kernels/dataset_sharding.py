@@ -99,11 +99,11 @@ class _ShardIterator(UnaryIterator):
             self.seen += 1
             if (self.seen - 1) % num_shards == index:
                 if self._dataset.require_non_empty and self.seen <= num_shards:
-                    self._check_others_have_one(context)
+                    self._check_following_shards(context)
                 return element
         return None
 
-    def _check_others_have_one(self, context: OpKernelContext) -> None:
+    def _check_following_shards(self, context: OpKernelContext) -> None:
         """Raise InvalidArgumentError unless each of the following shards has an element."""
         own = self.seen
         while self.seen < self._dataset.num_shards:

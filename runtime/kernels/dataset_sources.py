@@ -156,7 +156,7 @@ class SparseTensorSliceDataset(IndexedDataset):
             )
         built_shape(dense_shape)
         if groups[1:].size and groups[1] < 0:
-            shown = _in_their_turn(groups[1:])
+            shown = _returned_entries(groups[1:])
             indices, values = indices[shown], values[shown]
         self._indices, self._values, self._dense_shape = indices, values, dense_shape
         self._count = int(dense_shape[0])
@@ -172,7 +172,7 @@ class SparseTensorSliceDataset(IndexedDataset):
         return self._indices[start:limit, 1:], self._values[start:limit], self._dense_shape[1:]
 
 
-def _in_their_turn(groups: np.ndarray) -> np.ndarray:
+def _returned_entries(groups: np.ndarray) -> np.ndarray:
     """Mask of the entries that TensorFlow returns if the first slice has a negative index.
 
     It examines one slice per position and drops a slice whose index is below the position.

@@ -59,28 +59,28 @@ def debug_numeric_summary(
     return np.array([*counts, *extremes, kind, array.ndim, *array.shape], np.float64)
 
 
-def _health(values: np.ndarray) -> tuple[Any, ...]:
+def _non_finite_counts(values: np.ndarray) -> tuple[Any, ...]:
     """The numbers of elements that are −∞, ∞ and NaN."""
     return (values == -np.inf).sum(), (values == np.inf).sum(), np.isnan(values).sum()
 
 
-def _curt(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
-    return (any(_health(values)),)
+def _curt_health(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+    return (any(_non_finite_counts(values)),)
 
 
-def _concise(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
-    return (values.size, *_health(values))
+def _concise_health(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+    return (values.size, *_non_finite_counts(values))
 
 
-def _full(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+def _full_health(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
     finite = values[np.isfinite(values)]
     signs = (finite < 0).sum(), (finite == 0).sum(), (finite > 0).sum()
     no_device = -1
-    return (no_device, _type(array), array.ndim, values.size, *_health(values), *signs)
+    return (no_device, _type(array), array.ndim, values.size, *_non_finite_counts(values), *signs)
 
 
-def _sizes(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
-    sizes = (*array.shape[-_SIZES:], *[0] * _SIZES)[:_SIZES]
+def _shape(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+    sizes = (*array.shape[-_REPORTED_SIZES:], *[0] * _REPORTED_SIZES)[:_REPORTED_SIZES]
     return (_type(array), array.ndim, values.size, *sizes)
 
 
@@ -88,9 +88,9 @@ def _type(array: np.ndarray) -> int:
     return from_numpy(array.dtype).value
 
 
-_SIZES = 6  # number of sizes of a shape that mode 5 reports, counted from the last
+_REPORTED_SIZES = 6  # number of sizes of a shape that mode 5 reports, counted from the last
 # TF: debug_event.proto (TensorDebugMode)
-_MODES = {2: _curt, 3: _concise, 4: _full, 5: _sizes}
+_MODES = {2: _curt_health, 3: _concise_health, 4: _full_health, 5: _shape}
 _REDUCE_INF_NAN = 8
 
 
@@ -101,7 +101,7 @@ def debug_numeric_summary_v2(
     array = np.asarray(input)
     values = array.astype(np.float64).ravel()
     if tensor_debug_mode == _REDUCE_INF_NAN:
-        found = zip(_health(values), (-np.inf, np.inf, np.nan), strict=True)
+        found = zip(_non_finite_counts(values), (-np.inf, np.inf, np.nan), strict=True)
         return np.array([each if count else 0 for count, each in found], output_dtype.numpy)
     if tensor_debug_mode not in _MODES:
         raise UnimplementedError(f"Unimplemented tensor debug mode: {tensor_debug_mode}")

@@ -51,7 +51,7 @@ def edit_distance(
     check_allocation(sizes, np.float32)
     groups = math.prod(sizes)
     values = np.concatenate([hypothesis_values, truth_values])
-    numbers = _equal_numbers(values)
+    numbers = _value_ids(values)
     hypotheses, lengths = _sequences(
         hypothesis_indices, numbers[: len(hypothesis_values)], group_shape, groups
     )
@@ -86,7 +86,7 @@ def _check_fit(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, name:
             )
 
 
-def _equal_numbers(values: np.ndarray) -> np.ndarray:
+def _value_ids(values: np.ndarray) -> np.ndarray:
     """Integers that are equal where the values are equal."""
     if values.dtype.hasobject:
         number_of: dict[object, int] = {}

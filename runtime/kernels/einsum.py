@@ -197,7 +197,7 @@ def _product(plan: Plan, left: Any, right: Any) -> tuple[Any, tuple[Label, ...]]
     return product.reshape(shape), plan.batch + free[0] + free[1]
 
 
-def _spread(value: Any, labels: tuple[Label, ...], output: tuple[Label, ...]) -> Any:
+def _fill_diagonal(value: Any, labels: tuple[Label, ...], output: tuple[Label, ...]) -> Any:
     """Put values on the diagonal of labels that the output repeats."""
     size = dict(zip(labels, value.shape, strict=True))
     shape = [size[label] for label in output]
@@ -229,7 +229,7 @@ def einsum(*inputs: Any, equation: str) -> Any:
     if labels != plan.distinct_output:
         value = _arranged(value, labels, plan.distinct_output)
     if len(plan.output) > len(plan.distinct_output):
-        value = _spread(value, plan.distinct_output, plan.output)
+        value = _fill_diagonal(value, plan.distinct_output, plan.output)
     return value
 
 

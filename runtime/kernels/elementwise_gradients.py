@@ -24,16 +24,16 @@ def reciprocal_grad(y: Any, dy: Any) -> Any:
 def rsqrt_grad(y: Any, dy: Any) -> Any:
     """−dy · y³ / 2, for y = 1 / sqrt(x)."""
     out = np.conjugate(y)
-    return _zero_with(dy, dy * np.square(out) * out * out.dtype.type(-0.5))
+    return _zero_where_zero(dy, dy * np.square(out) * out * out.dtype.type(-0.5))
 
 
-def _zero_with(dy: Any, gradient: Any) -> Any:
+def _zero_where_zero(dy: Any, gradient: Any) -> Any:
     return np.where(dy == 0, gradient.dtype.type(0), gradient)
 
 
 def sqrt_grad(y: Any, dy: Any) -> Any:
     """dy / (2 y), for y = sqrt(x); 0 where dy is 0, even if y is 0."""
-    return _zero_with(dy, dy * y.dtype.type(0.5) / np.conjugate(y))
+    return _zero_where_zero(dy, dy * y.dtype.type(0.5) / np.conjugate(y))
 
 
 def sigmoid_grad(y: Any, dy: Any) -> Any:
