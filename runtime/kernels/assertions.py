@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def assert_(
-    condition: Any,
+    condition: np.ndarray,
     *data: Any,
     T: tuple[DataType, ...],  # noqa: N803
     summarize: int,

@@ -23,7 +23,7 @@ FILTERBANK_FLOOR = 1e-12  # lower bound of a band's energy, so that its logarith
 
 
 def decode_wav(
-    contents: Any, *, desired_channels: int, desired_samples: int
+    contents: np.ndarray, *, desired_channels: int, desired_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(samples in [-1, 1) `[samples, channels]` float32, sample rate) of a 16-bit PCM file."""
     if np.ndim(contents):
@@ -96,7 +96,7 @@ def _data_chunk(data: bytes, start: int, frame_size: int) -> tuple[np.ndarray, i
     raise InvalidArgumentError("No data chunk found in WAV")
 
 
-def encode_wav(audio: np.ndarray, sample_rate: Any) -> np.ndarray:
+def encode_wav(audio: np.ndarray, sample_rate: np.ndarray) -> np.ndarray:
     """A 16-bit PCM WAV file of samples `[samples, channels]` in [-1, 1]: scalar string."""
     if audio.ndim != 2:
         raise InvalidArgumentError(f"audio must be 2-dimensional{shape_text(audio.shape)}")
@@ -119,7 +119,7 @@ def encode_wav(audio: np.ndarray, sample_rate: Any) -> np.ndarray:
     return string_tensor([header + body], ())
 
 
-def _sample_rate(sample_rate: Any) -> int:
+def _sample_rate(sample_rate: np.ndarray) -> int:
     if np.ndim(sample_rate):
         raise InvalidArgumentError(
             "Input sample_rate should be a scalar tensor, got "
@@ -157,7 +157,7 @@ def audio_spectrogram(
 
 def mfcc(
     spectrogram: np.ndarray,
-    sample_rate: Any,
+    sample_rate: np.ndarray,
     *,
     upper_frequency_limit: float,
     lower_frequency_limit: float,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
 
 import numpy as np
 
@@ -18,13 +17,13 @@ from runtime.framework.string_tensor import map_strings
 _VALID = re.compile(rb"[A-Za-z0-9_-]*={0,2}")
 
 
-def encode_base64(input: Any, *, pad: bool) -> np.ndarray:
+def encode_base64(input: np.ndarray, *, pad: bool) -> np.ndarray:
     """Encode every element in web-safe base64; `pad` appends `=` signs."""
     encode = base64.urlsafe_b64encode
     return map_strings(encode if pad else lambda item: encode(item).rstrip(b"="), input)
 
 
-def decode_base64(input: Any) -> np.ndarray:
+def decode_base64(input: np.ndarray) -> np.ndarray:
     """Decode every element; raises InvalidArgumentError unless it is web-safe base64."""
     return map_strings(_decode, input)
 

@@ -9,7 +9,6 @@ TF: tensorflow/core/kernels/cwise_op_bessel.cc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -122,9 +121,9 @@ def _in_single_precision(function: Function, order: int, x: np.ndarray) -> np.nd
     return np.where(x < 0, -result, result) if odd else result
 
 
-def _kernel(function: Function, order: int) -> Callable[[Any], Any]:
+def _kernel(function: Function, order: int) -> Callable[[np.ndarray], np.ndarray]:
     @in_blocks(40)
-    def kernel(x: Any) -> Any:
+    def kernel(x: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             wide = np.asarray(x, np.float64)
             result = function(order, wide)

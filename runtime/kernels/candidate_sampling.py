@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def _state(context: OpKernelContext) -> _Generator:
     return state
 
 
-def _true_classes(given: Any, num_true: int) -> np.ndarray:
+def _true_classes(given: np.ndarray, num_true: int) -> np.ndarray:
     classes = np.asarray(given)
     if classes.ndim != 2:
         raise InvalidArgumentError("true_classes must be a matrix")
@@ -106,7 +105,7 @@ def _distinct(generator: np.random.Generator, count: int, draw: Draw) -> tuple[n
 
 def uniform_candidate_sampler(
     context: OpKernelContext,
-    true_classes: Any,
+    true_classes: np.ndarray,
     *,
     num_true: int,
     num_sampled: int,
@@ -127,7 +126,7 @@ def uniform_candidate_sampler(
 
 def log_uniform_candidate_sampler(
     context: OpKernelContext,
-    true_classes: Any,
+    true_classes: np.ndarray,
     *,
     num_true: int,
     num_sampled: int,
@@ -151,7 +150,7 @@ def log_uniform_candidate_sampler(
 
 def learned_unigram_candidate_sampler(
     context: OpKernelContext,
-    true_classes: Any,
+    true_classes: np.ndarray,
     *,
     num_true: int,
     num_sampled: int,
@@ -180,7 +179,7 @@ def learned_unigram_candidate_sampler(
 
 def fixed_unigram_candidate_sampler(
     context: OpKernelContext,
-    true_classes: Any,
+    true_classes: np.ndarray,
     *,
     num_true: int,
     num_sampled: int,
@@ -228,7 +227,7 @@ def _frequencies(context: OpKernelContext, vocab_file: str) -> list[float]:
 
 
 def all_candidate_sampler(
-    true_classes: Any, *, num_true: int, num_sampled: int, unique: bool
+    true_classes: np.ndarray, *, num_true: int, num_sampled: int, unique: bool
 ) -> Sampled:
     """Return every class of [0, num_sampled), each with an expected count of 1."""
     del unique  # the classes are distinct in any case
@@ -239,7 +238,7 @@ def all_candidate_sampler(
 
 
 def compute_accidental_hits(
-    true_classes: Any, sampled_candidates: Any, *, num_true: int
+    true_classes: np.ndarray, sampled_candidates: np.ndarray, *, num_true: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(rows, sample positions, weights −FLT_MAX) of samples that are true classes of a row."""
     classes, sampled = np.asarray(true_classes), np.asarray(sampled_candidates)

@@ -27,7 +27,7 @@ Types = Sequence[DataType]
 
 def save(
     context: OpKernelContext,
-    filename: Any,
+    filename: np.ndarray,
     tensor_names: np.ndarray,
     *data: Any,
     T: Types,  # noqa: N803 - the attribute
@@ -39,7 +39,7 @@ def save(
 
 def save_slices(
     context: OpKernelContext,
-    filename: Any,
+    filename: np.ndarray,
     tensor_names: np.ndarray,
     shapes_and_slices: np.ndarray,
     *data: Any,
@@ -57,7 +57,7 @@ def save_slices(
 
 def _save(
     context: OpKernelContext,
-    filename: Any,
+    filename: np.ndarray,
     tensor_names: np.ndarray,
     specs: Sequence[str],
     data: Sequence[Any],
@@ -91,7 +91,7 @@ def _named_slice(name: str, spec: str, value: Any, dtype: DataType) -> NamedSlic
 
 
 def restore(
-    context: OpKernelContext, file_pattern: Any, tensor_name: Any, *, dt: DataType
+    context: OpKernelContext, file_pattern: np.ndarray, tensor_name: np.ndarray, *, dt: DataType
 ) -> np.ndarray:
     """Restore: read a whole tensor."""
     return restore_slice(context, file_pattern, tensor_name, np.array(b"", object), dt=dt)
@@ -99,9 +99,9 @@ def restore(
 
 def restore_slice(
     context: OpKernelContext,
-    file_pattern: Any,
-    tensor_name: Any,
-    shape_and_slice: Any,
+    file_pattern: np.ndarray,
+    tensor_name: np.ndarray,
+    shape_and_slice: np.ndarray,
     *,
     dt: DataType,
 ) -> np.ndarray:

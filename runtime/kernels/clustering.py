@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/clustering_ops.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -19,18 +17,20 @@ _SEED_BITS = (1 << 64) - 1
 _MAX_BLOCK_ELEMENTS = 1 << 22  # elements of a block of distances
 
 
-def _check_matrix(name: str, value: Any) -> None:
+def _check_matrix(name: str, value: np.ndarray) -> None:
     if np.ndim(value) != 2:
         raise InvalidArgumentError(f"{name} must be a matrix.")
 
 
-def _check_scalar(name: str, value: Any) -> int:
+def _check_scalar(name: str, value: np.ndarray) -> int:
     if np.ndim(value):
         raise InvalidArgumentError(f"{name} must be a scalar.")
     return int(value)
 
 
-def nearest_neighbors(points: Any, centers: Any, k: Any) -> tuple[np.ndarray, np.ndarray]:
+def nearest_neighbors(
+    points: np.ndarray, centers: np.ndarray, k: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """NearestNeighbors: the k nearest centres of each point and their squared distances."""
     _check_matrix("points", points)
     _check_matrix("centers", centers)
@@ -57,7 +57,7 @@ def nearest_neighbors(points: Any, centers: Any, k: Any) -> tuple[np.ndarray, np
     return places, distances
 
 
-def kmc2_chain_initialization(distances: Any, seed: Any) -> np.int64:
+def kmc2_chain_initialization(distances: np.ndarray, seed: np.ndarray) -> np.int64:
     """KMC2ChainInitialization: the last state of a Markov chain over the points' indices."""
     if np.ndim(distances) != 1:
         raise InvalidArgumentError("distances must be a vector.")
@@ -73,7 +73,10 @@ def kmc2_chain_initialization(distances: Any, seed: Any) -> np.int64:
 
 
 def kmeans_plus_plus_initialization(
-    points: Any, num_to_sample: Any, seed: Any, num_retries_per_sample: Any
+    points: np.ndarray,
+    num_to_sample: np.ndarray,
+    seed: np.ndarray,
+    num_retries_per_sample: np.ndarray,
 ) -> np.ndarray:
     """KmeansPlusPlusInitialization: points chosen as initial centres `[num_to_sample, dims]`.
 

@@ -19,10 +19,10 @@ from runtime.kernels.non_max_suppression import Selection, intersection_over_uni
 def combined_non_max_suppression(
     boxes: np.ndarray,
     scores: np.ndarray,
-    max_output_size_per_class: Any,
-    max_total_size: Any,
-    iou_threshold: Any,
-    score_threshold: Any,
+    max_output_size_per_class: np.ndarray,
+    max_total_size: np.ndarray,
+    iou_threshold: np.ndarray,
+    score_threshold: np.ndarray,
     *,
     pad_per_class: bool,
     clip_boxes: bool,
@@ -73,7 +73,7 @@ def _best_of_image(
     return np.concatenate(found_boxes), np.concatenate(found_scores), np.concatenate(found_classes)
 
 
-def _scalar(name: str, value: Any) -> Any:
+def _scalar(name: str, value: np.ndarray) -> Any:
     if np.ndim(value):
         raise InvalidArgumentError(f"{name} must be 0-D, got shape {shape_text(np.shape(value))}")
     return np.asarray(value).item()

@@ -30,7 +30,7 @@ SELECT_TYPES = (*POD_TYPES, DataType.STRING)
 OBJECT_TYPES = (DataType.RESOURCE, DataType.VARIANT)
 
 
-def equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
+def equal(x: np.ndarray, y: np.ndarray, *, incompatible_shape_error: bool) -> np.ndarray | np.bool_:
     """x == y; a scalar False if the shapes do not broadcast and that is not an error."""
     if x.size * y.size > SMALL_ENOUGH:
         check_broadcast_allocation(x, y)
@@ -42,7 +42,9 @@ def equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
         return np.False_
 
 
-def not_equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
+def not_equal(
+    x: np.ndarray, y: np.ndarray, *, incompatible_shape_error: bool
+) -> np.ndarray | np.bool_:
     """x != y; a scalar True if the shapes do not broadcast and that is not an error."""
     if x.size * y.size > SMALL_ENOUGH:
         check_broadcast_allocation(x, y)
@@ -54,7 +56,7 @@ def not_equal(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
         return np.True_
 
 
-def approximate_equal(x: Any, y: Any, *, tolerance: float) -> Any:
+def approximate_equal(x: np.ndarray, y: np.ndarray, *, tolerance: float) -> np.ndarray:
     """|x − y| < tolerance for tensors of one shape."""
     if x.shape != y.shape:
         raise InvalidArgumentError(
@@ -81,7 +83,7 @@ def _choose(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
     return result.reshape(t.shape)
 
 
-def select_v2(condition: Any, t: Any, e: Any) -> Any:
+def select_v2(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
     """`t` where `condition` is true, `e` elsewhere; all three broadcast."""
     if condition.size * t.size * e.size > SMALL_ENOUGH:
         check_broadcast_allocation(condition, t, e)
@@ -96,7 +98,7 @@ def select_v2(condition: Any, t: Any, e: Any) -> Any:
         ) from None
 
 
-def select(condition: Any, t: Any, e: Any) -> Any:
+def select(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
     """`t` where `condition` is true, `e` elsewhere.
 
     `t` and `e` have the same shape; `condition` has it too, is a scalar, or is a vector that
@@ -129,7 +131,7 @@ def select(condition: Any, t: Any, e: Any) -> Any:
     return np.where(condition.reshape(-1, *(1,) * (t.ndim - 1)), t, e)
 
 
-def _select_error(expected: Any, index: int, got: Any) -> InvalidArgumentError:
+def _select_error(expected: np.ndarray, index: int, got: np.ndarray) -> InvalidArgumentError:
     return InvalidArgumentError(
         "Inputs to operation of type Select must have the same size and shape.  "
         f"Input 0: {shape_text(expected.shape)} != input {index}: {shape_text(got.shape)}"
@@ -139,7 +141,7 @@ def _select_error(expected: Any, index: int, got: Any) -> InvalidArgumentError:
 def select_object(choice: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     """Make `select` or `select_v2` work on resources and variants, also bare scalar ones."""
 
-    def chosen(condition: Any, t: Any, e: Any) -> Any:
+    def chosen(condition: np.ndarray, t: Any, e: Any) -> Any:
         if condition.ndim == 0 and not isinstance(t, np.ndarray) and not isinstance(e, np.ndarray):
             return t if condition else e
         return unbox(choice(condition, box(t), box(e)))

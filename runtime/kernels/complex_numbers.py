@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/cwise_op_{complex,real,imag,conj,arg,abs}.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.framework.dtypes import DataType
@@ -15,7 +13,7 @@ from runtime.kernels.broadcasting import binary
 from runtime.kernels.register_types import COMPLEX_TYPES
 
 
-def make_complex(real: Any, imag: Any) -> Any:
+def make_complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     """real + i · imag."""
     shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
     result = np.empty(shape, np.complex64 if real.dtype == np.float32 else np.complex128)
@@ -24,17 +22,17 @@ def make_complex(real: Any, imag: Any) -> Any:
     return result
 
 
-def real(input: Any) -> Any:
+def real(input: np.ndarray) -> np.ndarray:
     """The real part."""
     return input.real
 
 
-def imag(input: Any) -> Any:
+def imag(input: np.ndarray) -> np.ndarray:
     """The imaginary part."""
     return input.imag
 
 
-def angle(input: Any) -> Any:
+def angle(input: np.ndarray) -> np.ndarray:
     """The argument, in radians between −π and π."""
     return np.arctan2(input.imag, input.real)
 

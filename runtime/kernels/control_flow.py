@@ -43,7 +43,10 @@ def if_op(
 
 
 def case(
-    context: OpKernelContext, branch_index: Any, *inputs: Any, branches: tuple[NameAttrList, ...]
+    context: OpKernelContext,
+    branch_index: np.ndarray,
+    *inputs: Any,
+    branches: tuple[NameAttrList, ...],
 ) -> list[Any] | Deferred:
     """Case: call one of several functions; an index out of range selects the last."""
     index = int(branch_index)
@@ -144,7 +147,12 @@ class _WaitingLoop:
 
 
 def for_op(
-    context: OpKernelContext, start: Any, limit: Any, delta: Any, *inputs: Any, body: NameAttrList
+    context: OpKernelContext,
+    start: np.ndarray,
+    limit: np.ndarray,
+    delta: np.ndarray,
+    *inputs: Any,
+    body: NameAttrList,
 ) -> list[Any]:
     """For: call `body` on (i, loop variables) for i in range(start, limit, delta)."""
     for name, given in (("start", start), ("limit", limit), ("delta", delta)):
@@ -182,7 +190,7 @@ def symbolic_gradient(
     return context.start_function(NameAttrList("SymbolicGradient", {"f": f, "Tout": Tout}), *inputs)
 
 
-def switch(data: Any, pred: Any) -> tuple[Any, Any]:
+def switch(data: Any, pred: np.ndarray) -> tuple[Any, Any]:
     """(output_false, output_true): the data at the selected output, DEAD at the other."""
     array = np.asarray(pred)
     if array.ndim:
@@ -192,7 +200,7 @@ def switch(data: Any, pred: Any) -> tuple[Any, Any]:
     return (DEAD, data) if bool(array) else (data, DEAD)
 
 
-def switch_n(data: Any, output_index: Any, *, num_outs: int) -> list[Any]:
+def switch_n(data: Any, output_index: np.ndarray, *, num_outs: int) -> list[Any]:
     """The data at one of `num_outs` outputs, the last if the index is out of range."""
     index = int(output_index)
     if not 0 <= index < num_outs:

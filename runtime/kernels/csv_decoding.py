@@ -24,7 +24,7 @@ _LINE_ENDS = b"\r\n"
 
 
 def decode_csv(
-    records: Any,
+    records: np.ndarray,
     *record_defaults: Any,
     OUT_TYPE: Sequence[DataType],  # noqa: N803
     field_delim: str,
@@ -59,7 +59,7 @@ def decode_csv(
     ]
 
 
-def _default(given: Any, index: int, kind: DataType) -> np.ndarray:
+def _default(given: np.ndarray, index: int, kind: DataType) -> np.ndarray:
     default = np.asarray(given, kind.numpy)
     if default.ndim > 1:
         raise InvalidArgumentError(

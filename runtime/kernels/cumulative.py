@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/scan_ops.cc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,10 +15,10 @@ from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import NUMBER_TYPES
 
 
-def _scan(ufunc: Any, identity: float) -> Callable[..., Any]:
+def _scan(ufunc: np.ufunc, identity: float) -> Callable[..., np.ndarray]:
     """Make a kernel that accumulates with `ufunc`; `identity` is its result for no elements."""
 
-    def kernel(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Any:
+    def kernel(x: np.ndarray, axis: np.ndarray, *, exclusive: bool, reverse: bool) -> np.ndarray:
         if np.ndim(axis):
             raise InvalidArgumentError(
                 f"ScanOp: axis must be a scalar, not {shape_text(axis.shape)}"

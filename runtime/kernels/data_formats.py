@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/data_format_ops.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -32,14 +30,14 @@ def _check_formats(src_format: str, dst_format: str) -> None:
         )
 
 
-def data_format_dim_map(x: Any, *, src_format: str, dst_format: str) -> Any:
+def data_format_dim_map(x: np.ndarray, *, src_format: str, dst_format: str) -> np.ndarray:
     """DataFormatDimMap: the index in `dst_format` of each dimension index of `src_format`."""
     _check_formats(src_format, dst_format)
     places = np.array([dst_format.index(letter) for letter in src_format], x.dtype)
     return places[x % len(src_format)]
 
 
-def data_format_vec_permute(x: Any, *, src_format: str, dst_format: str) -> np.ndarray:
+def data_format_vec_permute(x: np.ndarray, *, src_format: str, dst_format: str) -> np.ndarray:
     """DataFormatVecPermute: one row per dimension, reordered from one format to the other."""
     _check_formats(src_format, dst_format)
     _check_rows(x, len(src_format))
@@ -52,7 +50,7 @@ def data_format_vec_permute(x: Any, *, src_format: str, dst_format: str) -> np.n
     return np.asarray(x[[src_format.index(letter) for letter in dst_format]])
 
 
-def _check_rows(x: Any, full: int) -> None:
+def _check_rows(x: np.ndarray, full: int) -> None:
     shape = np.shape(x)
     if len(shape) not in (1, 2):
         raise InvalidArgumentError(

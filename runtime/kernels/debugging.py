@@ -7,8 +7,6 @@ TF: tensorflow/core/kernels/debug_ops.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import UnimplementedError
@@ -18,12 +16,12 @@ from runtime.kernels.identity import identity
 from runtime.kernels.register_types import POD_TYPES, REAL_NUMBER_TYPES
 
 
-def debug_identity(input: Any, *, gated_grpc: bool) -> Any:
+def debug_identity(input: np.ndarray, *, gated_grpc: bool) -> np.ndarray:
     """DebugIdentity: the value; an empty vector if only an attached gRPC debugger may get it."""
     return np.empty(0, np.asarray(input).dtype) if gated_grpc else input
 
 
-def debug_nan_count(input: Any, *, gated_grpc: bool) -> np.ndarray:
+def debug_nan_count(input: np.ndarray, *, gated_grpc: bool) -> np.ndarray:
     """DebugNanCount: the number of NaN elements, `[1]` int64."""
     if gated_grpc:
         return np.empty(0, np.int64)
@@ -31,7 +29,7 @@ def debug_nan_count(input: Any, *, gated_grpc: bool) -> np.ndarray:
 
 
 def debug_numeric_summary(
-    input: Any, *, lower_bound: float, upper_bound: float, gated_grpc: bool
+    input: np.ndarray, *, lower_bound: float, upper_bound: float, gated_grpc: bool
 ) -> np.ndarray:
     """DebugNumericSummary: counts by kind, extremes, mean, variance, type, rank and sizes."""
     if gated_grpc:
@@ -59,27 +57,27 @@ def debug_numeric_summary(
     return np.array([*counts, *extremes, kind, array.ndim, *array.shape], np.float64)
 
 
-def _non_finite_counts(values: np.ndarray) -> tuple[Any, ...]:
+def _non_finite_counts(values: np.ndarray) -> tuple[float, ...]:
     """The numbers of elements that are −∞, ∞ and NaN."""
     return (values == -np.inf).sum(), (values == np.inf).sum(), np.isnan(values).sum()
 
 
-def _curt_health(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+def _curt_health(values: np.ndarray, array: np.ndarray) -> tuple[float, ...]:
     return (any(_non_finite_counts(values)),)
 
 
-def _concise_health(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+def _concise_health(values: np.ndarray, array: np.ndarray) -> tuple[float, ...]:
     return (values.size, *_non_finite_counts(values))
 
 
-def _full_health(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+def _full_health(values: np.ndarray, array: np.ndarray) -> tuple[float, ...]:
     finite = values[np.isfinite(values)]
     signs = (finite < 0).sum(), (finite == 0).sum(), (finite > 0).sum()
     no_device = -1
     return (no_device, _type(array), array.ndim, values.size, *_non_finite_counts(values), *signs)
 
 
-def _shape(values: np.ndarray, array: np.ndarray) -> tuple[Any, ...]:
+def _shape(values: np.ndarray, array: np.ndarray) -> tuple[float, ...]:
     sizes = (*array.shape[-_REPORTED_SIZES:], *[0] * _REPORTED_SIZES)[:_REPORTED_SIZES]
     return (_type(array), array.ndim, values.size, *sizes)
 
@@ -95,7 +93,7 @@ _REDUCE_INF_NAN = 8
 
 
 def debug_numeric_summary_v2(
-    input: Any, *, output_dtype: DataType, tensor_debug_mode: int, tensor_id: int
+    input: np.ndarray, *, output_dtype: DataType, tensor_debug_mode: int, tensor_id: int
 ) -> np.ndarray:
     """DebugNumericSummaryV2: the statistics that `tensor_debug_mode` selects."""
     array = np.asarray(input)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
@@ -136,7 +135,7 @@ def _with_broadcasting(labels: tuple[str, ...], count: int) -> tuple[Label, ...]
     return tuple(expanded)
 
 
-def _dimensions(plan: Plan, inputs: tuple[Any, ...]) -> dict[Label, int]:
+def _dimensions(plan: Plan, inputs: tuple[np.ndarray, ...]) -> dict[Label, int]:
     """The size of each label; raises InvalidArgumentError unless equal letters have equal sizes.
 
     A size of 0 accepts any later size of the same letter, as in TensorFlow.
@@ -160,7 +159,9 @@ def _dimensions(plan: Plan, inputs: tuple[Any, ...]) -> dict[Label, int]:
     return sizes
 
 
-def _reduce_input(value: Any, labels: tuple[Label, ...], kept: tuple[Label, ...]) -> Any:
+def _reduce_input(
+    value: np.ndarray, labels: tuple[Label, ...], kept: tuple[Label, ...]
+) -> np.ndarray:
     """Take diagonals of repeated labels and sum over labels that are not in `kept`."""
     if labels == kept:
         return value
@@ -168,7 +169,7 @@ def _reduce_input(value: Any, labels: tuple[Label, ...], kept: tuple[Label, ...]
     return np.einsum(value, [number[each] for each in labels], [number[each] for each in kept])
 
 
-def _arranged(value: Any, kept: tuple[Label, ...], order: tuple[Label, ...]) -> Any:
+def _arranged(value: np.ndarray, kept: tuple[Label, ...], order: tuple[Label, ...]) -> np.ndarray:
     """`value` with its axes in `order`; an absent label becomes a dimension of size 1."""
     present = [kept.index(label) for label in order if label in kept]
     absent = tuple(axis for axis, label in enumerate(order) if label not in kept)
@@ -176,7 +177,9 @@ def _arranged(value: Any, kept: tuple[Label, ...], order: tuple[Label, ...]) -> 
     return np.expand_dims(moved, absent) if absent else moved
 
 
-def _product(plan: Plan, left: Any, right: Any) -> tuple[Any, tuple[Label, ...]]:
+def _product(
+    plan: Plan, left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, tuple[Label, ...]]:
     """(contraction of both operands, labels of its axes)."""
     joined = set(plan.batch) | set(plan.contracted)
     free = [tuple(label for label in kept if label not in joined) for kept in plan.kept]
@@ -197,7 +200,9 @@ def _product(plan: Plan, left: Any, right: Any) -> tuple[Any, tuple[Label, ...]]
     return product.reshape(shape), plan.batch + free[0] + free[1]
 
 
-def _fill_diagonal(value: Any, labels: tuple[Label, ...], output: tuple[Label, ...]) -> Any:
+def _fill_diagonal(
+    value: np.ndarray, labels: tuple[Label, ...], output: tuple[Label, ...]
+) -> np.ndarray:
     """Put values on the diagonal of labels that the output repeats."""
     size = dict(zip(labels, value.shape, strict=True))
     shape = [size[label] for label in output]
@@ -210,7 +215,7 @@ def _fill_diagonal(value: Any, labels: tuple[Label, ...], output: tuple[Label, .
     return result
 
 
-def einsum(*inputs: Any, equation: str) -> Any:
+def einsum(*inputs: np.ndarray, equation: str) -> np.ndarray:
     """The sum of products that the equation describes.
 
     Raises InvalidArgumentError if the equation or the shapes do not fit.
@@ -233,7 +238,7 @@ def einsum(*inputs: Any, equation: str) -> Any:
     return value
 
 
-def half_einsum(*inputs: Any, equation: str) -> Any:
+def half_einsum(*inputs: np.ndarray, equation: str) -> np.ndarray:
     """`einsum` of half-precision tensors, computed in float32."""
     wide = einsum(*(each.astype(np.float32) for each in inputs), equation=equation)
     return np.asarray(wide).astype(inputs[0].dtype)

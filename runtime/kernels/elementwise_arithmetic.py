@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/cwise_ops.h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def add_strings(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(np.add(x, y), object)
 
 
-def squared_difference(x: Any, y: Any) -> Any:
+def squared_difference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(x − y)², for complex numbers (x − y) · conj(x − y)."""
     difference = np.subtract(x, y)
     if difference.dtype.kind == "c":
@@ -60,7 +59,7 @@ def _truncate_division_by_zero() -> OpError:
 def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
     """Make an integer division kernel that raises `error` for a zero divisor."""
 
-    def kernel(x: Any, y: Any) -> Any:
+    def kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not np.all(y) and np.size(x):
             check_broadcast(x, y)
             raise error()
@@ -73,7 +72,7 @@ def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
     return kernel
 
 
-def truncate_divide(x: Any, y: Any) -> Any:
+def truncate_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Integer quotient rounded toward zero."""
     quotient = np.floor_divide(x, y)
     # The floor is one too small where the quotient is negative and not exact.
@@ -81,17 +80,17 @@ def truncate_divide(x: Any, y: Any) -> Any:
     return np.add(quotient, inexact & (quotient < 0), dtype=quotient.dtype)
 
 
-def floor_quotient(x: Any, y: Any) -> Any:
+def floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """floor(x / y); unlike numpy's floor_divide it keeps infinities."""
     return np.floor(np.divide(x, y))
 
 
-def truncated_quotient(x: Any, y: Any) -> Any:
+def truncated_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x / y rounded toward zero."""
     return np.trunc(np.divide(x, y))
 
 
-def integer_power(x: Any, y: Any) -> Any:
+def integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x ** y of integers, which wraps around.
 
     Raises InvalidArgumentError for a negative exponent of any element.
@@ -104,36 +103,36 @@ def integer_power(x: Any, y: Any) -> Any:
     return np.power(x, y)
 
 
-def _zero_where(condition: Any, otherwise: Any) -> Any:
+def _zero_where(condition: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
     return np.where(condition, np.zeros((), otherwise.dtype), otherwise)
 
 
-def div_no_nan(x: Any, y: Any) -> Any:
+def div_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x / y, and 0 where y is 0."""
     return _zero_where(np.equal(y, 0), np.divide(x, y))
 
 
-def mul_no_nan(x: Any, y: Any) -> Any:
+def mul_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x · y, and 0 where y is 0, even if x is NaN or infinite."""
     return _zero_where(np.equal(y, 0), np.multiply(x, y))
 
 
-def xdivy(x: Any, y: Any) -> Any:
+def xdivy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x / y, and 0 where x is 0, even if y is 0 or NaN."""
     return _zero_where(np.equal(x, 0), np.divide(x, y))
 
 
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x · log(y), and 0 where x is 0, even if the logarithm is NaN or infinite."""
     return _zero_where(np.equal(x, 0), np.multiply(x, np.log(y)))
 
 
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x · log(1 + y), and 0 where x is 0, even if the logarithm is NaN or infinite."""
     return _zero_where(np.equal(x, 0), np.multiply(x, np.log1p(y)))
 
 
-def add_n(*inputs: Any) -> Any:
+def add_n(*inputs: np.ndarray) -> np.ndarray:
     """The sum of tensors of one shape.
 
     Raises InvalidArgumentError if the shapes differ.
@@ -153,7 +152,9 @@ def add_n(*inputs: Any) -> Any:
     return total
 
 
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
+def clip_by_value(
+    t: np.ndarray, clip_value_min: np.ndarray, clip_value_max: np.ndarray
+) -> np.ndarray:
     """max(min(t, clip_value_max), clip_value_min); a bound is a scalar or has the shape of t.
 
     The parts of complex numbers are clipped separately.

@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/{cwise_ops_gradients.h,bcast_ops.cc}
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,40 +15,40 @@ from runtime.kernels.broadcasting import in_float32, shape_text
 from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
 
 
-def reciprocal_grad(y: Any, dy: Any) -> Any:
+def reciprocal_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
     """−dy · y², for y = 1 / x."""
     return -dy * np.square(np.conjugate(y))
 
 
-def rsqrt_grad(y: Any, dy: Any) -> Any:
+def rsqrt_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
     """−dy · y³ / 2, for y = 1 / sqrt(x)."""
     out = np.conjugate(y)
     return _zero_where_zero(dy, dy * np.square(out) * out * out.dtype.type(-0.5))
 
 
-def _zero_where_zero(dy: Any, gradient: Any) -> Any:
+def _zero_where_zero(dy: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     return np.where(dy == 0, gradient.dtype.type(0), gradient)
 
 
-def sqrt_grad(y: Any, dy: Any) -> Any:
+def sqrt_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
     """dy / (2 y), for y = sqrt(x); 0 where dy is 0, even if y is 0."""
     return _zero_where_zero(dy, dy * y.dtype.type(0.5) / np.conjugate(y))
 
 
-def sigmoid_grad(y: Any, dy: Any) -> Any:
+def sigmoid_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
     """dy · y · (1 − y), for y = sigmoid(x)."""
     return dy * y * (1 - y)
 
 
-def tanh_grad(y: Any, dy: Any) -> Any:
+def tanh_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
     """dy · (1 − y²), for y = tanh(x)."""
     return dy * (1 - np.square(y))
 
 
-def _gradient(function: Callable[[Any, Any], Any]) -> Kernel:
+def _gradient(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
     """Make a kernel that raises InvalidArgumentError unless both tensors have one size."""
 
-    def kernel(y: Any, dy: Any) -> Any:
+    def kernel(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
         if np.size(y) != np.size(dy):
             raise InvalidArgumentError(
                 "The two arguments to a cwise op must have same number of elements, got "
@@ -61,7 +60,7 @@ def _gradient(function: Callable[[Any, Any], Any]) -> Kernel:
     return kernel
 
 
-def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
+def broadcast_gradient_args(s0: np.ndarray, s1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The axes to sum over to undo the broadcasting of shapes s0 and s1 to each other.
 
     Raises InvalidArgumentError if the shapes do not broadcast.
@@ -80,7 +79,7 @@ def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
     return axes[left == 1], axes[right == 1]
 
 
-GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
+GRADIENTS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "ReciprocalGrad": reciprocal_grad,
     "InvGrad": reciprocal_grad,
     "RsqrtGrad": rsqrt_grad,

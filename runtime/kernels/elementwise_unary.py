@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/cwise_ops.h
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -21,12 +19,12 @@ from runtime.kernels.register_types import (
 )
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: np.ndarray) -> np.ndarray:
     """1 / sqrt(x)."""
     return np.reciprocal(np.sqrt(x))
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(−x))."""
     denominator = np.exp(np.negative(x))
     denominator += 1
@@ -36,7 +34,7 @@ def sigmoid(x: Any) -> Any:
     return result
 
 
-def round_integer(x: Any) -> Any:
+def round_integer(x: np.ndarray) -> np.ndarray:
     """The integer itself (TensorFlow 2.21 returns 0, contrary to its documentation)."""
     return x
 
@@ -46,7 +44,7 @@ def _refuse_numerics(message: str, found: list[str]) -> InvalidArgumentError:
     return InvalidArgumentError(f"{message} : Tensor had {listed} values")
 
 
-def check_numerics(tensor: Any, *, message: str) -> Any:
+def check_numerics(tensor: np.ndarray, *, message: str) -> np.ndarray:
     """The tensor itself; raises InvalidArgumentError if it contains NaN or an infinity."""
     if np.isfinite(tensor).all():
         return tensor
@@ -54,7 +52,7 @@ def check_numerics(tensor: Any, *, message: str) -> Any:
     raise _refuse_numerics(message, [kind for kind, test in kinds.items() if test(tensor).any()])
 
 
-def check_numerics_v2(tensor: Any, *, message: str) -> Any:
+def check_numerics_v2(tensor: np.ndarray, *, message: str) -> np.ndarray:
     """`check_numerics` with a message that distinguishes −Inf and +Inf."""
     if np.isfinite(tensor).all():
         return tensor

@@ -9,8 +9,6 @@ TF: tensorflow/core/kernels/cwise_op_{erf,erfc,erfinv,ndtri}.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.framework.op_kernel import KernelDef
@@ -158,7 +156,7 @@ def _inverse_of_floats(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
 
 
 @in_blocks(20)
-def erfinv(x: Any) -> Any:
+def erfinv(x: np.ndarray) -> np.ndarray:
     """The inverse of erf: ±infinity at ±1, NaN outside."""
     if x.dtype == np.float32:
         flat = x.ravel()
@@ -168,7 +166,7 @@ def erfinv(x: Any) -> Any:
 
 
 @in_blocks(20)
-def ndtri(x: Any) -> Any:
+def ndtri(x: np.ndarray) -> np.ndarray:
     """The quantile function of the standard normal distribution."""
     if x.dtype == np.float32:
         flat = x.ravel()

@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/example_parsing_ops.cc (DecodeJSONExampleOp)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from google.protobuf import json_format
 
@@ -16,7 +14,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import map_strings
 
 
-def decode_json_example(json_examples: Any) -> np.ndarray:
+def decode_json_example(json_examples: np.ndarray) -> np.ndarray:
     """The serialized tf.Example of each JSON string: features by name, numbers packed."""
     return map_strings(_example, json_examples)
 
