@@ -70,7 +70,7 @@ def _check_allowed_sizes(allowed: tuple[int, ...], max_batch_size: int, may_spli
 
 
 def _check_queue(max_batch_size: int, largest: int, timeout_micros: int, may_split: bool) -> None:
-    """Check what a queue with fixed threads requires; a negative batch size is no limit."""
+    """Check the attributes of a queue with a fixed number of threads; negative is no limit."""
     if not max_batch_size:
         raise InvalidArgumentError("input_batch_size_limit must be positive; was 0")
     if timeout_micros < 0:
@@ -85,7 +85,7 @@ def _check_queue(max_batch_size: int, largest: int, timeout_micros: int, may_spl
 
 
 def _check_adaptive_queue(max_batch_size: int, largest: int, may_split: bool) -> None:
-    """Check what a queue with an adaptive number of threads requires."""
+    """Check the attributes of a queue that adapts its number of threads."""
     if largest <= 0:
         raise InvalidArgumentError(f"max_batch_size must be positive; was {largest}")
     if may_split and max_batch_size < largest:

@@ -242,7 +242,7 @@ class DenseToSparseBatchDataset(_BatchedDataset):
             )
 
     def check(self, element: Element) -> None:
-        """InvalidArgumentError for a rank other than the row's, DataLossError if larger."""
+        """Raise InvalidArgumentError for another rank than the row's, DataLossError if larger."""
         shape = np.shape(element[0])
         if len(shape) != len(self._row_shape):
             raise InvalidArgumentError(self._problem(shape, "incompatible with"))

@@ -155,7 +155,7 @@ def _from_offset(records: Records, offset: int) -> Records:
 
 
 class FixedLengthRecordDataset(FilesDataset):
-    """FixedLengthRecordDataset and V2: equal parts of what is between header and footer."""
+    """FixedLengthRecordDataset and V2: equal parts of the bytes between header and footer."""
 
     kind = "FixedLengthRecord"
 

@@ -102,7 +102,7 @@ class _GroupByWindowIterator(UnaryIterator):
             self._begin(context)
 
     def _next_window(self, context: OpKernelContext) -> int | None:
-        """The next full group's index; at the end, that of the non-empty group of least key."""
+        """Index of the next full group; at the end, of the non-empty group with the least key."""
         while (element := self.next_input(context)) is not None:
             key = self._dataset.key.scalar_int64(context, "key_func", *element)
             if key not in self.keys:
