@@ -1,4 +1,4 @@
-"""ParseExample and its kin: tf.Example messages to tensors.
+"""Parsing of tf.Example messages to tensors: ParseExample, ParseExampleV2, ParseSingleExample.
 
 TF: tensorflow/core/kernels/example_parsing_ops.cc
 """
@@ -41,7 +41,7 @@ def parse_example(
     Tdense: Types,  # noqa: N803
     dense_shapes: Shapes,
 ) -> list[np.ndarray]:
-    """Parse a vector of examples; `rest` is sparse keys, dense keys, dense defaults."""
+    """Parse a vector of examples; `rest` holds sparse keys, dense keys, then dense defaults."""
     serialized, names = as_strings(serialized), as_strings(names)
     if serialized.ndim != 1:
         raise InvalidArgumentError(
@@ -68,7 +68,7 @@ def parse_example_v2(
     ragged_value_types: Types,
     ragged_split_types: Types,
 ) -> list[np.ndarray]:
-    """Parse a scalar or a vector of examples."""
+    """Parse a scalar or a vector of examples; a scalar gives outputs without a batch dimension."""
     serialized, names = as_strings(serialized), as_strings(names)
     if serialized.ndim > 1:
         raise InvalidArgumentError(
@@ -93,7 +93,7 @@ def parse_example_v2(
     values, splits = [column[0] for column in columns], [column[1] for column in columns]
     if serialized.ndim == 0:
         outputs = _without_batch(outputs, len(sparse))
-        splits = [split[:0] for split in splits]  # one row: its splits say nothing
+        splits = [split[:0] for split in splits]  # a single row needs no splits
     return [*outputs, *values, *splits]
 
 
@@ -137,7 +137,7 @@ def _check_key_count(what: str, keys: Sequence[bytes], expected: int) -> None:
 def _batch(
     examples: Examples, sparse_keys: Sequence[bytes], sparse_types: Types, dense: list[DenseFeature]
 ) -> list[np.ndarray]:
-    """Sparse indices, sparse values, sparse shapes, dense values."""
+    """Return, in the order of the outputs: sparse indices, values and shapes, dense values."""
     check_feature_types(sparse_types)
     columns = [
         sparse_column(examples, feature_key(key), data_type)
@@ -148,7 +148,7 @@ def _batch(
 
 
 def _without_batch(outputs: list[np.ndarray], num_sparse: int) -> list[np.ndarray]:
-    """What `_batch` gave for one example, without the dimension of the batch."""
+    """Return the outputs of `_batch` for one example without their batch dimension."""
     indices = [each[:, 1:] for each in outputs[:num_sparse]]
     values = outputs[num_sparse : 2 * num_sparse]
     shapes = [each[1:] for each in outputs[2 * num_sparse : 3 * num_sparse]]

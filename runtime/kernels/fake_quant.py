@@ -1,4 +1,4 @@
-"""Floats rounded as an 8-bit (2 to 16) network would see them, and the gradients of that.
+"""Fake quantization: floats rounded to the steps of 2- to 16-bit integers, and its gradients.
 
 TF: tensorflow/core/kernels/fake_quant_ops{.cc,_functor.h}
 """
@@ -19,21 +19,21 @@ HALF = np.float32(0.5)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NudgedRange:
-    """A range moved a little, so that zero is one of its steps."""
+    """A range shifted so that zero is exactly one of its steps."""
 
     low: np.ndarray
     high: np.ndarray
     scale: np.ndarray
-    inverse: np.ndarray | None = None  # of the scale, where TensorFlow does not divide by it
+    inverse: np.ndarray | None = None  # 1 / scale, where TensorFlow multiplies by it
 
     def apply(self, value: np.ndarray) -> np.ndarray:
-        """`value` clamped and rounded to the steps of the range."""
+        """Return `value` clamped and rounded to the steps of the range."""
         is_scalar = not np.ndim(self.low)
         rounded = _rounded if is_scalar else _rounded.__wrapped__  # type: ignore[attr-defined]
         return rounded(value, low=self.low, high=self.high, scale=self.scale, inverse=self.inverse)
 
     def inside(self, value: np.ndarray) -> np.ndarray:
-        """Which elements need no clamping."""
+        """Return which elements are within the range, so need no clamping: bool."""
         return (value >= self.low) & (value <= self.high)
 
 
@@ -64,7 +64,10 @@ def _rounded(
 def _nudge(
     low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool, divided: bool = False
 ) -> NudgedRange:
-    """`divided`: numbers are divided by the scale; else multiplied by what TensorFlow inverts."""
+    """Return the nudged range; it divides by the scale if `divided`, else multiplies by 1 / scale.
+
+    Both occur in TensorFlow, and round differently.
+    """
     lowest, highest = np.float32(1 if narrow_range else 0), np.float32((1 << num_bits) - 1)
     scale = (high - low) / (highest - lowest)
     zero = lowest - low / scale
@@ -81,7 +84,7 @@ def _nudge(
 def fake_quant_args(
     value: np.ndarray, *, min: float, max: float, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
-    """FakeQuantWithMinMaxArgs: the range as attributes."""
+    """FakeQuantWithMinMaxArgs: fake quantization to the range given by attributes."""
     return _args_range(min, max, num_bits, narrow_range).apply(value)
 
 
@@ -94,7 +97,7 @@ def fake_quant_args_gradient(
     num_bits: int,
     narrow_range: bool,
 ) -> np.ndarray:
-    """FakeQuantWithMinMaxArgsGradient: the gradient where the input was not clamped."""
+    """FakeQuantWithMinMaxArgsGradient: the gradient where the input was not clamped, else 0."""
     _check_same_size(gradients, value)
     nudged = _args_range(min, max, num_bits, narrow_range)
     with np.errstate(invalid="ignore"):  # a product, so an infinite gradient gives NaN
@@ -103,7 +106,7 @@ def fake_quant_args_gradient(
 
 def _args_range(low: float, high: float, num_bits: int, narrow_range: bool) -> NudgedRange:
     _check_bits(num_bits)
-    if not low < high:  # nor is NaN
+    if not low < high:  # also true for NaN
         raise InvalidArgumentError(f"min has to be smaller than max, was: {low:g} >= {high:g}")
     return _nudge(np.array(low, np.float32), np.array(high, np.float32), num_bits, narrow_range)
 
@@ -121,7 +124,7 @@ def _check_same_size(gradients: np.ndarray, value: np.ndarray) -> None:
 def fake_quant_vars(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, *, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
-    """FakeQuantWithMinMaxVars: the range as scalars; 0 to 0 gives zeros."""
+    """FakeQuantWithMinMaxVars: the range as scalar inputs; the range 0 to 0 gives zeros."""
     _check_bits(num_bits)
     for name, given in (("min", low), ("max", high)):
         if given.ndim:
@@ -153,7 +156,7 @@ def _with_variables(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        divided = not low.ndim  # but not in the op for channels
+        divided = not low.ndim  # the per-channel op multiplies by 1 / scale
         rounded = _nudge(low, high, num_bits, narrow_range, divided).apply(value)
     return np.where((low == 0) & (high == 0), np.float32(0), rounded)
 
@@ -167,7 +170,7 @@ def fake_quant_vars_gradient(
     num_bits: int,
     narrow_range: bool,
 ) -> tuple[np.ndarray, ...]:
-    """FakeQuantWithMinMaxVarsGradient: by the input, the minimum and the maximum."""
+    """FakeQuantWithMinMaxVarsGradient: gradients for the input, the minimum and the maximum."""
     _check_bits(num_bits)
     _check_same_size(gradients, value)
     for name, given in (("min", low), ("max", high)):
@@ -185,7 +188,7 @@ def fake_quant_per_channel_gradient(
     num_bits: int,
     narrow_range: bool,
 ) -> tuple[np.ndarray, ...]:
-    """FakeQuantWithMinMaxVarsPerChannelGradient: by the input and each channel's range."""
+    """FakeQuantWithMinMaxVarsPerChannelGradient: for the input and each channel's range."""
     _check_bits(num_bits)
     _check_same_size(gradients, value)
     _check_channels(value, low, high)
@@ -204,9 +207,9 @@ def _gradients(
 ) -> tuple[np.ndarray, ...]:
     with np.errstate(invalid="ignore", divide="ignore"):
         nudged = _nudge(low, high, num_bits, narrow_range)
-        flat = (low == 0) & (high == 0)  # the op gives zeros: all of the gradient passes
+        flat = (low == 0) & (high == 0)  # such a range lets the whole gradient pass
         inside = nudged.inside(value) | flat
-        # Products, so an infinite gradient gives NaN where it does not count.
+        # Multiplied by 0 or 1, as in TensorFlow: an infinite gradient times 0 gives NaN.
         passed, *parts = (
             gradients * counted.astype(np.float32)
             for counted in (inside, value < nudged.low, value > nudged.high)

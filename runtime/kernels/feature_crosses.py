@@ -31,7 +31,7 @@ Words = np.ndarray  # uint64 [n]
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One feature: `values` of all rows, and where each row's begin and how many they are."""
+    """One feature of all rows: row i owns `lengths[i]` elements of `values` from `starts[i]`."""
 
     values: np.ndarray
     starts: np.ndarray
@@ -40,7 +40,7 @@ class Column:
 
 
 def sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
-    """The rows of a sparse matrix, up to the first index that is out of order or out of bounds."""
+    """Return the column of a sparse matrix, cut at the first row index out of order or bounds."""
     of_rows = indices[:, 0]
     odd = (of_rows < 0) | (of_rows >= batch)
     odd[1:] |= of_rows[1:] < of_rows[:-1]
@@ -51,13 +51,17 @@ def sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column
 
 
 def dense_column(values: np.ndarray) -> Column:
-    """The rows of a matrix."""
+    """Return the column of a dense matrix `[batch, width]`."""
     batch, width = values.shape
     return Column(values.ravel(), np.arange(batch) * width, np.full(batch, width), dense=True)
 
 
 def combinations(columns: Sequence[Column], batch: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """How many combinations each row has, and each column's places of values in all of them."""
+    """Return the number of combinations of each row, and each column's value position in them.
+
+    The first is int64 `[batch]`; the second has for each column an int64 `[combinations]` that
+    indexes the column's `values`.
+    """
     counts = np.full(batch, 1 if columns else 0, np.float64)
     for column in columns:
         counts *= column.lengths
@@ -74,7 +78,7 @@ def combinations(columns: Sequence[Column], batch: int) -> tuple[np.ndarray, lis
 
 
 def joined(columns: Sequence[Column], places: list[np.ndarray], separator: bytes) -> np.ndarray:
-    """Strings of all combinations."""
+    """Return each combination's values as one string, joined with `separator`."""
     result: np.ndarray | None = None
     for column, place in zip(columns, places, strict=True):
         part = _texts(column.values)[place]
@@ -95,14 +99,14 @@ def _shift_mix(words: Words) -> Words:
 
 
 def fingerprint_cat64(first: Words, second: Words) -> Words:
-    """One fingerprint of two."""
+    """Return the fingerprint of two concatenated fingerprints."""
     result = (first ^ MIX) ^ (_shift_mix(second * MIX) * MIX)
     result = _shift_mix(result * MIX) * MIX
     return _shift_mix(result)
 
 
 def plain_words(column: Column) -> Words:
-    """Strings by fingerprint, integers as they are."""
+    """Return the fingerprints of strings; integers are their own fingerprints."""
     values = column.values
     return fingerprint64(values.tolist()) if values.dtype == object else values.astype(np.uint64)
 
@@ -121,7 +125,11 @@ def _salted_words(column: Column, strong_hash: bool, salt: tuple[int, int]) -> W
 def hashed(
     words: Sequence[Words], places: list[np.ndarray], start: int | None, num_buckets: int
 ) -> np.ndarray:
-    """Hashes of all combinations of columns of words, from `start` or the first column's on."""
+    """Return the hash of each combination: int64 in [0, num_buckets).
+
+    The columns' fingerprints `words` are concatenated to `start`, or from the first column on
+    where `start` is None. Without buckets the limit is 2**63 - 1.
+    """
     size = places[0].size if places else 0
     total = None if start is None else np.full(size, start & (1 << 64) - 1, np.uint64)
     for column, place in zip(words, places, strict=True):
@@ -134,7 +142,7 @@ def hashed(
 
 
 def split_inputs(inputs: Sequence[Any], count: int, dense: int) -> tuple[list[Sparse], list[Any]]:
-    """Indices, values and shape of every sparse input, and the dense ones."""
+    """Return (indices, values, shape) of each sparse input, and the dense inputs."""
     sparse = [
         (inputs[each], inputs[count + each], inputs[2 * count + each]) for each in range(count)
     ]
@@ -152,7 +160,7 @@ def _check_ranks(what: str, ndim: int, shapes: Sequence[tuple[int, ...]]) -> Non
 
 
 def _check_types(what: str, internal_type: DataType | None, tensors: Sequence[Any]) -> None:
-    """Columns of strings take no integers."""
+    """Raise InvalidArgumentError for an int64 tensor where the internal type is string."""
     if internal_type == DataType.STRING and any(each.dtype == np.int64 for each in tensors):
         raise InvalidArgumentError(
             f"{what} should be of internal type {DataType.STRING:d} but received {DataType.INT64:d}"
@@ -179,7 +187,7 @@ def _check_sparse(sparse: Sequence[Sparse]) -> None:
 def _check_crossed(
     sparse: Sequence[Sparse], dense: Sequence[Any], internal_type: DataType | None
 ) -> int:
-    """The number of rows that all columns have."""
+    """Check all columns and return their common number of rows."""
     indices, values, shapes = zip(*sparse, strict=True) if sparse else ((), (), ())
     _check_ranks("Input indices", 2, [np.shape(each) for each in indices])
     _check_types("Input values", internal_type, values)
@@ -212,7 +220,7 @@ def _columns(
 
 
 def _as_sparse(totals: np.ndarray, values: np.ndarray) -> Sparse:
-    """Combinations, row by row, as a sparse tensor."""
+    """Return the combinations, ordered by row, as a sparse matrix `[batch, most in a row]`."""
     rows = np.repeat(np.arange(totals.size), totals)
     rank = np.arange(rows.size) - np.repeat(np.cumsum(totals) - totals, totals)
     shape = np.array([totals.size, totals.max(initial=0)], np.int64)
@@ -228,7 +236,7 @@ def sparse_cross(
     out_type: DataType,
     internal_type: DataType,
 ) -> Sparse:
-    """SparseCross: joined with `_X_`, or hashed from `hash_key` on."""
+    """SparseCross: combinations joined with `_X_`, or hashed with `hash_key` as first word."""
     sparse, dense = split_inputs(inputs, N, len(dense_types))
     columns, totals, places = _columns(sparse, dense, internal_type)
     if out_type == DataType.INT64:
@@ -242,7 +250,7 @@ def sparse_cross_v2(
     N: int,  # noqa: N803
     dense_types: tuple[DataType, ...],
 ) -> Sparse:
-    """SparseCrossV2: joined with a separator."""
+    """SparseCrossV2: combinations joined with a separator."""
     *tensors, separator = inputs
     sparse, dense = split_inputs(tensors, N, len(dense_types))
     columns, totals, places = _columns(sparse, dense)
@@ -259,7 +267,7 @@ def sparse_crosshashed(
     N: int,  # noqa: N803
     dense_types: tuple[DataType, ...],
 ) -> Sparse:
-    """SparseCrossHashed: hashed with a salt."""
+    """SparseCrossHashed: combinations hashed; the salt is the key of a strong hash."""
     *tensors, num_buckets, strong_hash, salt = inputs
     if np.size(num_buckets) != 1 or np.size(strong_hash) != 1:
         raise InvalidArgumentError("num_buckets and strong_hash should be scalars")

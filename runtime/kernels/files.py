@@ -1,4 +1,4 @@
-"""Reading, writing and listing files, as far as the step's gate allows.
+"""Reading, writing and listing files; the step's file gate checks every path first.
 
 TF: tensorflow/core/kernels/whole_file_read_ops.cc, matching_files_op.cc
 """
@@ -23,7 +23,7 @@ _WILDCARDS = frozenset("*?[")
 
 
 def file_name(value: Any, what: str) -> str:
-    """The path in a scalar string tensor; InvalidArgumentError for any other shape."""
+    """Return the path in a scalar string tensor; raises InvalidArgumentError for other shapes."""
     array = as_strings(value)
     if array.ndim:
         raise InvalidArgumentError(
@@ -33,7 +33,7 @@ def file_name(value: Any, what: str) -> str:
 
 
 def read_whole_file(path: str) -> bytes:
-    """The contents of a file no larger than a tensor may be."""
+    """Return the contents of a file; raises ResourceExhaustedError above a tensor's limit."""
     try:
         with pathlib.Path(path).open("rb") as file:
             contents = file.read(tensor_limit() + 1)
@@ -47,14 +47,14 @@ def read_whole_file(path: str) -> bytes:
 
 
 def read_file(context: OpKernelContext, filename: Any) -> np.ndarray:
-    """The contents of a file."""
+    """ReadFile: return the contents of a file as a scalar string."""
     path = file_name(filename, "Input filename")
     context.step.files.check_read(path)
     return string_tensor([read_whole_file(path)], ())
 
 
 def write_file(context: OpKernelContext, filename: Any, contents: Any) -> None:
-    """Make a file, and its folder where there is none."""
+    """WriteFile: write a file, and create its folder where it does not exist."""
     path = file_name(filename, "Input filename")
     text = as_strings(contents)
     if text.ndim:
@@ -72,7 +72,7 @@ def write_file(context: OpKernelContext, filename: Any, contents: Any) -> None:
 
 
 def matching_files(context: OpKernelContext, pattern: Any) -> np.ndarray:
-    """The sorted paths that match any of the patterns; `*` does not cross a `/`."""
+    """MatchingFiles: the sorted paths that match any of the patterns; `*` does not match `/`."""
     if as_strings(pattern).ndim > 1:
         raise InvalidArgumentError(
             "Input patterns tensor must be scalar or vector, "
@@ -89,7 +89,7 @@ def matching_files(context: OpKernelContext, pattern: Any) -> np.ndarray:
 
 
 def _matches(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
-    """Paths below `folder` whose further parts match `parts`."""
+    """Yield the paths below `folder` whose remaining components match the patterns `parts`."""
     if not parts:
         if os.path.lexists(folder):
             yield folder

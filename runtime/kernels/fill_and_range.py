@@ -35,7 +35,7 @@ FILL_TYPES = (
 
 
 def fill(dims: Any, value: Any) -> Any:
-    """A tensor of shape `dims` with every element `value`."""
+    """Fill: a tensor of shape `dims` with every element `value`."""
     if np.ndim(dims) > 1:
         raise InvalidArgumentError(
             f"dims must represent a vector, got shape {shape_text(dims.shape)}"
@@ -74,9 +74,9 @@ def _ends(start: Any, limit: Any) -> str:
 
 
 def _range_size(start: Any, limit: Any, delta: Any) -> int:
-    """How many values lie in [start, limit), counted in steps of delta.
+    """Return the number of values in [start, limit) in steps of delta.
 
-    Raises InvalidArgumentError for delta = 0 or one that leads away from the limit.
+    Raises InvalidArgumentError for delta = 0, or a delta whose sign leads away from the limit.
     """
     if delta == 0:
         raise InvalidArgumentError(f"Requires delta != 0: {_number_text(delta)}")
@@ -93,7 +93,7 @@ def _range_size(start: Any, limit: Any, delta: Any) -> int:
 
 
 def make_range(start: Any, limit: Any, delta: Any) -> Any:
-    """start, start + delta, start + 2 · delta, … below (above, if delta < 0) limit."""
+    """Range: start, start + delta, start + 2 · delta, … below (above, if delta < 0) limit."""
     start, limit, delta = _scalar("start", start), _scalar("limit", limit), _scalar("delta", delta)
     size = _range_size(start, limit, delta)
     check_allocation((size,), start.dtype)
@@ -104,7 +104,7 @@ def make_range(start: Any, limit: Any, delta: Any) -> Any:
 
 
 def lin_space(start: Any, stop: Any, num: Any) -> Any:
-    """`num` values from start to stop, both included."""
+    """LinSpace: `num` evenly spaced values from start to stop, both included."""
     for name, value in (("start", start), ("stop", stop), ("num", num)):
         if np.ndim(value):
             raise InvalidArgumentError(
@@ -118,7 +118,7 @@ def lin_space(start: Any, stop: Any, num: Any) -> Any:
         return np.reshape(start, (1,))
     step = np.divide(np.subtract(stop, start), start.dtype.type(count - 1))
     values = np.add(start, np.multiply(np.arange(count).astype(start.dtype), step))
-    values[0], values[-1] = start, stop  # exact, also beside an infinite step
+    values[0], values[-1] = start, stop  # exact, even where the step overflows
     return values
 
 

@@ -58,7 +58,7 @@ def _check_long_enough(input: Any, needed: list[int]) -> None:
 
 
 def _real_transform(rank: int) -> Kernel:
-    """RFFT: `[…, n]` real to `[…, n // 2 + 1]` complex; cropped, never padded, to fft_length."""
+    """RFFT: real `[…, n]`, cropped (never padded) to fft_length, to complex `[…, n // 2 + 1]`."""
 
     def kernel(input: Any, fft_length: Any, *, Tcomplex: DataType) -> Any:  # noqa: N803
         _check_rank(input, rank)

@@ -1,6 +1,7 @@
-"""Pooling over regions of unequal sizes, so that the ratio of sizes need not be whole.
+"""Pooling over regions of unequal sizes, so that the ratio of sizes need not be an integer.
 
-Regions are cut at random places: a row and a column of cuts, which the gradients get back.
+Rows and columns are cut into regions at random positions. The ops return both vectors of cuts,
+which are inputs of the gradient ops.
 
 TF: tensorflow/core/kernels/fractional_{pool_common,max_pool_op,avg_pool_op}.cc
 """
@@ -25,7 +26,7 @@ Pooled = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _pseudo_random_cuts(size: int, regions: int, stream: Philox) -> np.ndarray:
-    """Regions of two neighbouring sizes, from one random number."""
+    """Return the cuts `[regions + 1]` of a regular sequence, offset by one random number."""
     alpha = size / regions
     smaller = size // regions
     highest = min((smaller + 2) / alpha - 1, (size + 1 - smaller) / alpha - (regions - 1))
@@ -36,7 +37,7 @@ def _pseudo_random_cuts(size: int, regions: int, stream: Philox) -> np.ndarray:
 
 
 def _random_cuts(size: int, regions: int, stream: Philox) -> np.ndarray:
-    """Regions of two neighbouring sizes in random order."""
+    """Return the cuts `[regions + 1]` of regions whose sizes differ by at most 1, shuffled."""
     lengths = np.full(regions, size // regions, np.int64)
     lengths[: size % regions] += 1
     words = stream.words(regions).tolist()
@@ -47,7 +48,7 @@ def _random_cuts(size: int, regions: int, stream: Philox) -> np.ndarray:
 
 
 def _cuts(size: int, regions: int, stream: Philox, pseudo_random: bool) -> tuple[np.ndarray, int]:
-    """Where regions begin and the last one ends, and how many blocks of the stream it took."""
+    """Return the cuts `[regions + 1]` and the number of blocks taken from the stream."""
     if pseudo_random:
         return _pseudo_random_cuts(size, regions, stream), 1
     return _random_cuts(size, regions, stream), -(-regions // 4)
@@ -82,7 +83,7 @@ def _pooled_sizes(value: np.ndarray, ratio: Sequence[float]) -> list[int]:
 
 
 def _regions(cuts: np.ndarray, overlapping: bool, size: int) -> Regions:
-    """Each region's elements; overlapping ones share the element at the cut."""
+    """Return each region's slice; overlapping regions share the element at the cut."""
     ends = np.minimum(cuts[1:] + overlapping, size)
     return [slice(first, end) for first, end in zip(cuts[:-1].tolist(), ends.tolist(), strict=True)]
 
@@ -115,7 +116,7 @@ def _fractional_pool(
 
 
 def _pool_max(value: np.ndarray, rows: Regions, columns: Regions) -> np.ndarray:
-    """The largest number of each region; NaN is passed over, the smallest finite one at least."""
+    """Return the maximum of each region, at least the lowest finite number; NaN is ignored."""
     is_integer = value.dtype.kind in "iu"
     lowest = np.iinfo(value.dtype).min if is_integer else np.finfo(value.dtype).min
     strips = [np.fmax.reduce(value[:, each], axis=1, initial=lowest) for each in rows]
@@ -142,7 +143,7 @@ def _areas(rows: Regions, columns: Regions) -> np.ndarray:
 def _given_regions(
     name: str, cuts: Any, size: int, outputs: int, overlapping: bool, more: bool = False
 ) -> Regions:
-    """The regions of cuts that came as an input; with `more`, those beyond the outputs are idle."""
+    """Return the regions of a gradient op's cuts; `more` allows unused cuts beyond `outputs`."""
     if np.ndim(cuts) != 1 or not cuts.size:
         raise InvalidArgumentError(f"{name}_pooling_sequence must be a vector")
     if cuts.size <= outputs or (cuts.size > outputs + 1 and not more):
@@ -182,7 +183,7 @@ def fractional_max_pool_grad(
     batch = np.arange(len(orig_input))[:, np.newaxis]
     channel = np.arange(orig_input.shape[3])
     for row, above in enumerate(rows):
-        # Columns first: of equal elements the one in the highest row counts, then the leftmost.
+        # Of equal elements the one in the topmost row receives the gradient, then the leftmost.
         strip = orig_input[:, above]
         for column, beside in enumerate(columns):
             cell = strip[:, :, beside]
@@ -196,7 +197,7 @@ def fractional_max_pool_grad(
 
 
 def _first_largest(cell: np.ndarray) -> np.ndarray:
-    """Positions along axis 1. Nothing is larger than NaN, nor is NaN larger than anything."""
+    """Return the first maximum's position along axis 1; NaN is it only where it comes first."""
     if cell.dtype.kind != "f":
         return cell.argmax(1)
     place = np.where(np.isnan(cell), -np.inf, cell).argmax(1)
@@ -211,7 +212,7 @@ def fractional_avg_pool_grad(
     *,
     overlapping: bool,
 ) -> np.ndarray:
-    """FractionalAvgPoolGrad: each gradient is shared out evenly over its region."""
+    """FractionalAvgPoolGrad: each gradient is divided equally among its region's elements."""
     shape = np.ravel(orig_input_tensor_shape).tolist()
     if np.ndim(orig_input_tensor_shape) != 1 or len(shape) != 4:
         raise InvalidArgumentError(

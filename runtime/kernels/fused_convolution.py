@@ -1,4 +1,4 @@
-"""Convolutions with what comes before them: margins that mirror, resizing.
+"""Conv2D fused with the ops before it: mirror padding and bilinear resizing.
 
 TF: tensorflow/core/kernels/conv_ops_fused_image_transform.cc
 """
@@ -30,7 +30,7 @@ def fused_pad_conv2d(
     padding: str,
 ) -> np.ndarray:
     """FusedPadConv2D: MirrorPad, then Conv2D."""
-    if len(strides) == 4 and (strides[0], strides[3]) != (1, 1):  # Conv2D: UNIMPLEMENTED
+    if len(strides) == 4 and (strides[0], strides[3]) != (1, 1):  # Conv2D has another error class
         raise InvalidArgumentError(
             "Current implementation does not yet support strides in the batch and depth dimensions."
         )
@@ -38,7 +38,7 @@ def fused_pad_conv2d(
         raise InvalidArgumentError(f"input must be 4-dimensional, got {x.ndim} dimensions")
     if not x.size:
         raise InvalidArgumentError("Input tensor can't be empty")
-    if x.ndim > 4:  # TensorFlow reads as much as the first dimensions say
+    if x.ndim > 4:  # TensorFlow reads the buffer as if the first four dimensions were all
         x = x.reshape(-1)[: math.prod(x.shape[:4])].reshape(x.shape[:4])
     if paddings.shape == (4, 2):
         for name, margins in (("batches", paddings[0]), ("channels", paddings[3])):
@@ -47,7 +47,7 @@ def fused_pad_conv2d(
                     f"Fused mirror padding only support spatial padding, not {name}: "
                     f"{margins.tolist()}"
                 )
-    if filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # no groups of channels
+    if filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # groups are not supported
         raise InvalidArgumentError(
             f"input and filter must have the same depth: {x.shape[3]} vs {filter.shape[2]}"
         )
@@ -84,7 +84,7 @@ def fused_resize_and_pad_conv2d(
 
 
 def _resized(x: np.ndarray, size: np.ndarray, align_corners: bool) -> np.ndarray:
-    """ResizeBilinear in double; where an output lies is known in single precision."""
+    """Return ResizeBilinear computed in float64, with weights computed in float32."""
     for axis, each in enumerate(resize_samplings(x, size, align_corners, False), 1):
         taps = each.linear_taps()
         x = dataclasses.replace(taps, weights=taps.weights.astype(np.float64)).apply(x, axis)

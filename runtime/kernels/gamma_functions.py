@@ -1,4 +1,4 @@
-"""The gamma function's relatives: lgamma, digamma, zeta, polygamma, incomplete gamma and beta.
+"""Functions related to gamma: lgamma, digamma, zeta, polygamma, incomplete gamma and beta.
 
 Asymptotic series after a shift to large arguments, power series, and continued fractions: the
 formulas of Abramowitz and Stegun, "Handbook of Mathematical Functions", chapters 6, 23 and 26;
@@ -20,7 +20,7 @@ from runtime.kernels.broadcasting import binary, in_float32, shape_text
 from runtime.kernels.element_blocks import in_blocks
 from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 
-SHIFT = 10  # arguments below this are moved up by it, where the asymptotic series are exact
+SHIFT = 10  # smaller arguments are raised by this much, for accurate asymptotic series
 MAX_TERMS = 2000  # of a power series or continued fraction
 EPSILON = 2.0**-53
 TINY = 1e-300  # stands in for a zero denominator in Lentz's method
@@ -28,7 +28,7 @@ TINY = 1e-300  # stands in for a zero denominator in Lentz's method
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 HALF_LOG_TWO_PI = 0.9189385332046727
 EULER = 0.5772156649015329
-NEAR = 0.0625  # how near to 1 and 2, where lgamma is 0, its own series is summed
+NEAR = 0.0625  # distance from 1 and 2, the zeros of lgamma, where a separate series is used
 # ζ(2) − 1, ζ(3) − 1, …
 ZETA_LESS_ONE = (
     0.6449340668482264, 0.2020569031595943, 0.08232323371113819, 0.03692775514336993,
@@ -57,7 +57,7 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
             product *= positive + step
         result -= np.log(np.where(small, product, 1.0))
         if (x < 0.5).any():
-            # log(π / |sin πx|), with the sine of the fraction alone so that large x keep it.
+            # log(π / |sin πx|); the sine of x's fraction keeps its precision for large x.
             reflected = np.log(np.pi / np.abs(np.sin(np.pi * (x - np.floor(x))))) - result
             result = np.where(x < 0.5, reflected, result)
     result = np.asarray(result)
@@ -72,7 +72,7 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
 
 
 def _log_gamma_of_two_and(x: np.ndarray) -> np.ndarray:
-    """log Γ(2 + x) for small x, to its last digits (6.1.33); log Γ(1 + x) is log(1 + x) less."""
+    """log Γ(2 + x) for small x, to full precision (6.1.33); log Γ(1 + x) is log(1 + x) less."""
     series = np.zeros_like(x)
     for n, zeta_less_one in reversed([*enumerate(ZETA_LESS_ONE, 2)]):
         series = series * x + (-1) ** n * zeta_less_one / n
@@ -109,7 +109,7 @@ def hurwitz_zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
             factor = factor * (x + 2 * n - 1) * (x + 2 * n) / np.square(z)
             power *= (2 * n + 1) * (2 * n + 2)
         pole = (q <= 0) & (q == np.floor(q))
-        # Even powers tend to infinity from both sides.
+        # At a pole, even powers tend to infinity from both sides; others have no limit.
         total = np.where(pole, np.where(x % 2 == 0, np.inf, np.nan), total)
         total = np.where((q <= 0) & (q != np.floor(q)) & (x != np.floor(x)), np.nan, total)
     total = np.where(x == 1, np.inf, total)
@@ -123,7 +123,7 @@ def zeta(x: Any, q: Any) -> Any:
 
 
 def polygamma(a: Any, x: Any) -> Any:
-    """The derivative of order a of digamma; NaN unless a is a whole number from 0."""
+    """The derivative of order a of digamma; NaN unless a is an integer ≥ 0."""
     n, wide = np.broadcast_arrays(_wide(a), _wide(x))
     sign = np.where(n % 2 == 0, -1.0, 1.0)
     with np.errstate(all="ignore"):
@@ -180,9 +180,9 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> np.ndarray:
     result[(x == 0) & (a > 0)] = 1.0 if upper else 0.0
     result[(a > 0) & np.isfinite(a) & (x == np.inf)] = 0.0 if upper else 1.0
     result[(a == np.inf) & (x >= 0) & np.isfinite(x)] = 1.0 if upper else 0.0
-    result[(a == np.inf) & (x == np.inf)] = 0.0  # as TensorFlow has it: P as well as Q
+    result[(a == np.inf) & (x == np.inf)] = 0.0  # TensorFlow gives 0 for both P and Q
     if not upper:
-        result[x == 0] = 0.0  # whatever a is
+        result[x == 0] = 0.0  # for every a, also NaN
     return result
 
 

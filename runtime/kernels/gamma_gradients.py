@@ -1,8 +1,8 @@
-"""How the incomplete gamma function, and gamma samples, change with the shape a.
+"""Derivatives of the incomplete gamma function and of gamma samples by the shape parameter a.
 
-Both follow from the ratio r = −(∂P/∂a) / (∂P/∂x), which is how far a sample moves with a: from the
-power series where x is small, differentiated term by term, and from the continued fraction of Q
-elsewhere, differentiated along with Lentz's method.
+Both follow from the ratio r = −(∂P/∂a) / (∂P/∂x), the derivative of a sample x by a. For x < a + 1
+it is computed from the power series of P, differentiated term by term; for other x from the
+continued fraction of Q, differentiated in each iteration of Lentz's method.
 
 TF: tensorflow/core/kernels/cwise_op_random_grad.cc, cwise_op_igammas.cc
 """
@@ -20,7 +20,10 @@ from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 
 
 def _series_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """P = density · Σ x·xⁿ / a(a+1)…(a+n), whose terms change by log x − ψ(a + n + 1)."""
+    """Return r from the power series P = density · Σ x·xⁿ / a(a+1)…(a+n).
+
+    The logarithmic derivative of density times term n by a is log x − ψ(a + n + 1).
+    """
     term = x / a
     slope = np.log(x) - psi(a + 1)
     total = term * slope
@@ -34,7 +37,10 @@ def _series_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _fraction_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Q = density · x · F, F the continued fraction; ′ is the derivative by a."""
+    """Return r from Q = density · x · F, where F is the continued fraction.
+
+    A name that begins with d (db, dc, dd, dn) is a derivative by a; d alone is Lentz's D.
+    """
     b, db = x + 1 - a, -1.0
     b = np.where(b == 0, TINY, b)
     c, dc = np.full_like(x, 1 / TINY), np.zeros_like(x)
@@ -59,7 +65,7 @@ def _fraction_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """How far a sample x moves with a; 0 at the ends, NaN where there is no distribution."""
+    """Return r; 0 where P is constant, NaN where a or x is outside the distribution's domain."""
     result = np.full(a.shape, np.nan)
     result[_at_the_ends(a, x)] = 0
     proper = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
@@ -72,12 +78,12 @@ def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _at_the_ends(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Where P does not change: x = 0, whatever a is, and infinities."""
+    """Return where P is constant: x = 0 with any a, and positive arguments one of them infinite."""
     return (x == 0) | ((a > 0) & (x > 0) & (np.isinf(a) | np.isinf(x)))
 
 
 def _log_density(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """log xᵃ e⁻ˣ / Γ(a)."""
+    """Return log(xᵃ e⁻ˣ / Γ(a)), the logarithm of x times the density."""
     return np.asarray(a * np.log(x) - x - log_gamma(a))
 
 
@@ -87,11 +93,11 @@ def _wide(a: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def random_gamma_grad(alpha: Any, sample: Any) -> Any:
-    """RandomGammaGrad: the derivative of a gamma sample by its shape."""
+    """RandomGammaGrad: the derivative of a gamma sample by its shape parameter."""
     wide_alpha, wide_sample = _wide(alpha, sample)
     with np.errstate(all="ignore"):
         result = _sample_ratio(wide_alpha, wide_sample)
-        # TensorFlow multiplies and divides by a density, which may vanish in the type.
+        # TensorFlow multiplies and divides by a density; the result is 0 where it underflows.
         vanishes = _log_density(wide_alpha, wide_sample) < -np.log(np.finfo(alpha.dtype).max)
         return np.where(vanishes & (wide_alpha > 0), 0, result).astype(alpha.dtype)
 

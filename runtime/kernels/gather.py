@@ -50,7 +50,7 @@ def _gather(params: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int)
     axis %= ranks
     if batch_dims:
         batch_dims = _check_batch_dims(params, indices, axis, batch_dims)
-    if 0 in (*params.shape[:axis], *params.shape[axis + 1 :]):  # no index is read
+    if 0 in (*params.shape[:axis], *params.shape[axis + 1 :]):  # empty: no check
         shape = params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1 :]
         return unbox(np.empty(shape, params.dtype))
     check_indices(indices, params.shape[axis])
@@ -101,7 +101,7 @@ def _gather_batches(params: np.ndarray, indices: np.ndarray, axis: int, batch_di
 def gather_nd(
     context: OpKernelContext, params: Any, indices: np.ndarray, *, bad_indices_policy: str
 ) -> Any:
-    """GatherNd: indices [I…, k] name slices params[i1, …, ik]."""
+    """GatherNd: indices [I…, k] select the slices params[i1, …, ik]."""
     array = box(params)
     if array.ndim < 1:
         raise InvalidArgumentError("params must be at least a vector")
@@ -131,7 +131,7 @@ def gather_nd(
 
 
 def _outside(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Which rows of `indices` [I…, k] do not lie within `shape`: bool [I…]."""
+    """Return which rows of `indices` [I…, k] are out of bounds of `shape`: bool [I…]."""
     outside = np.zeros(indices.shape[:-1], bool)
     for column, limit in zip(np.moveaxis(indices, -1, 0), shape, strict=False):
         outside |= (column < 0) | (column >= limit)
@@ -141,7 +141,7 @@ def _outside(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def _gather_inside(
     array: np.ndarray, indices: np.ndarray, outside: np.ndarray, result_shape: tuple[int, ...]
 ) -> np.ndarray:
-    """The slices at good indices; zeros (or empty strings) at the others."""
+    """Return the slices at valid indices, and zeros (or empty strings) for `outside` ones."""
     result = np.zeros(result_shape, array.dtype)
     if array.dtype.hasobject:
         result[...] = b""
@@ -188,7 +188,7 @@ def one_hot(
     check_allocation(result_shape, on_value.dtype)
     result = np.empty(result_shape, on_value.dtype)
     result[...] = off_value
-    # As [before, depth, after], every index becomes a row and column beside its own value.
+    # Viewed as [before, depth, after], each index at (before, after) sets one element.
     flat = (
         result.reshape(math.prod(indices.shape[:axis]), int(depth), -1) if result.size else result
     )

@@ -23,13 +23,13 @@ def _zeros(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _uniform_noise(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers between the least and the greatest of each channel."""
+    """Return uniform noise between the minimum and the maximum of each channel."""
     low, high = image.min((0, 1)), image.max((0, 1))
     return low + np.random.default_rng().random(shape, np.float32) * (high - low)
 
 
 def _gaussian_noise(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Mean, deviation and limits of each channel; one draw a position."""
+    """Return normal noise of each channel's mean, deviation and range; one draw per position."""
     draws = np.random.default_rng().standard_normal((*shape[:2], 1), np.float32)
     noise = image.mean((0, 1)) + draws * image.std((0, 1))
     return np.clip(noise, image.min((0, 1)), image.max((0, 1)))
@@ -46,7 +46,7 @@ NOISES: dict[str, Noise] = {
 def _corners_v1(
     offsets: np.ndarray, image: np.ndarray, window: np.ndarray, centered: bool, normalized: bool
 ) -> np.ndarray:
-    """First row and column of each window: offsets are those of its centre."""
+    """Return the first row and column of each window `[batch, 2]`; offsets give its centre."""
     corners = offsets * image if normalized else offsets
     if centered:
         corners = corners / 2 + image / 2
@@ -56,7 +56,10 @@ def _corners_v1(
 def _corners_v2(
     offsets: np.ndarray, image: np.ndarray, window: np.ndarray, centered: bool, normalized: bool
 ) -> np.ndarray:
-    """First row and column of each window: offsets are those, unless normalized and centered."""
+    """Return the first row and column of each window `[batch, 2]`.
+
+    Offsets give this corner, or the window's centre if normalized and centered.
+    """
     if not normalized:
         return offsets + image / 2 if centered else offsets
     if not centered:
@@ -67,7 +70,7 @@ def _corners_v2(
 def _check_glimpses(
     input: np.ndarray, size: np.ndarray, offsets: np.ndarray, noise: str
 ) -> tuple[int, ...]:
-    """The window's sizes."""
+    """Check the inputs and return the window's height and width."""
     if noise not in NOISES:
         raise InvalidArgumentError(
             f"The noise could only be uniform, gaussian, or zero, got{noise}"
@@ -98,7 +101,7 @@ def _glimpse(
     image: np.ndarray, corner: np.ndarray, window: tuple[int, ...], noise: Noise
 ) -> np.ndarray:
     sizes = image.shape[:2]
-    # A corner beyond every window stays beyond it, and fits an integer.
+    # A clipped corner fits an integer; one that leaves the window outside the image still does.
     limits = [(-length, size) for length, size in zip(window, sizes, strict=True)]
     starts = [
         int(np.clip(np.nan_to_num(first, nan=high), low, high))

@@ -1,4 +1,4 @@
-"""Counting values and finding their places among boundaries.
+"""Counting values in bins, and searching for their positions among sorted boundaries.
 
 TF: tensorflow/core/kernels/{bincount_op.cc,bucketize_op.cc,histogram_op.cc,searchsorted_op.cc}
 """
@@ -22,7 +22,7 @@ NEGATIVE_INPUT = "Input arr must be non-negative!"
 
 
 def bucketize(input: Any, *, boundaries: tuple[float, ...]) -> Any:
-    """How many boundaries are at most each value; NaN lies beyond all."""
+    """Bucketize: the number of boundaries ≤ each value; NaN counts as above all of them."""
     if any(low > high for low, high in itertools.pairwise(boundaries)):
         raise InvalidArgumentError("Expected sorted boundaries")
     edges = np.array(boundaries, np.float32)
@@ -40,7 +40,7 @@ def _bin_count(size: Any) -> int:
 def _count_rows(
     rows: Any, num_rows: int, values: Any, bins: int, weights: Any, binary_output: bool
 ) -> np.ndarray:
-    """`[num_rows, bins]` totals of (row, value) pairs; values beyond the bins are left out."""
+    """Return the totals `[num_rows, bins]` of (row, value) pairs; values ≥ bins are ignored."""
     check_allocation((num_rows, bins), weights.dtype)
     inside = values < bins
     cells = (rows * bins + values)[inside]
@@ -55,7 +55,7 @@ def _count_rows(
 
 
 def bincount(arr: Any, size: Any, weights: Any) -> Any:
-    """How often (or with what total weight) each of 0 … size − 1 occurs."""
+    """Bincount: the number of occurrences (or total weight) of each of 0 … size − 1."""
     bins = _bin_count(size)
     if weights.size and weights.size != arr.size:
         raise InvalidArgumentError("Input indices and weights must have the same size.")
@@ -102,7 +102,7 @@ def ragged_bincount(
         raise InvalidArgumentError(
             f"Splits must end with the number of values, got {splits[-1]} instead of {values.size}"
         )
-    # TensorFlow reads as many weights as there are values, and no more.
+    # TensorFlow ignores weights beyond the number of values.
     if weights.size and weights.size < values.size:
         raise InvalidArgumentError("Input indices and weights must have the same size.")
     numbers = np.ravel(values).astype(np.int64)
@@ -123,7 +123,7 @@ def sparse_bincount(
     *,
     binary_output: bool,
 ) -> Any:
-    """`bincount` of a sparse vector, or of each row of a sparse matrix; negatives are left out."""
+    """`bincount` of a sparse vector, or of each row of a sparse matrix; negatives are ignored."""
     if np.ndim(size):
         raise InvalidArgumentError(f"Shape must be rank 0 but is rank {np.ndim(size)}")
     check_sparse(indices, values, dense_shape)
@@ -131,7 +131,7 @@ def sparse_bincount(
     bins = _bin_count(size)
     if not dense_shape.size:
         raise InvalidArgumentError("Expected a sparse vector or matrix, got a sparse scalar")
-    # Of a matrix TensorFlow reads as many weights as there are values, and no more.
+    # For a matrix, TensorFlow ignores weights beyond the number of values.
     too_few = weights.size < values.size
     if weights.size and (too_few or (dense_shape.size == 1 and weights.size > values.size)):
         raise InvalidArgumentError("Input indices and weights must have the same size.")
@@ -169,7 +169,7 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: D
 
 
 def _search(side: str) -> Any:
-    """LowerBound or UpperBound: the place of each value in its sorted row."""
+    """Return the kernel of LowerBound or UpperBound: each value's position in its sorted row."""
 
     def kernel(sorted_inputs: Any, values: Any, *, out_type: DataType) -> Any:
         for name, each in (("sorted_inputs", sorted_inputs), ("values", values)):
@@ -180,7 +180,7 @@ def _search(side: str) -> Any:
         if sorted_inputs.shape[0] != values.shape[0]:
             raise InvalidArgumentError("Leading dim_size of both tensors must match.")
         places = np.empty(values.shape, out_type.numpy)
-        # numpy's order of bfloat16 is not total: searching for infinity goes astray.
+        # numpy does not order bfloat16 totally, so that infinity would be misplaced: widen.
         wide = np.result_type(values.dtype, np.float32) if values.dtype.kind in "fV" else None
         lines, numbers = np.asarray(sorted_inputs, wide), np.asarray(values, wide)
         for row, (line, wanted) in enumerate(zip(lines, numbers, strict=True)):

@@ -1,4 +1,4 @@
-"""Ops that pass their input on, constants and placeholders.
+"""Ops that return their input, constants and placeholders.
 
 TF: tensorflow/core/kernels/{identity_op,identity_n_op,constant_op,no_op}.cc
 """
@@ -15,24 +15,24 @@ from runtime.framework.shapes import shape_text
 
 
 def identity(value: Any) -> Any:
-    """Identity and every op that only passes its input on."""
+    """Identity, and every other op that only returns its input."""
     return value
 
 
 def guarantee_const(value: Any) -> Any:
-    """GuaranteeConst: the input, which promises never to change; a variable promises nothing."""
+    """GuaranteeConst: the input; raises InvalidArgumentError for a variable's handle."""
     if isinstance(value, ResourceHandle):
         raise InvalidArgumentError("Input tensor cannot be a resource variable handle.")
     return value
 
 
 def identity_n(*values: Any) -> tuple[Any, ...]:
-    """IdentityN: a list of tensors, passed on."""
+    """IdentityN: the list of input tensors."""
     return values
 
 
 def no_op() -> None:
-    """NoOp: only its control edges matter."""
+    """NoOp: no outputs; the node exists only for its control edges."""
 
 
 def const(*, value: Any) -> Any:
@@ -43,7 +43,7 @@ def const(*, value: Any) -> Any:
 def placeholder(
     context: OpKernelContext, *, dtype: DataType, shape: tuple[int, ...] | None
 ) -> NoReturn:
-    """Placeholder: runs only when nothing was fed for it."""
+    """Placeholder: raise InvalidArgumentError, since it runs only if no value was fed."""
     known = f" and shape {shape_text(shape)}" if shape else ""
     raise InvalidArgumentError(
         f"You must feed a value for placeholder tensor '{context.node.name}' "

@@ -21,12 +21,12 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import REAL_NUMBER_TYPES
 
-CROP_BYTES = 1 << 18  # of crops made at once: they stay in a core's own cache
+CROP_BYTES = 1 << 18  # of crops computed at once, so that they stay in a core's cache
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _CropAxis:
-    """Where the rows (or columns) of each crop lie in the image: `[boxes, crop]`."""
+    """Image positions of each crop's rows (or columns); every field is `[boxes, crop]`."""
 
     positions: np.ndarray  # float32
     is_inside: np.ndarray  # bool
@@ -36,7 +36,7 @@ class _CropAxis:
 
     @classmethod
     def place(cls, low: np.ndarray, high: np.ndarray, image: int, crop: int) -> _CropAxis:
-        """Rows of boxes from `low` to `high` `[boxes]` in an image of `image` rows."""
+        """Return positions from `low` to `high` `[boxes]` (1 is the end) in `image` rows."""
         last = np.float32(image - 1)
         if crop > 1:
             step = (high - low) * last / np.float32(crop - 1)
@@ -55,12 +55,12 @@ class _CropAxis:
         )
 
     def of(self, boxes: slice) -> _CropAxis:
-        """Those of some boxes."""
+        """Return the positions for a slice of the boxes."""
         fields = (self.positions, self.is_inside, self.lower, self.upper, self.fraction)
         return _CropAxis(*(each[boxes] for each in fields))
 
     def nearest(self) -> np.ndarray:
-        """The nearest row, halves away from zero."""
+        """Return the nearest row, with halves rounded up: int64."""
         safe = np.where(self.is_inside, self.positions, np.float32(0))
         return np.floor(safe + np.float32(0.5)).astype(np.int64)
 
@@ -74,7 +74,7 @@ def crop_and_resize(
     method: str,
     extrapolation_value: float,
 ) -> np.ndarray:
-    """Each box of `boxes` `[n, 4]` in image `box_ind` `[n]`, as float32 `[n, *crop_size, c]`."""
+    """CropAndResize: each box `[n, 4]` of image `box_ind` `[n]`: float32 `[n, *crop_size, c]`."""
     _check_image(image)
     _check_boxes(boxes, box_ind)
     if np.ndim(crop_size) != 1 or np.size(crop_size) != 2:
@@ -110,7 +110,10 @@ def crop_and_resize(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Crops:
-    """Some boxes of images whose pixels `[all, c]` begin with rows `first_row` `[boxes]`."""
+    """A slice of the boxes, with the pixels `[rows · width, c]` of all images.
+
+    `first_row` `[boxes]` is the number of the first row of each box's image.
+    """
 
     pixels: np.ndarray
     first_row: np.ndarray
@@ -188,7 +191,7 @@ def crop_and_resize_grad_image(
     T: DataType,  # noqa: N803 # the attribute's name
     method: str,
 ) -> np.ndarray:
-    """Gradient of CropAndResize for an image of shape `image_size` `[n, h, w, c]`."""
+    """Gradient of CropAndResize for images of the shape in `image_size`, (n, h, w, c)."""
     _check_grads(grads)
     _check_boxes(boxes, box_ind)
     if np.shape(image_size) != (4,):
@@ -208,7 +211,10 @@ def crop_and_resize_grad_image(
     total = np.zeros((shape[0] * shape[1] * shape[2], shape[3]), np.float64)
 
     def spread(y: np.ndarray, x: np.ndarray, *weights: np.ndarray) -> None:
-        """The weights one after the other, each product rounded, as in TensorFlow."""
+        """Add the weighted gradients at rows y and columns x.
+
+        Weights are multiplied in one after the other, so that rounding is TensorFlow's.
+        """
         target = (box_ind[:, None, None] * shape[1] + y[:, :, None]) * shape[2] + x[:, None]
         np.add.at(
             total, target[is_inside], functools.reduce(operator.mul, weights, grads)[is_inside]
@@ -252,7 +258,7 @@ def crop_and_resize_grad_boxes(
     down, across = rows.fraction[:, :, None, None], columns.fraction[:, None, :, None]
     along_y = _between(bottom_left - top_left, bottom_right - top_right, across)
     along_x = _between(top_right - top_left, bottom_right - bottom_left, down)
-    # how much each crop position moves with the low and with the high edge of its box
+    # Gradients for the crop's row and column positions; the weights carry them to the edges.
     by_row = np.where(is_inside, (along_y * grads).sum(axis=3), 0).sum(axis=2)
     by_column = np.where(is_inside, (along_x * grads).sum(axis=3), 0).sum(axis=1)
     low_y, high_y = _edge_weights(height, crop_height)
@@ -280,16 +286,16 @@ BOX_COLOURS = np.array(
 )  # fmt: skip
 
 
-OUT_OF_INT64 = np.float32(1 << 63)  # what does not fit is cast to the least int64
+OUT_OF_INT64 = np.float32(1 << 63)  # floats of this size or more are cast to the lowest int64
 
 
 def draw_bounding_boxes(images: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """`images` `[n, h, w, c]` with the outlines of `boxes` `[n, k, 4]` in ten colours in turn."""
+    """`images` `[n, h, w, c]` with the outlines of `boxes` `[n, k, 4]`, cycling ten colours."""
     return draw_bounding_boxes_v2(images, boxes, np.zeros((0, 0), np.float32))
 
 
 def draw_bounding_boxes_v2(images: np.ndarray, boxes: np.ndarray, colors: np.ndarray) -> np.ndarray:
-    """`draw_bounding_boxes` in given colours `[m, at least c]`, or in its own when m is 0."""
+    """`draw_bounding_boxes` in the colours `[m, ≥ c]`, or in the default ones when m is 0."""
     _check_drawing(images, boxes)
     depth = images.shape[3]
     if colors.ndim != 2:
@@ -309,10 +315,10 @@ def draw_bounding_boxes_v2(images: np.ndarray, boxes: np.ndarray, colors: np.nda
 
 
 def _outline(image: np.ndarray, box: np.ndarray, color: np.ndarray) -> None:
-    """Draw the edges of a box that lie within `image` `[h, w, c]`, in place."""
+    """Draw the edges of a box that are within `image` `[h, w, c]`, in place."""
     height, width, _ = image.shape
     scaled = box.astype(np.float32) * np.array([height - 1, width - 1] * 2, np.float32)
-    fits = np.abs(scaled) < OUT_OF_INT64  # neither does NaN
+    fits = np.abs(scaled) < OUT_OF_INT64  # false for NaN
     top, left, bottom, right = (int(edge) for edge in np.where(fits, scaled, -OUT_OF_INT64))
     is_empty = top > bottom or left > right
     if is_empty or top >= height or bottom < 0 or left >= width or right < 0:

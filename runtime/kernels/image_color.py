@@ -1,4 +1,4 @@
-"""Colours: RGB and HSV, contrast, hue, saturation.
+"""Conversion between RGB and HSV, and adjustment of contrast, hue and saturation.
 
 TF: tensorflow/core/kernels/image/colorspace_op.h, adjust_contrast_op.cc, adjust_hue_op.cc,
 adjust_saturation_op.cc
@@ -19,7 +19,7 @@ from runtime.kernels.accumulation import widen
 from runtime.kernels.element_blocks import THREADED_BLOCK, block_size, choose
 from runtime.kernels.register_types import FLOAT_TYPES
 
-PIXEL_NANOSECONDS = 40  # from RGB to HSV and back
+PIXEL_NANOSECONDS = 40  # estimated time to convert one pixel from RGB to HSV and back
 
 
 def rgb_to_hsv(images: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ def hsv_to_rgb(images: np.ndarray) -> np.ndarray:
 def _in_pixel_blocks(
     images: np.ndarray, function: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """`function` of some pixels at a time, in the type that sums are taken in."""
+    """Apply `function` to blocks of pixels `[n, 3]`, widened to their accumulation dtype."""
     pixels = images.reshape(-1, 3)
     result = np.empty(pixels.shape, images.dtype)
     size = max(1, block_size(images.size) // 4)
@@ -104,7 +104,7 @@ def _hsv_to_rgb(hsv: np.ndarray) -> np.ndarray:
 
 
 def adjust_contrast_v2(images: np.ndarray, contrast_factor: np.ndarray) -> np.ndarray:
-    """Distance of each pixel from its channel's mean times a factor: `[…, h, w, c]`."""
+    """AdjustContrastv2: `[…, h, w, c]`, each pixel's distance from its channel's mean scaled."""
     _check_images(images)
     factor = _scalar("contrast_factor", contrast_factor)
     if images.size == 0:
@@ -123,10 +123,10 @@ def adjust_contrast_v2(images: np.ndarray, contrast_factor: np.ndarray) -> np.nd
 def adjust_contrast(
     images: np.ndarray, contrast_factor: np.ndarray, min_value: np.ndarray, max_value: np.ndarray
 ) -> np.ndarray:
-    """AdjustContrast of version 1: as float32, clipped to a range."""
+    """AdjustContrast: `adjust_contrast_v2` clipped to [min_value, max_value], as float32."""
     low, high = _scalar("min_value", min_value), _scalar("max_value", max_value)
     adjusted = adjust_contrast_v2(images.astype(np.float64), contrast_factor).astype(np.float32)
-    adjusted = np.where(high < adjusted, high, adjusted)  # a bound that is NaN is none
+    adjusted = np.where(high < adjusted, high, adjusted)  # a NaN bound does not clip
     return np.where(low > adjusted, low, adjusted)
 
 
@@ -137,13 +137,16 @@ def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:
     return _in_pixel_blocks(images, lambda pixels: _with_hue_shifted(pixels, amount))
 
 
-SIXTHS = 6  # of the colour wheel: which of red, green and blue is largest, and which least
-# By the sixth, the place of the largest part, of the one between and of the least.
+SIXTHS = 6  # of the colour wheel; each is one order of red, green and blue by size
+# For each sixth, the channel of the largest, of the middle and of the smallest component.
 _PLACES = np.array([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2], [2, 2, 0, 0, 1, 1]])
 
 
 def _with_hue_shifted(rgb: np.ndarray, amount: np.float32) -> np.ndarray:
-    """Pixels `[n, 3]` turned on the wheel; any numbers, for largest and least part stay."""
+    """Return pixels `[n, 3]` with `amount` sixths added to the hue.
+
+    The largest and smallest components keep their values, so components may have any range.
+    """
     red, green, blue = np.ascontiguousarray(rgb.T)
     smaller, larger = np.minimum(red, green), np.maximum(red, green)
     least, largest = np.minimum(smaller, blue), np.maximum(larger, blue)
@@ -170,12 +173,12 @@ def _with_hue_shifted(rgb: np.ndarray, amount: np.float32) -> np.ndarray:
 
 
 def _rising(part: np.ndarray, sixth: np.ndarray) -> np.ndarray:
-    """In every other sixth the part between falls."""
+    """Mirror `part` in odd sixths, where the middle component falls as the hue rises."""
     return np.where(sixth % 2 == 0, part, np.float32(1) - part)
 
 
 def adjust_saturation(images: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """RGB pixels `[…, h, w, 3]` with their saturation times `scale`, cut to [0, 1]."""
+    """RGB pixels `[…, h, w, 3]` with their saturation times `scale`, clipped to [0, 1]."""
 
     def multiply(hsv: np.ndarray, amount: np.float32) -> None:
         hsv[..., 1] = np.clip(hsv[..., 1] * amount, 0, 1)

@@ -1,6 +1,6 @@
-"""Random crops of an image that cover enough of some box.
+"""Random crops of an image that cover a minimum part of at least one bounding box.
 
-With a seed the sequence is TensorFlow's, number by number; all sizes are its float32.
+With a seed the crops equal TensorFlow's: same random numbers, areas computed in float32.
 
 TF: tensorflow/core/kernels/image/sample_distorted_bounding_box_op.cc
 """
@@ -32,7 +32,7 @@ Crop = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Pixels from (x, y) up to, and without, (right, bottom)."""
+    """The pixels from (x, y) to (right, bottom), which is excluded."""
 
     x: int
     y: int
@@ -41,11 +41,11 @@ class Rectangle:
 
     @property
     def area(self) -> int:
-        """How many pixels these are."""
+        """Return the number of pixels."""
         return max(self.right - self.x, 0) * max(self.bottom - self.y, 0)
 
     def common(self, other: Rectangle) -> Rectangle:
-        """What lies in both."""
+        """Return the intersection; its area is 0 where the rectangles do not overlap."""
         return Rectangle(
             max(self.x, other.x),
             max(self.y, other.y),
@@ -56,7 +56,7 @@ class Rectangle:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """What a crop has to keep to."""
+    """The constraints on a crop. Raises InvalidArgumentError for invalid ones."""
 
     min_object_covered: float
     aspect_ratio_range: Sequence[float]
@@ -76,7 +76,7 @@ class Limits:
             )
         if self.max_attempts <= 0:
             raise InvalidArgumentError(f"Max attempts must be non-negative: {self.max_attempts}")
-        if not self.min_object_covered >= 0:  # as NaN is
+        if not self.min_object_covered >= 0:  # raises for NaN too
             raise InvalidArgumentError(
                 f"Min object covered must be non-negative: {self.min_object_covered:g}"
             )
@@ -99,7 +99,7 @@ def _image(size: np.ndarray) -> Rectangle:
 
 
 def _objects(boxes: np.ndarray, image: Rectangle, or_image: bool) -> list[Rectangle]:
-    """The boxes `[batch, n, 4]` of (y, x, bottom, right) in [0, 1], in pixels."""
+    """Return in pixels the boxes `[batch, n, 4]`, each (y, x, bottom, right) in [0, 1]."""
     if boxes.ndim != 3:
         raise InvalidArgumentError(
             "input boxes must be 3-dimensional [batch, num_boxes, coords]: "
@@ -127,7 +127,7 @@ def _objects(boxes: np.ndarray, image: Rectangle, or_image: bool) -> list[Rectan
 
 
 def _below(words: WordSequence, limit: int) -> int:
-    """A number under the limit, each as likely. TF: exact_uniform_int.h"""
+    """Return a uniform random integer in [0, limit). TF: exact_uniform_int.h"""
     if limit & (limit - 1) == 0:
         return words.take() & (limit - 1)
     unfair = ((1 << 32) - 1) % limit + 1
@@ -141,7 +141,7 @@ def _rounded(value: np.floating[Any]) -> int:
 
 
 def _crop(image: Rectangle, limits: Limits, words: WordSequence) -> Rectangle | None:
-    """One attempt at an area and a place; None when no whole numbers of pixels fit."""
+    """Return one random crop, or None when this attempt does not fit the image and the limits."""
     low, high = map(F32, limits.aspect_ratio_range)
     # The upper 23 bits are a number in [1, 2). TF: random_distributions_utils.h (Uint32ToFloat)
     one_to_two = np.array(words.take() & 0x7FFFFF | 127 << 23, np.uint32).view(F32)
@@ -179,7 +179,7 @@ def _covers(crop: Rectangle, objects: Sequence[Rectangle], covered: np.floating[
 
 
 def _sample(image_size: np.ndarray, boxes: np.ndarray, limits: Limits, stream: Philox) -> Crop:
-    """Where the crop begins `[3]`, its size `[3]`, and the crop as a box `[1, 1, 4]`."""
+    """Return the crop's begin `[3]`, its size `[3]`, and the crop as a box `[1, 1, 4]`."""
     image = _image(image_size)
     objects = _objects(boxes, image, limits.use_image_if_no_bounding_boxes)
     words, covered = WordSequence(stream), F32(limits.min_object_covered)
@@ -190,10 +190,10 @@ def _sample(image_size: np.ndarray, boxes: np.ndarray, limits: Limits, stream: P
     else:
         crop = image
     whole = np.array([image.bottom, image.right] * 2, F32)
-    with np.errstate(invalid="ignore"):  # an image of no pixels has NaN
+    with np.errstate(invalid="ignore"):  # 0 / 0 in an image without pixels
         corners = np.array([crop.y, crop.x, crop.bottom, crop.right], F32) / whole
     begin = np.array([crop.y, crop.x, 0], image_size.dtype)
-    rest = np.array(-1).astype(image_size.dtype)  # all channels; 255 as uint8
+    rest = np.array(-1).astype(image_size.dtype)  # means all channels; is 255 as uint8
     size = np.array([crop.bottom - crop.y, crop.right - crop.x, rest], image_size.dtype)
     return begin, size, corners.reshape(1, 1, 4)
 
@@ -219,7 +219,7 @@ def _limits(context: OpKernelContext, min_object_covered: float) -> Limits:
 def sample_distorted_bounding_box(
     context: OpKernelContext, image_size: Any, bounding_boxes: Any, *, min_object_covered: float
 ) -> Crop:
-    """A crop from the node's own sequence."""
+    """SampleDistortedBoundingBox: a crop from the node's random sequence."""
     limits = _limits(context, min_object_covered)
     return _sample(image_size, bounding_boxes, limits, reserve(context, limits.max_attempts))
 
@@ -227,7 +227,7 @@ def sample_distorted_bounding_box(
 def sample_distorted_bounding_box_v2(
     context: OpKernelContext, image_size: Any, bounding_boxes: Any, min_object_covered: Any
 ) -> Crop:
-    """The same with the part to be covered as a tensor."""
+    """SampleDistortedBoundingBoxV2: with `min_object_covered` as a tensor."""
     covered = _scalar(min_object_covered)
     return sample_distorted_bounding_box(
         context, image_size, bounding_boxes, min_object_covered=covered
@@ -241,7 +241,7 @@ def stateless_sample_distorted_bounding_box(
     min_object_covered: Any,
     seed: Any,
 ) -> Crop:
-    """The crop that belongs to a seed `[2]`."""
+    """StatelessSampleDistortedBoundingBox: the crop determined by a seed `[2]`."""
     limits = _limits(context, _scalar(min_object_covered))
     return _sample(image_size, bounding_boxes, limits, stream_of_seed(seed))
 

@@ -2,7 +2,8 @@
 
 JPEG is decoded with the accurate integer transform and smooth upsampling, whatever `dct_method`
 and `fancy_upscaling` say; TensorFlow's default is the fast transform, a few grey levels away.
-Images of more than MAX_PIXELS, all frames counted, are refused before they are decompressed.
+An image of more than MAX_PIXELS in all its frames raises ResourceExhaustedError before it is
+decompressed.
 
 TF: tensorflow/core/kernels/image/decode_image_op.cc
 """
@@ -33,7 +34,7 @@ GREY_WEIGHTS = np.array([9797, 19234, 3737], np.uint32)  # of 32768: 0.299, 0.58
 def decode_jpeg(
     contents: Any, *, channels: int, ratio: int, try_recover_truncated: bool
 ) -> np.ndarray:
-    """Pixels `[h, w, channels]` uint8, made smaller by `ratio` 1, 2, 4 or 8."""
+    """Pixels `[h, w, channels]` uint8, downscaled by `ratio` 1, 2, 4 or 8."""
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
     return _decode_still("DecodeJpeg", contents, channels, ratio, try_recover_truncated)
@@ -136,7 +137,7 @@ def _scalar_bytes(contents: Any) -> bytes:
 
 
 def _read(contents: Any) -> tuple[bytes, str]:
-    """(bytes, name of the format)."""
+    """Return the file's bytes and the name of its format."""
     data = _scalar_bytes(contents)
     for magic, kind in MAGIC.items():
         if data.startswith(magic):
@@ -174,7 +175,10 @@ def _decode_still_with_format(
     ratio: int = 1,
     recover: bool = False,
 ) -> tuple[np.ndarray, str, DataType]:
-    """What DecodeJpeg and DecodePng share: both take any format with a single frame but BMP."""
+    """Return (pixels, format, dtype) for DecodeJpeg and DecodePng.
+
+    Both accept every format except BMP, and GIF only with a single frame.
+    """
     _check_channels(channels)
     data, kind = _read(contents)
     if kind == "BMP":
@@ -191,7 +195,7 @@ def _decode_still_with_format(
 
 
 def _to_dtype(pixels: np.ndarray, kind: str, dtype: DataType) -> np.ndarray:
-    """Pixels scaled to the range of `dtype`."""
+    """Return the pixels scaled to the range of `dtype`."""
     if pixels.dtype == dtype.numpy:
         return pixels
     if dtype == DataType.FLOAT:
@@ -201,15 +205,15 @@ def _to_dtype(pixels: np.ndarray, kind: str, dtype: DataType) -> np.ndarray:
 
 
 def _open(data: bytes) -> Any:
-    """A Pillow image whose pixels are not read yet; checks its size."""
-    # imported at the first image: a server of other models never pays for it
+    """Return a Pillow image of checked size whose pixels are not decoded yet."""
+    # imported at the first image, so that servers without image ops never load Pillow
     from PIL import Image
 
     try:
         image = Image.open(io.BytesIO(data))
     except Image.DecompressionBombError as error:
         raise ResourceExhaustedError(str(error)) from None
-    except Exception:  # Pillow's plugins raise whatever their parsers stumble over
+    except Exception:  # Pillow's plugins raise any class of exception
         raise InvalidArgumentError(f"Invalid image data, size {len(data)}") from None
     if image.width * image.height > MAX_PIXELS:
         raise ResourceExhaustedError(
@@ -234,11 +238,11 @@ def _decode(
     ratio: int = 1,
     recover: bool = False,
 ) -> np.ndarray:
-    """Pixels of a still image with `channels`, or its own number of them for 0."""
+    """Return the pixels of a still image with `channels`, or the file's channels for 0."""
     if kind == "JPEG" and channels == 4:
         raise InvalidArgumentError("JPEG does not support 4 channels")
     if recover:
-        data += b"\xff\xd9"  # an end marker: the decoder then fills what is missing
+        data += b"\xff\xd9"  # with an end marker, the decoder fills missing rows
     try:
         image = _open(data)
         if kind == "JPEG":
@@ -262,7 +266,7 @@ def _jpeg_pixels(image: Any, channels: int, ratio: int) -> np.ndarray:
 
 
 def _own_pixels(image: Any, data: bytes) -> np.ndarray:
-    """Pixels with the channels that the file has, palettes looked up: `[h, w, c]`."""
+    """Return the pixels `[h, w, c]` with the file's channels; palettes are looked up."""
     if image.format == "PNG" and data[24] == 16 and data[25] != 0:
         return wide_colours(image, data)
     if image.mode.startswith("I"):  # grey of 16 bits
@@ -292,7 +296,7 @@ def _with_channels(pixels: np.ndarray, channels: int) -> np.ndarray:
 
 
 def _grey(colours: np.ndarray) -> np.ndarray:
-    """Weighted sum of red, green and blue: cut off, or of 16 bits rounded, as libpng does."""
+    """Return the luminance: truncated for 8 bits, rounded for 16 bits, as in libpng."""
     total = colours.astype(np.uint32) @ GREY_WEIGHTS
     if colours.dtype == np.uint16:
         total += 1 << 14
@@ -300,7 +304,7 @@ def _grey(colours: np.ndarray) -> np.ndarray:
 
 
 def _gif_frames(data: bytes, limit: int | None = None) -> np.ndarray:
-    """Frames `[frames, h, w, 3]`, each drawn over those before it; at most `limit`."""
+    """Return at most `limit` frames `[frames, h, w, 3]`, each drawn over the previous ones."""
     image = _open(data)
     frames: list[np.ndarray] = []
     try:

@@ -20,7 +20,7 @@ from runtime.framework.string_tensor import string_tensor
 PNG_COLOUR_TYPE = {1: 0, 2: 4, 3: 2, 4: 6}  # by channels
 JPEG_CHANNELS = {"grayscale": 1, "rgb": 3}
 CENTIMETRES_PER_INCH = 2.54
-ROWS_AT_ONCE = 64  # of an image that is encoded: bounds what its differences take
+ROWS_AT_ONCE = 64  # filtered at once: bounds the memory for the results of all five filters
 
 
 def encode_png(image: np.ndarray, *, compression: int) -> np.ndarray:
@@ -58,10 +58,10 @@ def _png(pixels: np.ndarray, compression: int) -> bytes:
 
 
 def _filtered(rows: np.ndarray, first: int, step: int) -> np.ndarray:
-    """Some rows of bytes, each as what is least of itself and four differences.
+    """Return up to ROWS_AT_ONCE rows of bytes, each with the PNG filter of least cost.
 
-    A difference is told by its number before the row; bytes of neighbours are `step` apart. The
-    least is that of the smallest sum of bytes, taken as signed.
+    The filter's number is prepended to its row. The cost is the sum of the absolute bytes, taken
+    as signed. Neighbouring pixels are `step` bytes apart.
     """
     row = rows[first : first + ROWS_AT_ONCE]
     above = np.zeros_like(row)
@@ -80,7 +80,7 @@ def _filtered(rows: np.ndarray, first: int, step: int) -> np.ndarray:
 
 
 def _nearest(left: np.ndarray, above: np.ndarray, corner: np.ndarray) -> np.ndarray:
-    """The one of the three that is nearest to left + above - corner (Paeth's predictor)."""
+    """Return the input nearest to left + above - corner (Paeth's predictor)."""
     wide_left, wide_above, wide_corner = (each.astype(np.int16) for each in (left, above, corner))
     from_left = np.abs(wide_above - wide_corner)
     from_above = np.abs(wide_left - wide_corner)
@@ -129,7 +129,7 @@ def encode_jpeg(
 
 
 def encode_jpeg_variable_quality(images: np.ndarray, quality: Any) -> np.ndarray:
-    """Pixels `[h, w, 1 or 3]` uint8 as a JPEG file of a quality given by a tensor."""
+    """Pixels `[h, w, 1 or 3]` uint8 as a JPEG file, with the quality given by a tensor."""
     if np.ndim(quality):
         raise InvalidArgumentError(f"quality must be scalar: {shape_text(np.shape(quality))}")
     _check_image(images)
@@ -154,7 +154,7 @@ def _check_image(image: np.ndarray) -> None:
 def _jpeg(pixels: np.ndarray, options: dict[str, Any]) -> np.ndarray:
     if pixels.size == 0:
         raise InternalError("JPEG encoding failed")
-    # imported at the first image: a server of other models never pays for it
+    # imported at the first image, so that servers without image ops never load Pillow
     from PIL import Image
 
     image = Image.fromarray(

@@ -28,9 +28,9 @@ from runtime.kernels.resampling import (
     resize_samplings,
 )
 
-LINES = 32  # made at once: they stay in a core's own cache
-TAP_NANOSECONDS = 2.0  # one number with one of its weights
-CUBIC_TABLE_SIZE = 1 << 10  # positions between two inputs at which weights are tabled, as in TF
+LINES = 32  # output rows computed at once, so that they stay in a core's cache
+TAP_NANOSECONDS = 2.0  # estimated time to multiply and add one input to one output
+CUBIC_TABLE_SIZE = 1 << 10  # tabulated positions between two inputs, as in TF
 
 
 def resize_bilinear(
@@ -39,12 +39,12 @@ def resize_bilinear(
     """`images` `[n, h, w, c]` at `size`, interpolated linearly: float32."""
     rows, columns = resize_samplings(images, size, align_corners, half_pixel_centers)
     if (rows.outputs, columns.outputs) == images.shape[1:3]:
-        return images.astype(np.float32)  # as they are, also infinities
+        return images.astype(np.float32)  # weights would turn infinities into NaN
     return _resample(images, rows.linear_taps(), columns.linear_taps())
 
 
 def _resample(images: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
-    """Rows and then columns of some lines at a time, on the threads of the step."""
+    """Resample rows, then columns, LINES output rows at a time on the threads of the step."""
     count, height, width, channels = images.shape
     lines = len(rows.indices)
     pixels = images.reshape(count, height, width * channels)
@@ -69,7 +69,7 @@ def _resample(images: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
 def resize_nearest_neighbor(
     images: np.ndarray, size: np.ndarray, *, align_corners: bool, half_pixel_centers: bool
 ) -> np.ndarray:
-    """`images` `[n, h, w, c]` at `size`, each pixel the nearest one: dtype of `images`."""
+    """`images` `[n, h, w, c]` at `size`, by the nearest input pixel: dtype of `images`."""
     rows, columns = resize_samplings(images, size, align_corners, half_pixel_centers)
     return np.take(np.take(images, rows.nearest(), 1), columns.nearest(), 2)
 
@@ -83,7 +83,7 @@ def resize_bicubic(
 
 
 def cubic_taps(sampling: Sampling) -> Taps:
-    """The four inputs around each output with their cubic weights."""
+    """Return the four inputs around each output with their cubic weights."""
     positions = sampling.positions()
     floor = np.floor(positions).astype(np.int64)
     offset = np.rint((positions - floor) * np.float32(CUBIC_TABLE_SIZE)).astype(np.int64)

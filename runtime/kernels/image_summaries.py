@@ -1,4 +1,4 @@
-"""ImageSummary: pictures as PNG files in a Summary message.
+"""ImageSummary: images as PNG files in a Summary message.
 
 TF: tensorflow/core/kernels/summary_image_op.cc
 """
@@ -17,11 +17,11 @@ from runtime.kernels.image_encode import encode_png
 from runtime.kernels.summaries import serialized_summary
 
 _CHANNELS = (1, 3, 4)
-_NEARLY_ZERO = 1e-6  # an image whose values are all smaller is black (grey with negative ones)
+_NEARLY_ZERO = 1e-6  # below this magnitude an image is all black (grey with negative values)
 
 
 def image_summary(tag: Any, tensor: Any, *, max_images: int, bad_color: np.ndarray) -> np.ndarray:
-    """The first pictures of [batch, height, width, channels], scaled to 0 … 255 if not uint8."""
+    """ImageSummary: the first images of `[batch, h, w, c]`, scaled to 0 … 255 if not uint8."""
     name, images = as_strings(tag), np.asarray(tensor)
     if name.ndim:
         raise InvalidArgumentError("Tags must be a scalar")
@@ -54,9 +54,10 @@ def image_summary(tag: Any, tensor: Any, *, max_images: int, bad_color: np.ndarr
 
 
 def _scaled(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
-    """Values from 0 on become 0 … 255; with negative ones, 0 becomes 128 and the rest spreads.
+    """Return `image` as uint8, its largest value scaled to 255.
 
-    A pixel with a value that is not finite gets `bad_color`.
+    With negative values, 0 becomes 128 and the largest magnitude 1 or 255. A pixel with a value
+    that is not finite gets `bad_color`.
     """
     values = image.astype(np.float32)
     is_good = np.isfinite(values).all(axis=-1)

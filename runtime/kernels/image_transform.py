@@ -28,7 +28,7 @@ def image_projective_transform_v3(
     interpolation: str,
     fill_mode: str,
 ) -> np.ndarray:
-    """`images` `[n, h, w, c]` seen through projective `transforms` `[n or 1, 8]`.
+    """`images` `[n, h, w, c]` warped by projective `transforms` `[n or 1, 8]`.
 
     Output pixel (x, y) shows input `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)` with
     `k = c0 x + c1 y + 1`, for a transform `[a0, a1, a2, b0, b1, b2, c0, c1]`.
@@ -88,7 +88,10 @@ def image_projective_transform_v2(
 def _source_positions(
     transforms: np.ndarray, height: int, width: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x, y, whether defined) of every output pixel: `[n, height, width]`."""
+    """Return the input's x and y for each output pixel, and whether they are defined.
+
+    Each is `[n, height, width]`; a position is undefined where its denominator k is 0.
+    """
     columns = np.arange(width, dtype=np.float32)
     rows = np.arange(height, dtype=np.float32)[:, None]
     a0, a1, a2, b0, b1, b2, c0, c1 = (each[:, None, None] for each in transforms.T)
@@ -99,7 +102,7 @@ def _source_positions(
 
 
 def _reflect(position: np.ndarray, size: int) -> np.ndarray:
-    """Mirror at the edges of the outermost pixels."""
+    """Fold positions into the image by mirroring at the outer edges of its outermost pixels."""
     if size <= 1:
         return np.zeros_like(position)
     period = np.float32(2 * size)
@@ -112,7 +115,7 @@ def _reflect(position: np.ndarray, size: int) -> np.ndarray:
 
 
 def _wrap(position: np.ndarray, size: int) -> np.ndarray:
-    """Repeat the image."""
+    """Fold positions into the image by repeating it."""
     if size <= 1:
         return np.zeros_like(position)
     period = np.float32(size - 1)
@@ -131,7 +134,7 @@ _FOLDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 def _pixels(images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.ndarray) -> np.ndarray:
-    """The pixels at whole positions, `fill` outside of the image: `[n, h, w, c]`."""
+    """Return the pixels at integer positions, `fill` outside of the image: `[n, h, w, c]`."""
     is_inside = (x >= 0) & (x < images.shape[2]) & (y >= 0) & (y < images.shape[1])
     columns = np.where(is_inside, x, 0).astype(np.int64)
     rows = np.where(is_inside, y, 0).astype(np.int64)
@@ -170,7 +173,7 @@ def scale_and_translate(
     kernel_type: str,
     antialias: bool,
 ) -> np.ndarray:
-    """`images` `[n, h, w, c]` scaled and then moved by (y, x), at `size`: float32."""
+    """`images` `[n, h, w, c]` scaled, then translated by (y, x), cut to `size`: float32."""
     _check_scaling(images, scale, translation, kernel_type)
     height, width = check_size(size, "output_shape_t")
     if not (np.asarray(scale) > 0).all():
@@ -208,7 +211,7 @@ def scale_and_translate_grad(
     kernel_type: str,
     antialias: bool,
 ) -> np.ndarray:
-    """The gradient of `scale_and_translate` for the images: each pixel gets what it gave."""
+    """The gradient of `scale_and_translate` for the images: its transpose applied to `grads`."""
     _check_scaling(grads, scale, translation, kernel_type, "input_grad")
     if original_image.ndim != 4:
         raise InvalidArgumentError(
@@ -261,7 +264,7 @@ KERNEL_FUNCTIONS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = 
 def _spans(
     outputs: int, inputs: int, scale: float, translation: float, kernel_type: str, antialias: bool
 ) -> Taps:
-    """Which inputs each output takes and with which normalised weights.
+    """Return each output's inputs and their normalised weights.
 
     TF: ComputeSpansCore
     """
@@ -279,7 +282,7 @@ def _spans(
     check_allocation((outputs, count), np.float64)
     wanted = starts[:, None] + np.arange(count)
     weights = weigh(np.abs((wanted + 0.5 - centres[:, None]) / widening))
-    is_seen = (centres >= 0) & (centres <= inputs)  # an output off the image samples nothing
+    is_seen = (centres >= 0) & (centres <= inputs)  # an output centred off the image has no inputs
     weights = np.where((wanted <= ends[:, None]) & is_seen[:, None], weights, 0)
     total = weights.sum(axis=1, keepdims=True)
     usable = np.abs(total) >= 1000 * np.finfo(np.float32).tiny

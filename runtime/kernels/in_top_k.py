@@ -15,7 +15,11 @@ from runtime.framework.shapes import shape_text
 
 
 def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndarray:
-    """`[batch]` bool: fewer than `k` classes of a row `[batch, classes]` beat its target."""
+    """InTopK: whether fewer than `k` classes have a greater prediction than the target.
+
+    Predictions are `[batch, classes]`, targets `[batch]`, the result bool `[batch]`; false for a
+    row with a prediction that is not finite.
+    """
     if predictions.ndim != 2:
         raise InvalidArgumentError("predictions must be 2-dimensional")
     if targets.ndim != 1:
@@ -31,7 +35,7 @@ def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndar
     chosen = np.where(known, targets, 0)
     own = predictions[np.arange(rows), chosen]
     better = np.count_nonzero(predictions > own[:, None], axis=1)
-    # A sum is finite only if every number is; where it is not, it may just be too large.
+    # A finite sum implies finite elements; where it is not finite, it may only have overflowed.
     finite = np.isfinite(predictions.sum(axis=1))
     doubtful = np.flatnonzero(~finite)
     finite[doubtful] = np.isfinite(predictions[doubtful]).all(axis=1)
@@ -39,7 +43,7 @@ def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndar
 
 
 def in_top_k_v2(predictions: np.ndarray, targets: np.ndarray, k: Any) -> np.ndarray:
-    """InTopK with `k` as a tensor."""
+    """InTopKV2: InTopK with `k` as a tensor."""
     if np.ndim(k):
         raise InvalidArgumentError(f"k must be 0-D, got shape {shape_text(np.shape(k))}")
     return in_top_k(predictions, targets, k=int(k))

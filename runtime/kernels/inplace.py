@@ -1,6 +1,6 @@
-"""Rows of a tensor exchanged, added to or subtracted from.
+"""Inplace ops: rows of a tensor replaced, added to or subtracted from.
 
-The ops are called in-place, but nobody sees the input change: they begin with a copy.
+Despite the name, the ops change a copy: the input tensor stays unchanged.
 
 TF: tensorflow/core/kernels/inplace_ops.cc
 """
@@ -60,7 +60,7 @@ def _check_rows(rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> Non
 
 
 KERNELS = (
-    KernelDef("DeepCopy", identity),  # nobody writes into a tensor, so nobody needs a copy
+    KernelDef("DeepCopy", identity),  # a shared tensor is never written to: no copy needed
     KernelDef("InplaceAdd", _by(np.add.at)),
     KernelDef("InplaceSub", _by(np.subtract.at)),
     KernelDef("InplaceUpdate", _by(_replace)),

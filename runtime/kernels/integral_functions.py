@@ -16,7 +16,7 @@ import numpy as np
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 
-ASYMPTOTIC_FROM = 40.0  # beyond it the asymptotic series of Ei is exact to the last digit
+ASYMPTOTIC_FROM = 40.0  # above it the asymptotic series of Ei is accurate to float64
 SERIES_TERMS = 160  # enough for arguments up to ASYMPTOTIC_FROM
 ASYMPTOTIC_TERMS = 40
 DILOGARITHM_TERMS = 56  # of Σ zⁿ / n² for |z| ≤ 1/2
@@ -48,14 +48,14 @@ def exponential_integral(x: np.ndarray) -> np.ndarray:
         total = total + term
     large = np.exp(far) / far * total
     result = np.where(x < ASYMPTOTIC_FROM, small, large)
-    # TensorFlow's own answer at infinity is NaN.
+    # TensorFlow returns NaN at infinity.
     return np.where((x < 0) | ~np.isfinite(x), np.nan, result)
 
 
 def dilogarithm(x: np.ndarray) -> np.ndarray:
     """∫ log t / (1 − t) dt from 1 to x (27.7.2), NaN below 0.
 
-    Arguments are brought to 1/2 … 3/2 by reflection (27.7.3) and inversion (27.7.4).
+    Arguments are reduced to 1/2 … 3/2 by reflection (27.7.3) and inversion (27.7.4).
     """
     inverted = x > 1.5
     y = np.where(inverted, 1 / x, x)
@@ -88,7 +88,7 @@ def dawson(x: np.ndarray) -> np.ndarray:
 
 
 def _fresnel_series(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """C(x) and S(x) of small arguments (7.3.11, 7.3.13)."""
+    """Return C(x) and S(x) for |x| ≤ FRESNEL_SERIES_UP_TO, from series (7.3.11, 7.3.13)."""
     angle = np.pi / 2 * x * x
     power, cosine, sine = x.copy(), np.zeros_like(x), np.zeros_like(x)
     for n in range(2 * FRESNEL_TERMS):
@@ -99,7 +99,7 @@ def _fresnel_series(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fresnel_auxiliary(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """f(x) and g(x) of arguments that are not small (7.3.5, 7.3.6), from their integrals."""
+    """Return f(x) and g(x) (7.3.5, 7.3.6) for larger x, from integrals by the trapezoidal rule."""
     step = np.minimum(FRESNEL_STEP, FRESNEL_STEP_TIMES_X / x)
     decay = -np.pi / 2 * x * x
     f, g = np.full_like(x, 0.5), np.zeros_like(x)
@@ -113,13 +113,13 @@ def _fresnel_auxiliary(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """C(x) and S(x); both are odd."""
+    """Return C(x) and S(x), which are odd functions."""
     size = np.abs(x)
     cosine, sine = _fresnel_series(np.minimum(size, FRESNEL_SERIES_UP_TO))
-    # Beyond this the integrals are 1/2 to the last digit, and the angle has no digits left.
+    # Above 1e12 both integrals equal 1/2 in float64, and the angle has lost all its digits.
     large = np.clip(size, FRESNEL_SERIES_UP_TO, 1e12)
     f, g = _fresnel_auxiliary(large)
-    # The angle's whole turns are left out before π makes the product inexact.
+    # Whole turns are removed before the product with π makes the angle inexact.
     angle = np.pi / 2 * np.fmod(large * large, 4)
     far = size > FRESNEL_SERIES_UP_TO
     cosine = np.where(far, 0.5 + f * np.sin(angle) - g * np.cos(angle), cosine)

@@ -1,4 +1,4 @@
-"""IsotonicRegression: the nearest sequences that never rise.
+"""IsotonicRegression: the non-increasing sequences nearest to the input's rows.
 
 TF: tensorflow/core/kernels/isotonic_regression_op.cc
 """
@@ -14,7 +14,10 @@ from runtime.framework.op_kernel import KernelDef
 
 
 def isotonic_regression(input: Any, *, output_dtype: DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of `[…, n]` pooled until no mean exceeds the one before; the pool of each element."""
+    """Return the fitted rows `[…, n]` and the number of each element's pool, int32 `[…, n]`.
+
+    Neighbours are pooled until no pool's mean exceeds the mean before it.
+    """
     width = input.shape[-1] if np.ndim(input) else 1
     values = np.asarray(input, np.float64).reshape(-1 if width else 0, width)
     result = np.empty(values.shape)
@@ -27,7 +30,7 @@ def isotonic_regression(input: Any, *, output_dtype: DataType) -> tuple[np.ndarr
 
 
 def _pooled(numbers: list[float]) -> tuple[list[float], list[int]]:
-    """The means and lengths of the pools (pool adjacent violators)."""
+    """Return the means and lengths of the pools (the pool-adjacent-violators algorithm)."""
     sums: list[float] = []
     lengths: list[int] = []
     for number in numbers:

@@ -1,4 +1,4 @@
-"""Iterators over datasets, and what takes elements of a dataset without one.
+"""Iterators over datasets, and ops that read a dataset's elements without an iterator.
 
 TF: tensorflow/core/kernels/data/{iterator_ops,dataset_ops}.cc
 """
@@ -45,7 +45,7 @@ def _handle(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """The handle of the node's iterator, which is made at first use."""
+    """Return the handle of the node's iterator, which is created at first use."""
 
     def make() -> ResourceHandle:
         name = shared_name or private_name(context.node.name)
@@ -68,7 +68,7 @@ def iterator(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """A handle of an iterator that MakeIterator begins."""
+    """Iterator, IteratorV2: a handle of an iterator that MakeIterator initializes."""
     return _handle(context, container, shared_name, output_types, output_shapes)
 
 
@@ -81,7 +81,10 @@ def one_shot_iterator(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """A handle of an iterator over the dataset that a function makes, begun at first use."""
+    """OneShotIterator: a handle of an iterator over the dataset that a function returns.
+
+    The function is called, and the iterator initialized, once.
+    """
     handle = _handle(context, container, shared_name, output_types, output_shapes)
 
     def create() -> Dataset:
@@ -103,7 +106,7 @@ def _anonymous(output_types: Types, output_shapes: Shapes) -> ResourceHandle:
 
 
 def anonymous_iterator(*, output_types: Types, output_shapes: Shapes) -> ResourceHandle:
-    """AnonymousIterator, AnonymousIteratorV3: a new iterator that only its handle knows."""
+    """AnonymousIterator, AnonymousIteratorV3: a new iterator, referenced only by its handle."""
     return _anonymous(output_types, output_shapes)
 
 
@@ -115,7 +118,7 @@ def anonymous_iterator_v2(
 
 
 def delete_iterator(handle: Any, deleter: Any) -> None:
-    """DeleteIterator: nothing; an anonymous iterator lives as long as its handles."""
+    """DeleteIterator: no effect; an anonymous iterator lives as long as its handles."""
 
 
 def _resource(context: OpKernelContext, handle: Any) -> IteratorResource:
@@ -129,14 +132,14 @@ def _resource(context: OpKernelContext, handle: Any) -> IteratorResource:
 
 
 def make_iterator(context: OpKernelContext, dataset: Any, handle: Any) -> None:
-    """MakeIterator: begin a pass over a dataset."""
+    """MakeIterator: initialize the iterator to the beginning of a dataset."""
     _resource(context, handle).make(context, as_dataset(dataset))
 
 
 def iterator_get_next(
     context: OpKernelContext, handle: Any, *, output_types: Types, output_shapes: Shapes
 ) -> Element:
-    """The next element; OutOfRangeError at the end."""
+    """IteratorGetNext: the next element; raises OutOfRangeError at the end."""
     element = _resource(context, handle).get_next(context)
     if element is None:
         raise OutOfRangeError("End of sequence")
@@ -144,7 +147,7 @@ def iterator_get_next(
 
 
 def _checked(element: Element, output_types: Types, output_shapes: Shapes) -> Element:
-    """The element; InvalidArgumentError unless it is what the op was told to expect."""
+    """Return the element; raises InvalidArgumentError for other counts or shapes than declared."""
     if len(element) != len(output_types):
         raise InvalidArgumentError(
             f"Number of components does not match: expected {len(output_types)} types but got "
@@ -157,13 +160,13 @@ def _checked(element: Element, output_types: Types, output_shapes: Shapes) -> El
 def iterator_get_next_as_optional(
     context: OpKernelContext, handle: Any, *, output_types: Types, output_shapes: Shapes
 ) -> Optional:
-    """The next element in an optional, which is empty at the end."""
+    """IteratorGetNextAsOptional: the next element in an optional, which is empty at the end."""
     element = _resource(context, handle).get_next(context)
     return Optional(element and _checked(element, output_types, output_shapes))
 
 
 def iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarray:
-    """The handle as a string that other graphs may feed."""
+    """IteratorToStringHandle: the handle as a string, which other graphs may be fed with."""
     _resource(context, handle)
     proto = pb.ResourceHandleProto(
         device=handle.device,
@@ -172,7 +175,7 @@ def iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarr
         maybe_type_name=handle.type_name,
     )
     if handle.resource is not None:
-        # Nobody else could find it under its name.
+        # The resource manager does not hold an anonymous iterator yet.
         name = f"_{handle.name}"
         context.resources.put(handle.container, name, handle.resource)
         proto.name = name
@@ -182,7 +185,11 @@ def iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarr
 def iterator_from_string_handle(
     context: OpKernelContext, string_handle: Any, *, output_types: Types, output_shapes: Shapes
 ) -> ResourceHandle:
-    """The handle in a string; the iterator has to be there, with the types and shapes asked for."""
+    """IteratorFromStringHandle: the handle in a string.
+
+    Raises NotFoundError if the iterator does not exist, InvalidArgumentError if the string is no
+    handle or the iterator has other types or shapes.
+    """
     try:
         proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))
     except DecodeError:
@@ -203,7 +210,7 @@ def iterator_from_string_handle(
 
 
 def iterator_get_device(context: OpKernelContext, handle: Any) -> np.ndarray:
-    """The device of the iterator."""
+    """IteratorGetDevice: the name of the iterator's device."""
     _resource(context, handle)
     return string_tensor([handle.device.encode()], ())
 
@@ -211,7 +218,7 @@ def iterator_get_device(context: OpKernelContext, handle: Any) -> np.ndarray:
 def serialize_iterator(
     context: OpKernelContext, handle: Any, *, external_state_policy: int
 ) -> pb.VariantTensorDataProto:
-    """The state of an iterator as a variant, for a checkpoint."""
+    """SerializeIterator: the state of an iterator as a variant, for a checkpoint."""
     resource = _resource(context, handle)
     if external_state_policy == FAIL_ON_STATE and resource.dataset is not None:
         check_no_state(context, resource.dataset)
@@ -221,7 +228,7 @@ def serialize_iterator(
 
 
 def deserialize_iterator(context: OpKernelContext, handle: Any, serialized: Any) -> None:
-    """Put an iterator where it was when it was saved; it has to be initialised."""
+    """DeserializeIterator: restore the saved position of an iterator, which must be initialized."""
     if isinstance(serialized, np.ndarray) and serialized.ndim == 0:
         serialized = serialized.item()
     state = decode_state(serialized, functools.partial(dataset_of, context))
@@ -231,9 +238,9 @@ def deserialize_iterator(context: OpKernelContext, handle: Any, serialized: Any)
 def dataset_cardinality(
     context: OpKernelContext, dataset: Any, *, cardinality_options: str
 ) -> np.int64:
-    """The number of elements, −1 for infinite, −2 for unknown.
+    """DatasetCardinality: the number of elements, −1 for infinite, −2 for unknown.
 
-    The options may ask for functions to be run to find it.
+    With the compute level MODERATE the dataset may run functions to determine it.
     """
     source = as_dataset(dataset)
     if raw_bytes(cardinality_options) == _MODERATE:
@@ -242,14 +249,14 @@ def dataset_cardinality(
 
 
 def experimental_dataset_cardinality(dataset: Any) -> np.int64:
-    """The number of elements, −1 for infinite, −2 for unknown."""
+    """ExperimentalDatasetCardinality: number of elements, −1 for infinite, −2 for unknown."""
     return np.int64(as_dataset(dataset).cardinality)
 
 
 def dataset_to_single_element(
     context: OpKernelContext, dataset: Any, *, output_types: Types, output_shapes: Shapes
 ) -> Element:
-    """The only element; InvalidArgumentError when there is none, or another."""
+    """DatasetToSingleElement: the only element; raises InvalidArgumentError for none or more."""
     source = as_dataset(dataset).iterate(context, "SingleElementIterator")
     element = source.get_next(context)
     if element is None:
@@ -268,7 +275,7 @@ def get_element_at_index(
     output_types: Types,
     output_shapes: Shapes,
 ) -> Element:
-    """The element at an index of a dataset with random access."""
+    """GetElementAtIndex: the element at an index of a dataset with random access."""
     element = as_dataset(dataset).checked_element_at(context, scalar_argument(index, "index"))
     return _checked(element, output_types, output_shapes)
 

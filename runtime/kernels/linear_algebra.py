@@ -1,6 +1,6 @@
 """Decompositions, inverses, determinants and solutions of batches of matrices `[…, m, n]`.
 
-LAPACK (through numpy) does the work where numpy has a door to it.
+Computed by LAPACK where numpy exposes the routine.
 
 TF: tensorflow/core/kernels/linalg/
 """
@@ -28,12 +28,12 @@ def check_matrix(value: Any, square: bool = True, name: str = "Input tensor 0") 
 
 
 def adjoint_of(matrix: Any) -> Any:
-    """The conjugate transpose."""
+    """Return the conjugate transpose."""
     return np.conjugate(matrix.swapaxes(-1, -2))
 
 
 def _each_matrix(function: Callable[[Any], Any], input: Any, failed: Any) -> Any:
-    """`function` of every matrix by itself; `failed` for those that it refuses."""
+    """Apply `function` to each matrix; the result is `failed` where it raises LinAlgError."""
     result = np.empty_like(input)
     for place in np.ndindex(input.shape[:-2]):
         try:
@@ -70,12 +70,12 @@ def log_matrix_determinant(input: Any) -> tuple[Any, Any]:
 
 
 def _nan_of_nan(matrices: Any, results: Any) -> Any:
-    """`results`, but NaN for a matrix with a NaN: LAPACK takes a NaN pivot for a singular one."""
+    """Return `results` with NaN for matrices with a NaN, which LAPACK may take for singular."""
     return np.where(np.isnan(matrices).any((-1, -2)), np.nan, results)
 
 
 def matrix_inverse(input: Any, *, adjoint: bool) -> Any:
-    """Inverses (of the adjoints); InvalidArgumentError for a singular matrix."""
+    """Inverses (of the adjoints); raises InvalidArgumentError for a singular matrix."""
     check_matrix(input)
     _check_first_pivot(input, "Input is not invertible.")
     try:
@@ -85,9 +85,9 @@ def matrix_inverse(input: Any, *, adjoint: bool) -> Any:
 
 
 def _check_first_pivot(matrices: Any, message: str) -> None:
-    """Raise InvalidArgumentError where a factorisation begins with NaN.
+    """Raise InvalidArgumentError if the first element of any matrix is NaN.
 
-    TensorFlow looks for the least pivot, from the first one on: a later NaN is never less.
+    TensorFlow searches the smallest pivot from the first on; a later NaN never compares as less.
     """
     if np.isnan(matrices[..., :1, :1]).any():
         raise InvalidArgumentError(message)
@@ -107,7 +107,7 @@ def _check_solver(matrix: Any, rhs: Any) -> None:
 
 
 def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
-    """X of matrix · X = rhs; InvalidArgumentError for a singular matrix."""
+    """X of matrix · X = rhs; raises InvalidArgumentError for a singular matrix."""
     _check_solver(matrix, rhs)
     if matrix.shape[-1] != matrix.shape[-2]:
         raise InvalidArgumentError("First input (lhs) must be a square matrix.")
@@ -121,7 +121,7 @@ def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
 
 
 def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
-    """X of matrix · X = rhs, where only one triangle of the matrix counts; batches broadcast."""
+    """X of matrix · X = rhs, where only one triangle of the matrix is read; batches broadcast."""
     for index, each in enumerate((matrix, rhs)):
         if each.ndim < 2:
             raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
@@ -154,10 +154,10 @@ def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool
 
 
 def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -> Any:
-    """Least squares: X of least ‖matrix · X − rhs‖² + l2_regularizer · ‖X‖².
+    """Least squares: the X that minimizes ‖matrix · X − rhs‖² + l2_regularizer · ‖X‖².
 
-    The slow way gives the shortest X also when columns depend on each other, and ignores the
-    regularizer.
+    With fast=False the regularizer is ignored, and X has the least norm even where columns are
+    linearly dependent.
     """
     _check_solver(matrix, rhs)
     rows, columns = matrix.shape[-2:]
@@ -167,7 +167,7 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
         raise InvalidArgumentError(
             f"l2_regularizer must be scalar, got shape {shape_text(l2_regularizer.shape)}"
         )
-    if not l2_regularizer >= 0:  # NaN neither
+    if not l2_regularizer >= 0:  # raises for NaN too
         raise InvalidArgumentError("l2_regularizer must be >= 0.")
     with np.errstate(over="ignore"):
         weight = matrix.dtype.type(l2_regularizer)
@@ -179,7 +179,7 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
         lost = lost | ~np.isfinite(rhs).all(axis=-2, keepdims=True)
         return np.where(lost, matrix.dtype.type(np.nan), nothing)
     if not fast:
-        lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)  # LAPACK might never end
+        lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)  # LAPACK might never return
         solution = np.matmul(np.linalg.pinv(np.where(lost, 0, matrix)), rhs)
         return np.where(lost, matrix.dtype.type(0), solution)
     transposed = adjoint_of(matrix)
@@ -196,7 +196,7 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
 
 
 def self_adjoint_eig_v2(input: Any, *, compute_v: bool) -> tuple[Any, Any]:
-    """Eigenvalues, ascending, and eigenvectors; only the lower triangle counts."""
+    """Eigenvalues, ascending, and eigenvectors; only the lower triangle is read."""
     check_matrix(input)
     if not np.isfinite(input).all():
         raise InvalidArgumentError(
@@ -209,13 +209,13 @@ def self_adjoint_eig_v2(input: Any, *, compute_v: bool) -> tuple[Any, Any]:
 
 
 def self_adjoint_eig(input: Any) -> Any:
-    """SelfAdjointEig of version 1: eigenvalues above eigenvectors, [m + 1, m]."""
+    """SelfAdjointEig: a row of eigenvalues above the eigenvectors, `[…, m + 1, m]`."""
     values, vectors = self_adjoint_eig_v2(input, compute_v=True)
     return np.concatenate([values[..., np.newaxis, :], vectors], axis=-2)
 
 
 def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 # the input's name
-    """CholeskyGrad: from the gradient of the factors that of the matrices, symmetric."""
+    """CholeskyGrad: the symmetric gradient for the matrices, from that for their factors `l`."""
     check_matrix(l)
     check_matrix(grad)
     if l.shape != grad.shape:
@@ -263,9 +263,12 @@ def half_qr(input: Any, *, full_matrices: bool) -> tuple[Any, Any]:
 
 
 def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any, Any]:
-    """Singular values, descending, and U and V with U diag(s) Vᴴ = input; NaN begets NaN."""
+    """Singular values s, descending, and U and V with U diag(s) Vᴴ = input.
+
+    All are NaN for a matrix with an element that is not finite.
+    """
     check_matrix(input, square=False)
-    lost = ~np.isfinite(input).all(axis=(-2, -1), keepdims=True)  # LAPACK might never end
+    lost = ~np.isfinite(input).all(axis=(-2, -1), keepdims=True)  # LAPACK might never return
     clean = np.where(lost, input.dtype.type(0), input) if lost.any() else input
     nothing = np.zeros((), input.dtype)
     if compute_uv:
@@ -285,7 +288,7 @@ def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any,
 
 
 def lu(input: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
-    """L and U in one matrix, and the order of rows that partial pivoting chose."""
+    """L and U in one matrix, and the permutation of rows by partial pivoting."""
     check_matrix(input, name="Input tensor")
     _check_first_pivot(input, "Input is not invertible.")
     size = input.shape[-1]

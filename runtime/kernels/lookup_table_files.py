@@ -18,7 +18,7 @@ from runtime.foundation.errors import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.file_errors import file_error
 
-# Column indices with a meaning of their own.
+# Column indices with a special meaning.
 WHOLE_LINE = -2
 LINE_NUMBER = -1
 
@@ -28,10 +28,10 @@ Column = tuple[int, DataType]
 def read_text_file(
     path: str, columns: Sequence[Column], vocab_size: int, delimiter: bytes, offset: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Keys and values out of the first `vocab_size` lines (all when −1).
+    """Return keys and values from the first `vocab_size` lines (all lines for −1).
 
-    `offset` is added to line numbers. Raises InvalidArgumentError with TensorFlow's text for a
-    line that does not fit, OutOfRangeError for an empty file, NotFoundError for none.
+    `offset` is added to line numbers. Raises InvalidArgumentError with TensorFlow's message for an
+    invalid line, OutOfRangeError for an empty file, NotFoundError for a missing one.
     """
     for what, (index, data_type) in zip(("Key", "Value"), columns, strict=True):
         _check_column(what, index, data_type)

@@ -1,4 +1,4 @@
-"""Making lookup tables: ops whose output is the handle of one.
+"""Ops that create lookup tables and return their handles.
 
 Handles of both generations (`resource` and the older reference to a string) are ResourceHandles.
 
@@ -30,14 +30,14 @@ def _named_handle(
     shared_name: str,
     use_node_name_sharing: bool,
 ) -> ResourceHandle:
-    """A handle of the table under its name, made at first use."""
+    """Return the handle of a named table, which is created at first use."""
     if shared_name:
         name = shared_name
     elif use_node_name_sharing:
         name = context.node.name
     else:
-        # Private to the node. The name is the same in every session, so that a session that
-        # starts from a copy of another's resources finds the copy.
+        # Private to the node. The name is the same in every session, so that a session forked
+        # with a copy of another session's resources finds the copied table.
         name = f"_0_{context.node.name}"
     table = context.resources.look_up_or_create(container, LookupTable, name, create)  # type: ignore[type-abstract]
     wanted = (context.attr("key_dtype"), context.attr("value_dtype"))
@@ -67,7 +67,7 @@ def hash_table(
     key_dtype: DataType,
     value_dtype: DataType,
 ) -> ResourceHandle:
-    """A handle of a table that is filled once."""
+    """HashTable: a handle of a table that is initialized once and immutable afterwards."""
 
     def create() -> LookupTable:
         return HashTable(key_dtype, value_dtype)
@@ -76,7 +76,7 @@ def hash_table(
 
 
 def anonymous_hash_table(*, key_dtype: DataType, value_dtype: DataType) -> ResourceHandle:
-    """A new table that only its handle knows."""
+    """AnonymousHashTable: a new table, referenced only by its handle."""
     return _anonymous_handle(HashTable(key_dtype, value_dtype))
 
 
@@ -89,7 +89,7 @@ def mutable_hash_table(
     key_dtype: DataType,
     value_dtype: DataType,
 ) -> ResourceHandle:
-    """A handle of a table of scalars."""
+    """MutableHashTable: a handle of a table with scalar keys and values."""
 
     def create() -> LookupTable:
         return MutableHashTable(key_dtype, value_dtype)
@@ -98,7 +98,7 @@ def mutable_hash_table(
 
 
 def anonymous_mutable_hash_table(*, key_dtype: DataType, value_dtype: DataType) -> ResourceHandle:
-    """A new table of scalars that only its handle knows."""
+    """AnonymousMutableHashTable: a new table of scalars, referenced only by its handle."""
     return _anonymous_handle(MutableHashTable(key_dtype, value_dtype))
 
 
@@ -112,7 +112,7 @@ def mutable_hash_table_of_tensors(
     value_dtype: DataType,
     value_shape: tuple[int, ...] | None,
 ) -> ResourceHandle:
-    """A handle of a table of vectors."""
+    """MutableHashTableOfTensors: a handle of a table with scalar keys and vector values."""
     shape = _vector_shape(value_shape)
 
     def create() -> LookupTable:
@@ -124,7 +124,7 @@ def mutable_hash_table_of_tensors(
 def anonymous_mutable_hash_table_of_tensors(
     *, key_dtype: DataType, value_dtype: DataType, value_shape: tuple[int, ...] | None
 ) -> ResourceHandle:
-    """A new table of vectors that only its handle knows."""
+    """AnonymousMutableHashTableOfTensors: a new table of vectors, referenced by its handle."""
     shape = _vector_shape(value_shape)
     return _anonymous_handle(MutableHashTable(key_dtype, value_dtype, (), shape))
 
@@ -157,7 +157,7 @@ def mutable_dense_hash_table(
     initial_num_buckets: int,
     max_load_factor: float,
 ) -> ResourceHandle:
-    """A handle of a table with two reserved keys."""
+    """MutableDenseHashTable: a handle of a table with two reserved keys."""
     _check_buckets(initial_num_buckets, max_load_factor)
     empty, deleted = (np.asarray(key, key_dtype.numpy) for key in (empty_key, deleted_key))
 
@@ -178,7 +178,7 @@ def anonymous_mutable_dense_hash_table(
     initial_num_buckets: int,
     max_load_factor: float,
 ) -> ResourceHandle:
-    """A new table with two reserved keys that only its handle knows."""
+    """AnonymousMutableDenseHashTable: a new table with two reserved keys."""
     _check_buckets(initial_num_buckets, max_load_factor)
     empty, deleted = (np.asarray(key, key_dtype.numpy) for key in (empty_key, deleted_key))
     shape = _known_shape(value_shape)
@@ -186,7 +186,7 @@ def anonymous_mutable_dense_hash_table(
 
 
 def _check_buckets(count: int, max_load_factor: float) -> None:
-    """Our tables have no buckets; what TensorFlow refuses is refused here too."""
+    """Raise InvalidArgumentError where TensorFlow does, though these tables have no buckets."""
     if count < 4 or count & (count - 1):
         raise InvalidArgumentError(
             f"Number of buckets must be at least 4 and a power of 2, got: {count}"
