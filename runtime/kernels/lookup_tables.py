@@ -1,4 +1,4 @@
-"""Filling, reading and changing lookup tables.
+"""Ops that initialize, read and change lookup tables.
 
 Handles of both generations (`resource` and the older reference to a string) are ResourceHandles.
 
@@ -22,11 +22,11 @@ from runtime.kernels.resource_variables import as_handle
 
 
 def table_of(context: OpKernelContext, handle: Any) -> LookupTable:
-    """The table that a handle names; NotFoundError when there is none."""
+    """Return the table of a handle; raises NotFoundError if it does not exist."""
     handle = as_handle(handle)
     if isinstance(handle.resource, LookupTable):
         return handle.resource
-    # The key is the interface's type name, whatever class the table has.
+    # Tables of every class are registered under the type name of LookupTable.
     return context.resources.look_up(handle.container, LookupTable, handle.name)  # type: ignore[type-abstract]
 
 
@@ -38,7 +38,7 @@ def _check_signature(
     values: DataType | None = None,
     output: DataType | None = None,
 ) -> None:
-    """Raise InvalidArgumentError unless the op's types are the table's."""
+    """Raise InvalidArgumentError unless the op's key and value types are the table's."""
     handle = "resource" if context.node.op.endswith("V2") else "string_ref"
 
     def signature(key: DataType, value: DataType) -> str:
@@ -64,7 +64,7 @@ def lookup_table_find(
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
 ) -> np.ndarray:
-    """The values of `keys`, `default_value` where there is none."""
+    """LookupTableFind: the values of `keys`, `default_value` for keys not in the table."""
     table = table_of(context, table_handle)
     _check_signature(context, table, keys=Tin, values=Tout, output=Tout)
     return table.find(_tensor(keys, Tin), _tensor(default_value, Tout))
@@ -79,7 +79,7 @@ def lookup_table_insert(
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
 ) -> None:
-    """Add or replace entries of a mutable table."""
+    """LookupTableInsert: add or replace entries of a mutable table."""
     table = table_of(context, table_handle)
     _check_signature(context, table, keys=Tin, values=Tout)
     key_tensor, value_tensor = _tensor(keys, Tin), _tensor(values, Tout)
@@ -94,7 +94,7 @@ def lookup_table_remove(
     *,
     Tin: DataType,  # noqa: N803
 ) -> None:
-    """Drop entries of a mutable table."""
+    """LookupTableRemove: remove entries of a mutable table."""
     table = table_of(context, table_handle)
     _check_signature(context, table, keys=Tin)
     key_tensor = _tensor(keys, Tin)
@@ -111,7 +111,7 @@ def lookup_table_import(
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
 ) -> None:
-    """Replace all entries; an immutable table takes them once."""
+    """LookupTableImport: replace all entries; for an immutable table, initialize it."""
     table = table_of(context, table_handle)
     _check_signature(context, table, keys=Tin, values=Tout)
     key_tensor, value_tensor = _tensor(keys, Tin), _tensor(values, Tout)
@@ -126,7 +126,7 @@ def lookup_table_export(
     Tkeys: DataType,  # noqa: N803
     Tvalues: DataType,  # noqa: N803
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All keys and values."""
+    """LookupTableExport: all keys and values."""
     table = table_of(context, table_handle)
     exported = table.export_values()
     if (Tkeys, Tvalues) != (table.key_dtype, table.value_dtype):
@@ -138,7 +138,7 @@ def lookup_table_export(
 
 
 def lookup_table_size(context: OpKernelContext, table_handle: Any) -> np.ndarray:
-    """Number of entries."""
+    """LookupTableSize: the number of entries, int64."""
     return np.array(table_of(context, table_handle).size, np.int64)
 
 
@@ -151,7 +151,7 @@ def initialize_table(
     Tkey: DataType,  # noqa: N803
     Tval: DataType,  # noqa: N803
 ) -> None:
-    """Fill an immutable table with two vectors."""
+    """InitializeTable: initialize an immutable table with two vectors."""
     table = _initializable(context, table_handle)
     _check_signature(context, table, keys=Tkey, values=Tval)
     key_tensor, value_tensor = _tensor(keys, Tkey), _tensor(values, Tval)
@@ -185,7 +185,7 @@ def initialize_table_from_text_file(
     delimiter: str,
     offset: int,
 ) -> None:
-    """Fill an immutable table from the lines of a file."""
+    """InitializeTableFromTextFile: initialize an immutable table from the lines of a file."""
     table = _initializable(context, table_handle)
     name = as_strings(filename)
     if name.ndim:
@@ -204,7 +204,10 @@ def initialize_table_from_text_file(
 def initialize_table_from_dataset(
     context: OpKernelContext, table_handle: Any, dataset: Any
 ) -> None:
-    """Fill an immutable table with the elements of a dataset, a key and a value each; only once."""
+    """InitializeTableFromDataset: initialize a table with a dataset's (key, value) elements.
+
+    Has no effect on an initialized table.
+    """
     table, pairs = _initializable(context, table_handle), as_dataset(dataset)
     if table.is_initialized:
         return

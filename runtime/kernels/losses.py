@@ -1,4 +1,4 @@
-"""Cross entropy of softmax, with dense and with sparse labels.
+"""Softmax cross entropy and its gradient, with dense and with sparse labels.
 
 TF: tensorflow/core/kernels/xent_op.cc, sparse_xent_op.cc
 """
@@ -42,7 +42,7 @@ def softmax_cross_entropy_with_logits(
 
 
 def _log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(logarithms, probabilities) over the last dimension."""
+    """Return the log-probabilities and probabilities of the logits `[batch, classes]`."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
     total = exponentials.sum(axis=1, keepdims=True)

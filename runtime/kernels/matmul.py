@@ -22,7 +22,7 @@ from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND
 
 
 def mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
-    """Product of two matrices `[m, k]` and `[k, n]`, each given transposed if so marked."""
+    """Product of two matrices `[m, k]` and `[k, n]`, each transposed first if its flag is set."""
     if a.ndim != 2 or b.ndim != 2:
         raise _rank_error(a, b)
     left = a.T if transpose_a else a
@@ -53,7 +53,7 @@ def _size_error(x: Any, y: Any) -> InvalidArgumentError:
 
 
 def batch_mat_mul_v2(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
-    """Products of the matrices in the last two dimensions; the others broadcast."""
+    """Products of the matrices in the last two dimensions; leading dimensions broadcast."""
     for index, each in enumerate((x, y)):
         if each.ndim < 2:
             raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
@@ -69,7 +69,7 @@ def _check_product_allocation(x: Any, y: Any, adj_x: bool, adj_y: bool) -> None:
     try:
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
-        return  # the product itself tells in its own words
+        return  # the product raises the error for incompatible batches
     rows, columns = x.shape[-1 if adj_x else -2], y.shape[-2 if adj_y else -1]
     check_allocation((*batch, rows, columns), x.dtype)
 
@@ -91,7 +91,7 @@ def _adjoint(x: Any) -> Any:
 
 
 def batch_mat_mul(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
-    """Products of the matrices in the last two dimensions; the others must be equal."""
+    """Products of the matrices in the last two dimensions; leading dimensions must be equal."""
     if x.ndim != y.ndim:
         raise _different_ranks(x, y)
     for axis in range(x.ndim - 2):
@@ -104,7 +104,7 @@ def batch_mat_mul(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
 
 
 def _in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """`kernel` of two half-precision inputs, computed in float32."""
+    """Return `kernel` for two half-precision inputs, computed in float32."""
 
     def wide(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
         product = kernel(x.astype(np.float32), y.astype(np.float32), adj_x=adj_x, adj_y=adj_y)

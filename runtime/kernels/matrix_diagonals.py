@@ -1,7 +1,7 @@
 """Diagonals and bands of the matrices in the last two dimensions.
 
 A band k = (lower, upper) of several diagonals is stored as `[…, diagonals, longest]`, the
-uppermost first; shorter ones are padded at the side that `align` leaves free.
+uppermost first; shorter ones are aligned to the left or right by `align`, and padded.
 
 TF: tensorflow/core/kernels/linalg/{matrix_diag_op.cc,matrix_set_diag_op.cc,matrix_band_part_op.cc}
 """
@@ -19,7 +19,7 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import POD_TYPES
 
-V2_ALIGN = "LEFT_LEFT"  # what MatrixDiagV2 and its kin always do
+V2_ALIGN = "LEFT_LEFT"  # fixed in MatrixDiagV2, MatrixDiagPartV2 and MatrixSetDiagV2
 
 
 def _check_rank(name: str, value: Any, rank: int) -> None:
@@ -32,7 +32,7 @@ def _check_rank(name: str, value: Any, rank: int) -> None:
 def _band_limits(
     k: Any, none: str = "Expected diag_index to have at least 1 element"
 ) -> tuple[int, int]:
-    """(lower, upper) of one or two numbers; `none` says that there is none."""
+    """Return (lower, upper) from one or two numbers; `none` is the message for an empty k."""
     if np.ndim(k) > 1:
         raise InvalidArgumentError(
             f"diag_index must be a scalar or vector, received shape: {shape_text(np.shape(k))}"
@@ -76,7 +76,10 @@ def _longest(lower: int, upper: int, rows: int, columns: int) -> int:
 def _diagonals(
     lower: int, upper: int, rows: int, columns: int, longest: int, align: str
 ) -> Iterator[tuple[int, slice, np.ndarray, np.ndarray]]:
-    """(place in the band, its used part, rows, columns) of each diagonal, uppermost first."""
+    """Yield each diagonal's row in the band, used slice of it, and matrix rows and columns.
+
+    The uppermost diagonal comes first.
+    """
     above, _, below = align.partition("_")
     for place, index in enumerate(range(upper, lower - 1, -1)):
         length = _length(index, rows, columns)
@@ -89,7 +92,7 @@ def _diagonals(
 def matrix_diag_part(
     input: Any, k: Any = 0, padding_value: Any = 0, *, align: str = V2_ALIGN
 ) -> Any:
-    """The diagonals lower … upper of `[…, m, n]`: `[…, diagonals, longest]`, or one of them."""
+    """The diagonals lower … upper of `[…, m, n]`: `[…, diagonals, longest]`, `[…, n]` for one."""
     _check_rank("input", input, 2)
     lower, upper = _band_limits(k)
     rows, columns = input.shape[-2:]
@@ -109,17 +112,17 @@ def matrix_diag_part_v1(input: Any) -> Any:
 
 
 def matrix_diag_part_v2(input: Any, k: Any, padding_value: Any) -> Any:
-    """`matrix_diag_part` with shorter diagonals at the left."""
+    """`matrix_diag_part` with shorter diagonals aligned to the left."""
     return matrix_diag_part(input, k, padding_value)
 
 
 def matrix_diag_part_v3(input: Any, k: Any, padding_value: Any, *, align: str) -> Any:
-    """`matrix_diag_part` with shorter diagonals where `align` says."""
+    """`matrix_diag_part` with shorter diagonals aligned by `align`."""
     return matrix_diag_part(input, k, padding_value, align=align)
 
 
 def _as_band(diagonal: Any, lower: int, upper: int) -> Any:
-    """`[…, diagonals, longest]` also for a single diagonal."""
+    """Return the diagonals as `[…, diagonals, longest]`, also where there is only one."""
     return diagonal[..., np.newaxis, :] if lower == upper else diagonal
 
 
@@ -187,14 +190,14 @@ def matrix_diag_v1(diagonal: Any) -> Any:
 
 
 def matrix_diag_v2(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Any:
-    """`matrix_diag` with shorter diagonals at the left."""
+    """`matrix_diag` with shorter diagonals aligned to the left."""
     return matrix_diag(diagonal, k, num_rows, num_cols, padding_value)
 
 
 def matrix_diag_v3(
     diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, *, align: str
 ) -> Any:
-    """`matrix_diag` with shorter diagonals where `align` says."""
+    """`matrix_diag` with shorter diagonals aligned by `align`."""
     return matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align=align)
 
 
@@ -229,12 +232,12 @@ def matrix_set_diag_v1(input: Any, diagonal: Any) -> Any:
 
 
 def matrix_set_diag_v2(input: Any, diagonal: Any, k: Any) -> Any:
-    """`matrix_set_diag` with shorter diagonals at the left."""
+    """`matrix_set_diag` with shorter diagonals aligned to the left."""
     return matrix_set_diag(input, diagonal, k)
 
 
 def matrix_set_diag_v3(input: Any, diagonal: Any, k: Any, *, align: str) -> Any:
-    """`matrix_set_diag` with shorter diagonals where `align` says."""
+    """`matrix_set_diag` with shorter diagonals aligned by `align`."""
     return matrix_set_diag(input, diagonal, k, align=align)
 
 
@@ -256,7 +259,7 @@ def matrix_band_part(input: Any, num_lower: Any, num_upper: Any) -> Any:
                 f"got: {value}"
             )
     if num_lower == np.iinfo(np.int64).min:
-        num_lower = 0  # what TensorFlow's difference of row and number wraps to
+        num_lower = 0  # as if 0, since TensorFlow's row - num_lower overflows
     offset = np.arange(columns) - np.arange(rows)[:, np.newaxis]
     inside = ((num_lower < 0) | (-offset <= num_lower)) & ((num_upper < 0) | (offset <= num_upper))
     return np.where(inside, input, np.zeros((), input.dtype))

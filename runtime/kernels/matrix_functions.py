@@ -1,7 +1,7 @@
 """Exponentials, logarithms and square roots of batches of square matrices `[…, n, n]`.
 
-Logarithms and roots go through the eigenvectors where these are independent enough, and otherwise
-through the Newton iteration of Denman and Beavers; in double precision either way.
+Logarithms and roots are computed from the eigendecomposition where its eigenvectors are well
+conditioned, otherwise by the Newton iteration of Denman and Beavers; both in double precision.
 
 Sources: Higham, Functions of Matrices (2008), algorithms 6.29, 10.20 and 11.10.
 TF: tensorflow/core/kernels/linalg/matrix_exponential_op.cc, matrix_logarithm_op.cc,
@@ -22,7 +22,7 @@ from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 _WORST_EIGENVECTORS = 1e7  # condition number up to which a decomposition is trusted
 _ROOT_STEPS = 60
 _MOST_ROOTS = 60
-# Padé coefficients of the exponential, degree 13, and the norm up to which they hold.
+# Padé coefficients of the exponential, degree 13, and the norm up to which they are accurate.
 _PADE = np.array(
     [64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
      10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1],
@@ -43,7 +43,7 @@ def matrix_exponential(input: Any) -> Any:
     if not matrix.size:
         return input
     norms = np.abs(matrix).sum(axis=-2).max(axis=-1)
-    # A matrix that is not finite gives NaN, and is not what the others are scaled by.
+    # A matrix that is not finite gives NaN; it must not determine the scale of the whole batch.
     largest = float(norms[np.isfinite(norms)].max(initial=0))
     squarings = max(0, int(np.ceil(np.log2(largest / _PADE_NORM)))) if largest else 0
     scaled = matrix / 2.0**squarings
@@ -60,7 +60,7 @@ def matrix_exponential(input: Any) -> Any:
 
 
 def _by_eigenvalues(function: Callable[[Any], Any], matrix: Any) -> Any:
-    """The function of one complex matrix; None when its eigenvectors are too dependent."""
+    """Return the function of a complex matrix, or None if its eigenvectors are ill-conditioned."""
     values, vectors = np.linalg.eig(matrix)
     if not np.linalg.cond(vectors) < _WORST_EIGENVECTORS:
         return None
@@ -68,7 +68,7 @@ def _by_eigenvalues(function: Callable[[Any], Any], matrix: Any) -> Any:
 
 
 def _newton_root(matrix: Any) -> Any:
-    """The principal square root by the iteration of Denman and Beavers."""
+    """Return the principal square root by the iteration of Denman and Beavers."""
     root, inverse = matrix, np.eye(len(matrix), dtype=matrix.dtype)
     for _ in range(_ROOT_STEPS):
         following = (root + np.linalg.inv(inverse)) / 2
@@ -103,7 +103,10 @@ def _logarithm(matrix: Any) -> Any:
 
 
 def _of_each(function: Callable[[Any], Any]) -> Kernel:
-    """NaN for the matrices that have no such function; of real ones, none that is real."""
+    """Return the kernel that applies `function` to each matrix.
+
+    The result is NaN where the function does not exist, or is not real for a real matrix.
+    """
 
     def kernel(input: Any) -> Any:
         matrices = _checked(input).astype(np.complex128)

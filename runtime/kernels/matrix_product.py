@@ -1,7 +1,7 @@
 """Products of matrices and of stacks of them, split over the step's intra-op width where large.
 
-Rows or columns of the product are given to different threads; every element is still one sum over
-the whole inner dimension, in the order that BLAS takes.
+Threads compute different rows or columns of the product; every element is still one sum over the
+whole inner dimension, in BLAS's order.
 
 TF: tensorflow/core/kernels/matmul_op_impl.h
 """
@@ -18,14 +18,14 @@ from runtime.foundation.intra_op_pool import shard, thread_width
 
 _NANOSECONDS = {"f": 0.013, "d": 0.026, "F": 0.05, "D": 0.1}  # a multiply-add in one thread's BLAS
 _NANOSECONDS_OTHERWISE = 1.0  # integers: numpy's own loops
-_LARGE = 1 << 23  # multiply-adds; smaller products are over before a second thread is awake
-_LARGE_OF_INTEGERS = 1 << 16  # multiply-adds; worth looking for the largest number
+_LARGE = 1 << 23  # multiply-adds; smaller products finish before a second thread starts
+_LARGE_OF_INTEGERS = 1 << 16  # multiply-adds; above it, a search for the largest number pays off
 _EXACT_IN_FLOAT64 = 1 << 53
-_ALIGNMENT = 16  # rows and columns of a block: as many as BLAS takes at a time
+_ALIGNMENT = 16  # a thread's first row or column is a multiple of it, BLAS's block size
 
 
 def _is_blas_single() -> bool:
-    """Whether BLAS leaves the threads to us, as in the server; else it has threads of its own."""
+    """Return whether BLAS runs in the calling thread, as in the server, without its own threads."""
     return "1" in (os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS"))
 
 
@@ -33,7 +33,7 @@ _BLAS_IS_SINGLE = _is_blas_single()
 
 
 def matrix_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """`[m, k]` times `[k, n]`."""
+    """Return `[m, k]` times `[k, n]`."""
     rows, inner = left.shape
     columns = right.shape[1]
     if left.dtype.kind == "i" and rows * inner * columns > _LARGE_OF_INTEGERS:
@@ -49,7 +49,7 @@ def matrix_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _integer_product(left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """The product by way of float64, ten times as quick; None where that would round."""
+    """Return the product computed in float64, ten times faster, or None if that might round."""
     bounds = [max(abs(int(each.min())), abs(int(each.max()))) for each in (left, right)]
     if bounds[0] * bounds[1] * left.shape[1] >= _EXACT_IN_FLOAT64:
         return None
@@ -82,7 +82,7 @@ def matrix_product_into(left: np.ndarray, right: np.ndarray, out: np.ndarray) ->
 
 
 def stacked_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """`[…, m, k]` times `[…, k, n]`, whose leading dimensions broadcast."""
+    """Return `[…, m, k]` times `[…, k, n]`, whose leading dimensions broadcast."""
     product: np.ndarray
     inner, columns = right.shape[-2:]
     if left.size * columns <= _LARGE or not _splits(left):
@@ -107,7 +107,7 @@ def stacked_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _part(stack: np.ndarray, axis: int, part: slice) -> np.ndarray:
-    """Some of the matrices along `axis` (negative), all of them where the stack broadcasts."""
+    """Return a slice of the stack along `axis` (negative), or all of it where it broadcasts."""
     if stack.ndim < -axis or stack.shape[axis] == 1:
         return stack
     index: tuple[Any, ...] = (..., part, *(slice(None),) * (-axis - 1))

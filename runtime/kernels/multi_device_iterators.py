@@ -1,7 +1,7 @@
-"""Iterators whose elements go to several devices in turn.
+"""Iterators whose elements are distributed to several devices in turn.
 
-An element is made when the device that it belongs to, or a later one, asks; until then nothing
-runs ahead.
+Nothing is prefetched: an element is produced when its device requests it, or when another device
+requests a later element.
 
 TF: tensorflow/core/kernels/data/multi_device_iterator_ops.cc
 """
@@ -45,8 +45,8 @@ _numbers = itertools.count()  # next() is atomic
 class MultiDeviceIterator(Resource):
     """A pass over a dataset whose element i belongs to shard i modulo the number of devices.
 
-    Guarantees: thread-safe; each shard gets its elements in order. Elements of shards that have
-    not asked yet wait in memory.
+    Guarantees: thread-safe; each shard gets its elements in order. Elements that were produced for
+    other shards stay in memory until these request them.
     """
 
     type_name = "N10tensorflow4data12_GLOBAL__N_119MultiDeviceIteratorE"
@@ -62,7 +62,7 @@ class MultiDeviceIterator(Resource):
         self._incarnation = 0
 
     def start(self, context: OpKernelContext, dataset: Dataset) -> int:
-        """Begin a pass; the number that later calls must know."""
+        """Start a pass over `dataset`; return its incarnation id, which `get_next` requires."""
         check_repeated_shuffles(dataset)
         check_types(self.output_types, dataset.output_types)
         check_shapes(self.output_shapes, dataset.output_shapes)
@@ -74,7 +74,7 @@ class MultiDeviceIterator(Resource):
             return self._incarnation
 
     def get_next(self, context: OpKernelContext, shard: int, incarnation: int) -> Element | None:
-        """The next element of a shard; None at the end of the pass."""
+        """Return the next element of a shard, or None at the end of the pass."""
         with self._lock:
             if self._iterator is None:
                 raise FailedPreconditionError("The multi-device iterator has not been initialized.")
@@ -105,7 +105,7 @@ def multi_device_iterator(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """A handle of the node's iterator, which MultiDeviceIteratorInit begins."""
+    """MultiDeviceIterator: a handle of the node's iterator; MultiDeviceIteratorInit starts it."""
 
     def make() -> ResourceHandle:
         name = shared_name or private_name(context.node.name)
@@ -130,14 +130,14 @@ def _anonymous(devices: tuple[str, ...], types: Types, shapes: Shapes) -> Resour
 def anonymous_multi_device_iterator(
     *, devices: tuple[str, ...], output_types: Types, output_shapes: Shapes
 ) -> tuple[ResourceHandle, None]:
-    """AnonymousMultiDeviceIterator: (a new one that only its handle knows, its deleter)."""
+    """AnonymousMultiDeviceIterator: (handle with the only reference to a new iterator, deleter)."""
     return _anonymous(devices, output_types, output_shapes), None
 
 
 def anonymous_multi_device_iterator_v3(
     *, devices: tuple[str, ...], output_types: Types, output_shapes: Shapes
 ) -> ResourceHandle:
-    """AnonymousMultiDeviceIteratorV3: a new one that only its handle knows."""
+    """AnonymousMultiDeviceIteratorV3: a handle with the only reference to a new iterator."""
     return _anonymous(devices, output_types, output_shapes)
 
 
@@ -151,7 +151,7 @@ def _resource(context: OpKernelContext, handle: Any) -> MultiDeviceIterator:
 def multi_device_iterator_init(
     context: OpKernelContext, dataset: Any, handle: Any, max_buffer_size: Any
 ) -> np.ndarray:
-    """Begin a pass over a dataset; the buffers grow as they have to."""
+    """MultiDeviceIteratorInit: start a pass over a dataset; `max_buffer_size` is ignored."""
     resource = _resource(context, handle)
     return np.array(resource.start(context, as_dataset(dataset)), np.int64)
 
@@ -159,7 +159,7 @@ def multi_device_iterator_init(
 def multi_device_iterator_get_next(
     context: OpKernelContext, handle: Any, shard_num: Any, incarnation_id: Any
 ) -> Element:
-    """MultiDeviceIteratorGetNextFromShard: OutOfRangeError at the end."""
+    """MultiDeviceIteratorGetNextFromShard: the next element; raises OutOfRangeError at the end."""
     shard, incarnation = np.asarray(shard_num).item(), np.asarray(incarnation_id).item()
     element = _resource(context, handle).get_next(context, shard, incarnation)
     if element is None:
@@ -168,7 +168,7 @@ def multi_device_iterator_get_next(
 
 
 def multi_device_iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarray:
-    """The handle as a string."""
+    """MultiDeviceIteratorToStringHandle: the handle as a string."""
     resource, handle = _resource(context, handle), as_handle(handle)
     proto = pb.ResourceHandleProto(
         device=handle.device,
@@ -177,7 +177,7 @@ def multi_device_iterator_to_string_handle(context: OpKernelContext, handle: Any
         maybe_type_name=handle.type_name,
     )
     if handle.resource is not None:
-        # Nobody else could find it under its name.
+        # The resource manager does not hold an anonymous iterator yet.
         context.resources.put(handle.container, handle.name, resource)
     return string_tensor([proto.SerializeToString(deterministic=True)], ())
 
@@ -185,7 +185,11 @@ def multi_device_iterator_to_string_handle(context: OpKernelContext, handle: Any
 def multi_device_iterator_from_string_handle(
     context: OpKernelContext, string_handle: Any, *, output_types: Types, output_shapes: Shapes
 ) -> ResourceHandle:
-    """The handle in a string; the iterator has to be there, with these types and shapes."""
+    """MultiDeviceIteratorFromStringHandle: the handle in a string.
+
+    Raises NotFoundError if the iterator does not exist, InvalidArgumentError if the string is no
+    handle or the iterator has other types or shapes.
+    """
     try:
         proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))
     except DecodeError:
@@ -199,7 +203,7 @@ def multi_device_iterator_from_string_handle(
 
 
 def delete_multi_device_iterator(handle: Any, *iterators_and_deleter: Any) -> None:
-    """DeleteMultiDeviceIterator: nothing; it lives as long as its handles."""
+    """DeleteMultiDeviceIterator: no effect; the iterator lives as long as its handles."""
 
 
 KERNELS = (

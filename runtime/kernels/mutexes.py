@@ -1,4 +1,4 @@
-"""Mutexes.
+"""Mutex ops: MutexV2, MutexLock, ConsumeMutexLock.
 
 TF: tensorflow/core/kernels/mutex_ops.cc
 """
@@ -24,14 +24,14 @@ def mutex(context: OpKernelContext, *, container: str, shared_name: str) -> Reso
 
 
 def mutex_lock(context: OpKernelContext, handle: Any) -> Any:
-    """MutexLock: a lock, once nobody else has it."""
+    """MutexLock: acquire the mutex; returns a MutexLock, or a Deferred while it is held."""
     handle = as_handle(handle)
     found = context.resources.look_up(handle.container, Mutex, handle.name)
     return found.lock(context.cancellation)
 
 
 def consume_mutex_lock(lock: Any) -> None:
-    """ConsumeMutexLock: give the lock back."""
+    """ConsumeMutexLock: release the lock."""
     if isinstance(lock, np.ndarray) and lock.ndim == 0:
         lock = lock.item()
     if not isinstance(lock, MutexLock):

@@ -1,4 +1,4 @@
-"""Non-maximum suppression: the best-scored boxes, none of which overlaps a better one much.
+"""Non-maximum suppression: the best-scored boxes without those that overlap a better one.
 
 TF: tensorflow/core/kernels/image/non_max_suppression_op.cc
 """
@@ -18,7 +18,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
-# Of p candidates with q others, by their indices: [p, q].
+# Maps the indices of p candidates and of q other boxes to their overlaps [p, q].
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 CHUNK = 128  # candidates compared with each other at once
 
@@ -26,7 +26,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def intersection_over_union(boxes: np.ndarray) -> Similarity:
-    """Overlap of the boxes of `[n, 4]` (two opposite corners each)."""
+    """Return the overlap function of the boxes `[n, 4]` (two opposite corners each)."""
     wide = boxes.astype(np.float32, copy=False)
     low = np.ascontiguousarray(np.minimum(wide[:, :2], wide[:, 2:]).T)
     high = np.ascontiguousarray(np.maximum(wide[:, :2], wide[:, 2:]).T)
@@ -48,15 +48,15 @@ def intersection_over_union(boxes: np.ndarray) -> Similarity:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """How many boxes to select, and from which on they suppress each other."""
+    """The limits of a selection: number of boxes, overlap and score."""
 
     max_output_size: int
-    threshold: float  # overlap above which the lower-scored box goes
+    threshold: float  # overlap above which the lower-scored box is dropped
     score_threshold: float = LOWEST
     soft_nms_sigma: float = 0.0
 
     def select(self, scores: np.ndarray, similarity: Similarity) -> tuple[np.ndarray, np.ndarray]:
-        """(indices int32, their scores float32), best first; ties go to the lower index."""
+        """Return indices (int32) and scores (float32), best first; lower indices win ties."""
         wide = scores.astype(np.float32, copy=False)
         candidates = np.flatnonzero(wide > np.float32(self.score_threshold))
         if self.soft_nms_sigma > 0:
@@ -84,7 +84,7 @@ class Selection:
     def _select_softly(
         self, scores: np.ndarray, candidates: np.ndarray, similarity: Similarity
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower the score of overlapping boxes by a Gaussian, and select among the rest."""
+        """Select while the scores of boxes that overlap a selected one decay by a Gaussian."""
         scale = np.float32(-0.5 / self.soft_nms_sigma)
         heap = [(-float(scores[index]), int(index), 0) for index in candidates]
         heapq.heapify(heap)
@@ -172,7 +172,7 @@ def non_max_suppression(
 def non_max_suppression_v2(
     boxes: np.ndarray, scores: np.ndarray, max_output_size: Any, iou_threshold: Any
 ) -> np.ndarray:
-    """`non_max_suppression` with its threshold as a tensor."""
+    """`non_max_suppression` with the IoU threshold as a tensor."""
     return _select(boxes, scores, max_output_size, iou_threshold)[0]
 
 
@@ -196,7 +196,7 @@ def non_max_suppression_v4(
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(indices, how many of them are valid); padded with zeros to the full size if asked."""
+    """(indices, number of valid ones); padded with zeros to the full size on request."""
     indices, _ = _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
     count = np.array(indices.size, np.int32)
     if pad_to_max_output_size:
@@ -214,7 +214,7 @@ def non_max_suppression_v5(
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(indices, scores after soft suppression, how many are valid)."""
+    """(indices, scores after soft suppression, number of valid ones)."""
     indices, selected_scores = _select(
         boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma
     )
@@ -239,7 +239,7 @@ def non_max_suppression_with_overlaps(
     overlap_threshold: Any,
     score_threshold: Any,
 ) -> np.ndarray:
-    """Indices of the selected boxes, given how much each pair overlaps: `overlaps` `[n, n]`."""
+    """Indices of the selected boxes, given the overlap of each pair: `overlaps` `[n, n]`."""
     size = _output_size(max_output_size)
     threshold = _scalar("overlap_threshold", overlap_threshold)
     lowest_score = _scalar("score_threshold", score_threshold)

@@ -18,7 +18,7 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.element_blocks import BLOCK, block_size, on_threads
 from runtime.kernels.window import is_channels_first
 
-BAND_CHANNELS = 512  # at most, for sums over neighbours to be a product with a matrix of 0 and 1
+BAND_CHANNELS = 512  # up to this many, sums over neighbours are a product with a 0/1 matrix
 
 
 def fused_batch_norm(
@@ -78,7 +78,7 @@ def _infer(
     data_format: str,
     out: np.ndarray | None,
 ) -> tuple[np.ndarray, ...]:
-    """`fused_batch_norm` by the given statistics, into `out` (float32) when there is one."""
+    """`fused_batch_norm` with the given statistics; y is written to `out` (float32) if given."""
     channels_first = is_channels_first(data_format)
     _check_batch_norm(x, scale, offset, mean, variance, 1.0, channels_first, False)
     zeros = np.zeros(scale.shape, scale.dtype)
@@ -93,7 +93,7 @@ def _infer(
 def fused_batch_norm_v3_in_place(
     x: np.ndarray, *statistics: np.ndarray, **attrs: Any
 ) -> tuple[np.ndarray, ...]:
-    """`fused_batch_norm_v3`; by given statistics, float32 is normalised in `x`."""
+    """`fused_batch_norm_v3` that, for inference in float32, writes y over `x`."""
     if attrs["is_training"] or x.dtype != np.float32:
         return fused_batch_norm_v3(x, *statistics, **attrs)
     scale, offset, mean, variance = statistics
@@ -114,7 +114,7 @@ def fused_batch_norm_v3(
     data_format: str,
     is_training: bool,
 ) -> tuple[np.ndarray, ...]:
-    """`fused_batch_norm` with a third reserve space, which the CPU leaves at a scalar 0."""
+    """`fused_batch_norm` with a third reserve space, which on the CPU is a scalar 0."""
     outputs = fused_batch_norm(
         x,
         scale,
@@ -165,12 +165,12 @@ def _check_batch_norm(
 
 
 def spatial_axes(rank: int, channels_first: bool) -> tuple[int, ...]:
-    """All axes but the channels."""
+    """Return all axes but the channels."""
     return (0, *range(2, rank)) if channels_first else tuple(range(rank - 1))
 
 
 def along_channels(vector: np.ndarray, rank: int, channels_first: bool) -> np.ndarray:
-    """A `[c]` vector shaped to broadcast over a tensor of `rank`."""
+    """Return a `[c]` vector reshaped to broadcast over a tensor of `rank`."""
     return vector.reshape(-1, *(1,) * (rank - 2)) if channels_first else vector
 
 
@@ -210,7 +210,7 @@ def batch_norm_with_global_normalization(
     variance_epsilon: float,
     scale_after_normalization: bool,
 ) -> np.ndarray:
-    """BatchNormWithGlobalNormalization: by a given mean and variance of the last dimension."""
+    """BatchNormWithGlobalNormalization: with given mean and variance of the last dimension."""
     check_global_normalization(t, (("mean", m), ("var", v), ("beta", beta), ("gamma", gamma)))
     scale = 1 / np.sqrt(v + v.dtype.type(variance_epsilon))
     if scale_after_normalization:
@@ -219,7 +219,7 @@ def batch_norm_with_global_normalization(
 
 
 def check_global_normalization(t: np.ndarray, vectors: Sequence[tuple[str, np.ndarray]]) -> None:
-    """Raise unless t is `[n, h, w, c]` and each vector `[c]`."""
+    """Raise InvalidArgumentError unless t is `[n, h, w, c]` and each vector `[c]`."""
     if t.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional, got {shape_text(t.shape)}")
     for name, each in vectors:
@@ -252,7 +252,7 @@ def lrn(x: np.ndarray, *, depth_radius: int, bias: float, alpha: float, beta: fl
 
 def _lrn(x: np.ndarray, depth_radius: int, bias: float, alpha: float, beta: float) -> np.ndarray:
     norm = lrn_norm(x, depth_radius, bias, alpha)
-    # exp and log take a fourth of the time of numpy's power
+    # exp and log take a quarter of the time of numpy's power
     factor = np.exp(np.float32(-beta) * np.log(norm, out=norm), out=norm)
     return (x * factor).astype(x.dtype)
 
@@ -267,7 +267,7 @@ def lrn_norm(x: np.ndarray, depth_radius: int, bias: float, alpha: float) -> np.
 
 
 def channel_window_sum(x: np.ndarray, depth_radius: int) -> np.ndarray:
-    """Sum over the channels (last) at most `depth_radius` away."""
+    """Return the sums over the channels (last dimension) at most `depth_radius` away."""
     channels = np.arange(x.shape[-1])
     if len(channels) <= BAND_CHANNELS:
         band = np.abs(channels[:, None] - channels) <= depth_radius

@@ -79,7 +79,7 @@ def fused_batch_norm_grad_v3(
     data_format: str,
     is_training: bool,
 ) -> tuple[np.ndarray, ...]:
-    """`fused_batch_norm_grad`; the third reserve space is of no use on the CPU."""
+    """`fused_batch_norm_grad`; the third reserve space is unused on the CPU."""
     return fused_batch_norm_grad(
         y_backprop,
         x,

@@ -1,4 +1,4 @@
-"""Numbers to text and back.
+"""Conversion of numbers to text and back: AsString, StringToNumber.
 
 TF: tensorflow/core/kernels/as_string_op.cc, string_to_number_op.cc
 """
@@ -34,7 +34,7 @@ def as_string(
     width: int,
     fill: str,
 ) -> np.ndarray:
-    """Every element as C's printf writes it."""
+    """AsString: every element as text, formatted as by C's printf."""
     _check_format(T, precision, scientific, shortest, fill)
     padding = fill + (str(width) if width > -1 else "")
     items = box(input).ravel().tolist()
@@ -99,7 +99,7 @@ def _check_format(
 
 
 def string_to_number(string_tensor: Any, *, out_type: DataType) -> np.ndarray:
-    """The number that every element writes; InvalidArgumentError where it writes none."""
+    """StringToNumber: the number in each string; raises InvalidArgumentError for other text."""
     items = items_of(string_tensor)
     numbers = np.empty(len(items), out_type.numpy)
     with np.errstate(over="ignore"):  # 1e39 is infinity in float32

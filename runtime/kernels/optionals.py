@@ -32,17 +32,17 @@ def _as_optional(value: Any, op: str) -> Optional:
 
 
 def optional_from_value(*components: Any) -> Optional:
-    """An optional that holds `components`."""
+    """OptionalFromValue: an optional with the value `components`."""
     return Optional(components)
 
 
 def optional_none() -> Optional:
-    """An optional that holds nothing."""
+    """OptionalNone: an optional without a value."""
     return Optional()
 
 
 def optional_has_value(optional: Any) -> np.bool_:
-    """Whether there is something in it."""
+    """OptionalHasValue: whether the optional has a value."""
     return np.bool_(_as_optional(optional, "OptionalHasValue").components is not None)
 
 
@@ -52,7 +52,11 @@ def optional_get_value(
     output_types: tuple[DataType, ...],
     output_shapes: tuple[PartialShape, ...],
 ) -> tuple[Any, ...]:
-    """The components; InvalidArgumentError when there are none, or others than expected."""
+    """OptionalGetValue: the components of the optional's value.
+
+    Raises InvalidArgumentError for an optional without a value, and for components of another
+    number, type or shape than declared.
+    """
     components = _as_optional(optional, "OptionalGetValue").components
     if components is None:
         raise InvalidArgumentError("The given optional does not have a value.")
@@ -78,7 +82,7 @@ def optional_get_value(
 
 
 def element_type(value: Any) -> DataType:
-    """The element type of a value that no attribute tells."""
+    """Return the element type of a value, determined from the value alone."""
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return from_numpy(value.dtype)
     array = box(value)
@@ -185,12 +189,12 @@ def _add_maps(one: TensorMap, other: TensorMap) -> TensorMap:
 
 
 def zeros_like_variant(x: Any) -> Any:
-    """Lists and optionals of zeros in the shapes of those given, and maps without entries."""
+    """ZerosLike: lists, optionals and ragged tensors of zeros in the same shapes; empty maps."""
     return _map_variants(_zeros_like, x)
 
 
 def add_n_variants(*inputs: Any) -> Any:
-    """The sums of lists, maps and optionals, item by item."""
+    """AddN: the sums of lists, maps, optionals and ragged tensors, item by item."""
     total = inputs[0]
     for each in inputs[1:]:
         total = _map_variants(_add, total, each)

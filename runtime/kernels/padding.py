@@ -1,4 +1,4 @@
-"""Growing a tensor: margins around it, copies beside it.
+"""Enlargement of tensors: margins around them (Pad, MirrorPad), repetition (Tile).
 
 TF: tensorflow/core/kernels/{pad_op,mirror_pad_op,tile_ops}.cc
 """
@@ -37,20 +37,20 @@ def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: Any) -> np.ndarray
     check_allocation(sizes, value.dtype)
     result = np.empty(sizes, value.dtype)
     result[...] = constant
-    # A string without dimensions would be put in as an array.
+    # A scalar string must be unwrapped; numpy would store the array as an element.
     result[_inside(value.shape, margins)] = value if value.ndim else value[()]
     return result
 
 
 def _inside(shape: tuple[int, ...], margins: list[list[int]]) -> tuple[slice, ...]:
-    """Where a tensor of `shape` lies within its padded form."""
+    """Return the slices of the padded tensor that hold the input of `shape`."""
     return tuple(
         slice(before, before + size) for size, (before, _) in zip(shape, margins, strict=True)
     )
 
 
 def _margins(value: np.ndarray, paddings: np.ndarray, separator: str) -> list[list[int]]:
-    """[[before, after], …] of every dimension; InvalidArgumentError for another shape."""
+    """Return [[before, after], …] per dimension; raises InvalidArgumentError for other shapes."""
     if paddings.ndim != 2 or paddings.shape[1] != 2:
         raise InvalidArgumentError(
             f"paddings must be a matrix with 2 columns: {shape_text(paddings.shape)}"
@@ -65,7 +65,7 @@ def _margins(value: np.ndarray, paddings: np.ndarray, separator: str) -> list[li
 
 
 def mirror_pad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndarray:
-    """MirrorPad: margins that mirror the input, with the border itself (SYMMETRIC) or without."""
+    """MirrorPad: margins mirror the input, including its border (SYMMETRIC) or not (REFLECT)."""
     margins = _margins(value, paddings, ", ")
     border = 1 if mode == "REFLECT" else 0
     for size, (before, after) in zip(value.shape, margins, strict=True):
@@ -82,7 +82,7 @@ def mirror_pad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndar
 
 
 def _mirrored(size: int, before: int, after: int, border: int) -> np.ndarray:
-    """The source position of each position of a mirror-padded dimension."""
+    """Return the source index of each index of a mirror-padded dimension."""
     positions = np.arange(size)
     head = positions[border : border + before][::-1]
     tail = positions[::-1][border : border + after]
@@ -101,7 +101,7 @@ def _check_mirror(before: int, after: int, size: int, border: int, kind: str) ->
 
 
 def mirror_pad_grad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndarray:
-    """MirrorPadGrad: every padded position added to the one that it mirrors."""
+    """MirrorPadGrad: each padded element's gradient added to the element that it mirrors."""
     margins = _margins(value, paddings, " ")
     border = 1 if mode == "REFLECT" else 0
     result = value

@@ -1,4 +1,4 @@
-"""Windows of an image or volume as vectors.
+"""Windows of an image or volume as vectors: ExtractImagePatches, ExtractVolumePatches.
 
 TF: tensorflow/core/kernels/{extract_image_patches_op,extract_volume_patches_op}.cc
 """
@@ -56,7 +56,7 @@ def patches(
     rates: tuple[int, ...],
     padding: str,
 ) -> np.ndarray:
-    """Windows of a tensor [b, S…, c], one size, stride and rate a spatial dimension, as vectors.
+    """Return the windows of [b, S…, c] as vectors; sizes, strides and rates are per dimension S.
 
     Returns [b, counts…, sizes… · c]; positions outside of the tensor are zero.
     """
@@ -87,7 +87,7 @@ def patches(
 def _window_count(
     length: int, window: int, stride: int, padding: str
 ) -> tuple[int, tuple[int, int]]:
-    """How many windows a dimension has, and the zeros before and after it."""
+    """Return a dimension's number of windows, and of zeros (before, after) it."""
     if padding == "VALID":
         reach = length - window + stride
         count = -(-reach // stride) if reach < 0 else reach // stride  # C++ rounds to zero

@@ -1,7 +1,8 @@
-"""PNG colours of 16 bits, of which Pillow keeps the high bytes only.
+"""PNG colours of 16 bits, of which Pillow keeps only the high bytes.
 
-The same rows are read again by other unpackers: of numbers with the low byte first, where it takes
-the second byte for the high one; and as four plain bytes a pixel, for grey with alpha.
+The file is decoded again with another of Pillow's unpackers. For grey with alpha, it reads four
+plain bytes per pixel. For others, it is the little-endian one, which takes each number's second
+byte for the high one, and so returns the low bytes.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ _GREY_AND_ALPHA = "LA;16B"
 
 
 def wide_colours(image: Any, data: bytes) -> np.ndarray:
-    """uint16 pixels `[h, w, c]` of an opened PNG of 16 bits, `data` being its file.
+    """Return uint16 pixels `[h, w, c]` of an opened 16-bit PNG; `data` is its file.
 
-    A transparent colour becomes an alpha of 0, all others are opaque.
+    A transparent colour gets an alpha of 0, all other colours are opaque.
     """
     unpacker = image.tile[0].args
     if unpacker == _GREY_AND_ALPHA:

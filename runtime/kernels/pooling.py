@@ -1,7 +1,7 @@
 """Average and maximum pooling over two and three spatial dimensions.
 
-Windows are separable: each spatial dimension is pooled by itself, one multiply-free pass over the
-input a window position, so a k x k window costs 2 k passes, not k * k.
+Windows are separable: each spatial dimension is pooled on its own, with one pass over the input
+per window position, so a k x k window costs 2 k passes, not k * k.
 
 TF: tensorflow/core/kernels/avgpooling_op.cc, maxpooling_op.cc, pooling_ops_3d.cc,
 pooling_ops_common.cc
@@ -32,8 +32,8 @@ from runtime.kernels.window import (
     to_channels_last,
 )
 
-TILE_BYTES = 1 << 20  # of lines reduced at once: they stay in a core's own cache
-TAP_NANOSECONDS = 0.2  # one element at one window position, in one thread
+TILE_BYTES = 1 << 20  # of input rows reduced at once, so that they stay in a core's cache
+TAP_NANOSECONDS = 0.2  # estimated time for one element at one window position, in one thread
 
 
 def avg_pool(
@@ -44,7 +44,7 @@ def avg_pool(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """Mean of each window, padding left out: `[n, *spatial, c]` to `[n, *outputs, c]`."""
+    """Mean of each window without padding: `[n, *spatial, c]` to `[n, *outputs, c]`."""
     check_strides(strides, data_format)
     check_volume(value, ksize, strides, data_format)
     check_batch(ksize, strides)
@@ -71,7 +71,7 @@ def max_pool(
 ) -> np.ndarray:
     """Largest number of each window: `[n, h, w, c]` to `[n, oh, ow, c]`.
 
-    As in TensorFlow, NaN is passed over, and a window of −inf gives the lowest finite number.
+    As in TensorFlow, NaN is ignored, and a window of −inf gives the lowest finite number.
     """
     check_strides_and_depth(strides)
     return _max_pool(value, ksize, strides, padding, explicit_paddings, data_format)
@@ -93,7 +93,7 @@ def max_pool_v2(
 
 
 def vector_of_four(name: str, vector: np.ndarray) -> list[int]:
-    """A window size or stride that comes as a tensor."""
+    """Return a window size or stride given as a tensor; must have 4 elements."""
     if np.size(vector) != 4:
         raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
     return [int(size) for size in np.ravel(vector)]
@@ -118,7 +118,7 @@ def max_pool_3d(
 def check_volume(
     value: np.ndarray, ksize: Sequence[int], strides: Sequence[int], data_format: str
 ) -> None:
-    """What the 3-D forms look at first; 2-D ones pass.
+    """Check the arguments of a 3-D op in TensorFlow's order; does nothing for a 2-D op.
 
     TF: Pooling3DOp
     """
@@ -133,12 +133,12 @@ def check_volume(
 
 
 def check_strides(strides: Sequence[int], data_format: str) -> None:
-    """What TensorFlow's shape functions look at before anything else, where it is an attribute."""
+    """Raise for a spatial stride ≤ 0, which TensorFlow's shape functions check before all else."""
     _check_positive(spatial_values(strides, data_format))
 
 
 def check_strides_and_depth(strides: Sequence[int]) -> None:
-    """The same of maxima over images, whose shape function looks at the stride over depth too."""
+    """Raise for a stride ≤ 0, also over depth, which MaxPool's shape function checks too."""
     _check_positive(strides[1:])
 
 
@@ -149,13 +149,13 @@ def _check_positive(strides: Sequence[int]) -> None:
 
 
 def check_batch(ksize: Sequence[int], strides: Sequence[int]) -> None:
-    """Refuse windows and strides over images."""
+    """Raise UnimplementedError for windows and strides over the batch dimension."""
     if ksize[0] != 1 or strides[0] != 1:
         raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
 
 
 def check_depth(ksize: Sequence[int], strides: Sequence[int], data_format: str, what: str) -> None:
-    """Refuse windows and strides over channels; `what` is the operation's word for itself."""
+    """Raise UnimplementedError for windows and strides over channels; `what` names the op."""
     axis = channel_axis(data_format)
     if ksize[axis] != 1 or strides[axis] != 1:
         raise UnimplementedError(f"{what} is not yet supported on the depth dimension.")
@@ -206,7 +206,7 @@ def pooled_dimensions(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> tuple[WindowedDimension, ...]:
-    """Check a pooling op's attributes against its input and place the windows.
+    """Check a pooling op's attributes against its input and return its windowed dimensions.
 
     TF: PoolParameters
     """
@@ -271,7 +271,7 @@ def _check_depth_window(
 def _reduce_windows(
     x: np.ndarray, dimensions: Sequence[WindowedDimension], reduce: np.ufunc
 ) -> np.ndarray:
-    """Reduce each spatial dimension of a channels-last `x` in turn; a fresh array."""
+    """Reduce each spatial dimension of a channels-last `x` in turn; returns a new array."""
     result = np.empty((x.shape[0], *(each.output for each in dimensions), x.shape[-1]), x.dtype)
     if not result.size:
         return result
@@ -293,7 +293,7 @@ def _reduce_windows(
 def _reduce_axis(
     x: np.ndarray, axis: int, dimension: WindowedDimension, reduce: np.ufunc, first: int, last: int
 ) -> np.ndarray:
-    """The outputs `first` … `last` of one dimension."""
+    """Return the outputs [first, last) of the reduction of one dimension."""
     start = x.dtype.type(_START[reduce](x.dtype))
     before = (slice(None),) * axis
     result: np.ndarray | None = None
@@ -319,7 +319,7 @@ def _reduce_axis(
 
 
 def lowest_number(dtype: np.dtype) -> float | int:
-    """The lowest finite number, where TensorFlow's 2-D maximum starts."""
+    """Return the lowest finite number, with which TensorFlow's 2-D maximum starts."""
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).min)
     return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
@@ -333,7 +333,7 @@ _START: dict[np.ufunc, Callable[[np.dtype], float | int]] = {
 
 
 def window_counts(dimensions: Sequence[WindowedDimension]) -> np.ndarray:
-    """How many elements, padding left out, each window holds: `[*outputs, 1]`, at least 1."""
+    """Return each window's number of elements without padding, at least 1: `[*outputs, 1]`."""
     counts = np.ones((1,), np.int64)
     for each in reversed(dimensions):
         counts = each.counts().reshape(-1, *(1,) * counts.ndim) * counts

@@ -1,4 +1,4 @@
-"""Where the maximum of each pooling window lies.
+"""The position of each pooling window's maximum: MaxPoolWithArgmax.
 
 TF: tensorflow/core/kernels/maxpooling_op.cc (SpatialMaxPoolWithArgMaxHelper)
 """
@@ -36,7 +36,7 @@ def max_pool_with_argmax(
     if not x.size:
         raise InvalidArgumentError("tensor_in must not be empty (2)")
     dimensions = pooled_dimensions(x.shape, ksize, strides, padding, (), "NHWC")
-    # A window over channels is checked, but TensorFlow looks at one channel at a time all the same.
+    # TensorFlow checks a window over channels, but ignores it: it pools each channel alone.
     best, position = largest_in_windows(x, dimensions)
     index = position * x.shape[3] + np.arange(x.shape[3])
     if include_batch_in_index:
@@ -48,7 +48,10 @@ def max_pool_with_argmax(
 def largest_in_windows(
     x: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(maximum, flat spatial position of its first occurrence) of each window, channels last."""
+    """Return each window's maximum and the flat spatial position of its first occurrence.
+
+    `x` and both results are channels-last.
+    """
     shape = (x.shape[0], *(each.output for each in dimensions), x.shape[-1])
     best = np.zeros(shape, x.dtype)
     position = np.full(shape, -1, np.int64)

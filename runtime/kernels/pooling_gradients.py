@@ -61,7 +61,7 @@ def _output_shape(
 def _check_windows(
     ksize: Sequence[int], strides: Sequence[int], data_format: str, what: str
 ) -> None:
-    """Gradient ops pool over space only; `what` is TensorFlow's word for the one that refuses."""
+    """Raise UnimplementedError unless windows are spatial; `what` names the op in the message."""
     check_batch(ksize, strides)
     check_depth(ksize, strides, data_format, what)
 
@@ -81,7 +81,7 @@ def max_pool_grad(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> np.ndarray:
-    """Each window's `grad` given to the first element that is its maximum: shape of the input."""
+    """MaxPoolGrad: each window's `grad` added at its first maximum: shape of the input."""
     _check_windows(ksize, strides, data_format, "MaxPoolingGrad")
     _check_gradient_shapes(_INPUTS, (orig_input, orig_output, grad), data_format)
     dimensions = pooled_dimensions(
@@ -97,14 +97,14 @@ def max_pool_grad(
 
 
 def _flat_index(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
-    """Index into the flattened channels-last `x` of each window's maximum."""
+    """Return the index of each window's maximum in the flattened channels-last `x`."""
     _, position = largest_in_windows(x, dimensions)
     first = np.arange(x.shape[0]).reshape(-1, *(1,) * (x.ndim - 1)) * math.prod(x.shape[1:])
     return first + position * x.shape[-1] + np.arange(x.shape[-1])
 
 
 def scatter_add(values: np.ndarray, index: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """A tensor of `shape` with `values` added at flat positions `index`."""
+    """Return a tensor of `shape` with `values` added at flat positions `index`."""
     total = np.zeros(math.prod(shape), accumulation_dtype(values.dtype))
     np.add.at(total, index.ravel(), values.ravel().astype(total.dtype, copy=False))
     return total.astype(values.dtype, copy=False).reshape(shape)
@@ -144,7 +144,7 @@ def max_pool_grad_with_argmax(
     padding: str,
     include_batch_in_index: bool,
 ) -> np.ndarray:
-    """`grad` given to the elements that `argmax` names: shape of `x` `[n, h, w, c]`."""
+    """MaxPoolGradWithArgmax: `grad` added at the positions in `argmax`: shape of `x`."""
     if min(ksize) <= 0:
         sizes = ",".join(map(str, ksize))
         raise InvalidArgumentError(
@@ -176,7 +176,7 @@ def max_pool_grad_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """The elements of `grad` where each window of `orig_input` first has its `orig_output`."""
+    """MaxPoolGradGrad: the elements of `grad` at the first maximum of each input window."""
     check_strides_and_depth(strides)
     _check_windows(ksize, strides, data_format, "MaxPoolingGradGrad")
     return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
@@ -192,7 +192,7 @@ def max_pool_3d_grad_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """MaxPoolGradGrad over three spatial dimensions."""
+    """MaxPool3DGradGrad: MaxPoolGradGrad over three spatial dimensions."""
     check_strides(strides, data_format)
     _check_windows(ksize, strides, data_format, "MaxPooling3dGradGrad")
     return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
@@ -252,7 +252,7 @@ def max_pool_3d_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """Each window's `grad` given to every element that equals its maximum."""
+    """MaxPool3DGrad: each window's `grad` added at every element that equals its maximum."""
     _check_windows(ksize, strides, data_format, "Pooling")
     _check_gradient_shapes(_INPUTS, (orig_input, orig_output, grad), data_format)
     dimensions = pooled_dimensions(orig_input.shape, ksize, strides, padding, (), data_format)

@@ -1,4 +1,4 @@
-"""Between floats and quantised integers.
+"""Conversion between floats and quantised integers: QuantizeV2, Dequantize.
 
 TF: tensorflow/core/kernels/{quantize_op,dequantize_op}.cc, quantization_utils.h
 """
@@ -20,19 +20,19 @@ FLOAT_MAX = np.finfo(np.float32).max
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuantizedRange:
-    """The integers of a quantised type."""
+    """The lowest and highest integer of a quantised type."""
 
     lowest: int
     highest: int
 
     @property
     def half(self) -> float:
-        """What is added to a signed value to make it non-negative; 0 for unsigned types."""
+        """Half the number of integers of a signed type, its offset to 0 and above; else 0."""
         return (self.highest - self.lowest + 1) / 2 if self.lowest < 0 else 0.0
 
 
 def quantized_range(data_type: DataType) -> QuantizedRange:
-    """The range of QINT8, QUINT8, QINT16, QUINT16 or QINT32."""
+    """Return the range of QINT8, QUINT8, QINT16, QUINT16 or QINT32."""
     limits = np.iinfo(data_type.numpy)
     return QuantizedRange(int(limits.min), int(limits.max))
 
@@ -49,7 +49,7 @@ def quantize_v2(
     axis: int,
     ensure_minimum_range: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """QuantizeV2: integers of type `T`, and the range of floats that they stand for."""
+    """QuantizeV2: integers of type `T`, and the range of floats (min, max) that they represent."""
     if round_mode == "HALF_TO_EVEN" and mode != "SCALED":
         raise InvalidArgumentError(
             f"Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED', but mode is '{mode}'."
@@ -81,7 +81,7 @@ def quantize_v2(
 
 
 def _slices(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:
-    """A range of QuantizeV2 in a shape that broadcasts with `value`; one slice is as none."""
+    """Return a range of QuantizeV2, shaped to broadcast with `value`; one slice gives a scalar."""
     if axis == -1:
         if given.size != 1:
             raise InvalidArgumentError(
@@ -111,7 +111,7 @@ def _slices(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.nd
 
 
 def _per_slice(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:
-    """A range of Dequantize in a shape that broadcasts with `value`."""
+    """Return a range of Dequantize, shaped to broadcast with `value`."""
     if axis == -1:
         if given.size != 1:
             raise InvalidArgumentError(
@@ -149,13 +149,13 @@ def _scaled(
 def min_first(
     value: np.ndarray, lowest: np.ndarray, highest: np.ndarray, limits: QuantizedRange
 ) -> np.ndarray:
-    """Mode MIN_FIRST, as floats: value and minimum are scaled and rounded, then subtracted."""
+    """Quantize in mode MIN_FIRST: round scaled value and minimum, then subtract; gives floats."""
     steps = float(limits.highest - limits.lowest + 1)
     span = (highest.astype(np.float64) - lowest) * (steps / (steps - 1))
     scale = np.float32(np.where(span == 0, 0.0, steps / span))
     lowest_scaled = round_half_away(lowest * scale)
     shifted = round_half_away(value * scale) - (lowest_scaled - np.float64(limits.lowest))
-    # Rounded as TensorFlow's floats are; the last one below 2³¹ is a whole number less.
+    # Rounded to float32 as in TensorFlow, where the largest number below 2³¹ is 2³¹ − 128.
     highest_float = min(float(limits.highest), 2.0**31 - 128)
     return np.clip(shifted.astype(np.float32).astype(np.float64), limits.lowest, highest_float)
 
@@ -181,7 +181,7 @@ def dequantize(
     axis: int,
     dtype: DataType,
 ) -> np.ndarray:
-    """Dequantize: the floats that integers of type `T` stand for."""
+    """Dequantize: the floats that integers of type `T` represent."""
     low = _per_slice(value, min_range, axis, "min_range")
     high = _per_slice(value, max_range, axis, "max_range")
     if dtype is DataType.BFLOAT16 and mode != "MIN_COMBINED":
@@ -212,7 +212,7 @@ def _dequantize_scale(
 def min_first_to_float(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, limits: QuantizedRange
 ) -> np.ndarray:
-    """What MIN_FIRST integers stand for: the minimum is rounded to a whole step."""
+    """Return the floats of MIN_FIRST integers; the minimum is rounded to a whole step."""
     scale = np.float32((high.astype(np.float64) - low) / (limits.highest - limits.lowest))
     with np.errstate(invalid="ignore", divide="ignore"):
         rounded = np.where(high == low, low, round_half_away(low / scale) * scale)

@@ -1,4 +1,4 @@
-"""Floats rounded to what a quantised type could hold.
+"""Floats rounded to values that a quantised type can represent.
 
 TF: tensorflow/core/kernels/quantize_and_dequantize_op.{h,cc}
 """
@@ -23,7 +23,7 @@ def quantize_and_dequantize(
     input_min: float,
     input_max: float,
 ) -> np.ndarray:
-    """QuantizeAndDequantize: V2 with the range as attributes."""
+    """QuantizeAndDequantize: V2 with the range given by attributes."""
     _check_bits(num_bits, signed_input)
     low, high = value.dtype.type(input_min), value.dtype.type(input_max)
     if range_given and low > high:
@@ -48,7 +48,7 @@ def quantize_and_dequantize_v2(
     narrow_range: bool,
     axis: int,
 ) -> np.ndarray:
-    """QuantizeAndDequantizeV2: the range given, or that of the values (of each slice of `axis`)."""
+    """QuantizeAndDequantizeV2: with a given range, or the values' range (per slice of `axis`)."""
     _check_bits(num_bits, signed_input)
     if range_given and axis == -1:
         for name, given in (("min", input_min), ("max", input_max)):
@@ -98,7 +98,7 @@ def quantize_and_dequantize_v4_grad(
     *,
     axis: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """QuantizeAndDequantizeV4Grad: passes where the input lies within the range."""
+    """QuantizeAndDequantizeV4Grad: the gradient where the input is within the range, else 0."""
     if gradients.shape != input.shape:
         raise InvalidArgumentError("gradient and input must be the same size")
     if axis < -1 or axis >= input.ndim:
@@ -130,14 +130,14 @@ def quantize_and_dequantize_v4_grad(
         low, high = low.reshape(around), high.reshape(around)
     inside = (input >= low) & (input <= high)
     with np.errstate(invalid="ignore"):
-        passed = gradients * inside  # outside, what is not finite becomes NaN
+        passed = gradients * inside  # 0 times infinity is NaN
     return passed, np.zeros_like(input_min), np.zeros_like(input_max)
 
 
 def _range(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, range_given: bool, axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The range in a shape that broadcasts with `value`."""
+    """Return the given or computed range, shaped to broadcast with `value`."""
     if axis < -1 or axis >= value.ndim:
         raise InvalidArgumentError(
             f"Axis requested is larger than input dimensions. Axis: {axis} "
@@ -165,7 +165,7 @@ def _range(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Steps:
-    """The whole numbers that stand for floats, and how floats get to them."""
+    """The integers that represent floats, and the rounding of floats to them."""
 
     signed: bool
     num_bits: int
@@ -174,7 +174,7 @@ class _Steps:
     clamps: bool
 
     def apply(self, value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """`value` rounded to a step between `low` and `high`, one of which gives the scale."""
+        """Return `value` rounded to a step; the scale is the smaller one of `low` and `high`."""
         one = value.dtype.type
         bits = self.num_bits - self.signed
         lowest = one(-(1 << bits) + self.narrow if self.signed else 0)

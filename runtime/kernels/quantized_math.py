@@ -1,4 +1,4 @@
-"""Arithmetic on quantised tensors: integers that travel with the range of floats they stand for.
+"""Arithmetic on quantised tensors: integers with the range of floats (min, max) they represent.
 
 TF: tensorflow/core/kernels/quantized_{matmul,conv,mul,activation,concat,reshape}_op*.cc
 """
@@ -23,7 +23,7 @@ from runtime.kernels.shapes import reshape
 
 
 def _as_integer(value: float, low: np.ndarray, high: np.ndarray, data_type: DataType) -> int:
-    """The integer, not clamped, that stands for a float."""
+    """Return the integer that represents a float, not clamped to the type's range."""
     limits = quantized_range(data_type)
     if not np.isfinite(high - low):
         raise InvalidArgumentError(f"The range of a quantized tensor must be finite: {low} {high}")
@@ -40,7 +40,7 @@ def _product_range(
     second: tuple[np.ndarray, np.ndarray, DataType],
     out_type: DataType,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The range of products: one level of it is the product of the operands' levels."""
+    """Return the range of products; the step of one integer is the product of the operands'."""
     level = np.float32(1)
     for low, high, data_type in (first, second):
         limits = quantized_range(data_type)
@@ -55,7 +55,7 @@ def _product_range(
 def _centred(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, data_type: DataType
 ) -> np.ndarray:
-    """The integers moved so that 0 stands for 0.0."""
+    """Return the integers shifted so that 0 represents 0.0: int32."""
     return value.astype(np.int32) - np.int32(_as_integer(0.0, low, high, data_type))
 
 
@@ -124,7 +124,7 @@ def quantized_conv2d(
     input_range = one_float(min_input, "min_input"), one_float(max_input, "max_input"), Tinput
     filter_range = one_float(min_filter, "min_filter"), one_float(max_filter, "max_filter"), Tfilter
     zero = _as_integer(0.0, *input_range)
-    margin = zero & 0xFF  # a byte, which only stands for 0.0 if that lies within the range
+    margin = zero & 0xFF  # a byte, which represents 0.0 only if the range contains it
     windows = patches(
         value.astype(np.int32) - margin, kernel.shape[:2], strides[1:3], dilations[1:3], padding
     ) + np.int32(margin - zero)
@@ -133,7 +133,7 @@ def quantized_conv2d(
 
 
 def _check_steps(strides: tuple[int, ...], dilations: tuple[int, ...]) -> None:
-    """Refuse what TensorFlow's kernel does not do with strides and dilations, of four each."""
+    """Raise InvalidArgumentError for strides and dilations that TensorFlow does not support."""
     for name, given in (("strides", strides), ("dilations", dilations)):
         if len(given) != 4:
             raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
@@ -172,7 +172,7 @@ def quantized_mul(
     left_range = one_float(min_x, "min_x"), one_float(max_x, "max_x"), T1
     right_range = one_float(min_y, "min_y"), one_float(max_y, "max_y"), T2
     for name, other, (low, high, _) in (("x", "a", left_range), ("y", "b", right_range)):
-        if not high > low:  # TensorFlow's own names
+        if not high > low:  # the names in the message are TensorFlow's
             raise InvalidArgumentError(f"max_{name} must be larger than min_{other}.")
     try:
         sizes = np.broadcast_shapes(first.shape, second.shape)
@@ -185,7 +185,7 @@ def quantized_mul(
     return (product, *_product_range(left_range, right_range, Toutput))
 
 
-_ADD_HEADROOM, _BIAS_HEADROOM = 1 << 14, 1 << 17  # ranges of sums over those of the operands
+_ADD_HEADROOM, _BIAS_HEADROOM = 1 << 14, 1 << 17  # ratio of a sum's range to its operands'
 
 
 def _sum_range(
@@ -193,7 +193,7 @@ def _sum_range(
     second: tuple[np.ndarray, np.ndarray, DataType],
     headroom: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A range around zero with room for many sums."""
+    """Return a symmetric range, `headroom` times the largest magnitude of the operands."""
     ends = [end for low, high, _ in (first, second) for end in (-low, high)]
     top = np.asarray(max(ends) * np.float32(headroom), np.float32)
     return -top, top
@@ -211,7 +211,7 @@ def quantized_add(
     T2: DataType,  # noqa: N803
     Toutput: DataType,  # noqa: N803
 ) -> Quantized:
-    """QuantizedAdd: whole steps of the sum's range for each step of the operands'."""
+    """QuantizedAdd: the sum; an operand's step becomes a whole number of the sum's steps."""
     first = one_float(min_x, "min_x"), one_float(max_x, "max_x"), T1
     second = one_float(min_y, "min_y"), one_float(max_y, "max_y"), T2
     for name, (bottom, top, _) in (("x", first), ("y", second)):
@@ -227,7 +227,7 @@ def quantized_add(
     check_allocation(shape, np.int64)
     total = np.zeros(shape, np.int64)
     for value, (bottom, top, data_type) in ((x, first), (y, second)):
-        # One number is moved as it is, many by the step from 0 to 1.
+        # A single number is converted exactly, several by the rounded step from 0 to 1.
         known = value.ravel() if value.size == 1 else np.array([0, 1])
         ends = min_first_to_float(known, bottom, top, quantized_range(data_type))
         start, *after = (_as_integer(float(each), low, high, Toutput) for each in ends)
@@ -247,7 +247,7 @@ def quantized_bias_add(
     T2: DataType,  # noqa: N803
     out_type: DataType,
 ) -> Quantized:
-    """QuantizedBiasAdd: a vector for the last dimension."""
+    """QuantizedBiasAdd: `x` plus a vector along the last dimension."""
     if not x.ndim or bias.shape != x.shape[-1:]:
         raise InvalidArgumentError(
             "Must provide as many biases as the last dimension of the input tensor: "
@@ -263,7 +263,7 @@ def quantized_bias_add(
 def _clamped(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, data_type: DataType, top: float | None
 ) -> Quantized:
-    """`value` not below what stands for 0.0, nor above what stands for `top`."""
+    """Return `value` clamped to the integers that represent 0.0 and `top` (None: no limit)."""
     low, high = one_float(low, "min_features"), one_float(high, "max_features")
     limits = quantized_range(data_type)
     edges = [0.0] if top is None else [0.0, top]
@@ -285,7 +285,7 @@ def quantized_relu(
     *,
     Tinput: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
-    """QuantizedRelu: nothing below 0.0."""
+    """QuantizedRelu: the maximum of the features and 0.0."""
     return _clamped(features, low, high, Tinput, None)
 
 
@@ -296,14 +296,14 @@ def quantized_relu6(
     *,
     Tinput: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
-    """QuantizedRelu6: nothing below 0.0 nor above 6.0."""
+    """QuantizedRelu6: the features clamped to [0.0, 6.0]."""
     return _clamped(features, low, high, Tinput, 6.0)
 
 
 def quantized_reshape(
     tensor: np.ndarray, shape: np.ndarray, input_min: np.ndarray, input_max: np.ndarray
 ) -> Quantized:
-    """QuantizedReshape: Reshape, the range passed on."""
+    """QuantizedReshape: Reshape with an unchanged range."""
     return (
         reshape(tensor, shape),
         one_float(input_min, "input_min"),
@@ -316,7 +316,7 @@ def quantized_concat(
     *values_mins_maxes: np.ndarray,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
-    """QuantizedConcat: the inputs in one common range, joined."""
+    """QuantizedConcat: the inputs converted to one common range and concatenated."""
     if concat_dim.ndim:
         raise InvalidArgumentError(
             "Concat dim tensor should be a scalar integer, "

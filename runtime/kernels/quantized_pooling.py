@@ -1,4 +1,4 @@
-"""Pooling of 8-bit quantised images; the range of floats that they stand for is passed on.
+"""Pooling of 8-bit quantised images; the range of floats that they represent is unchanged.
 
 TF: tensorflow/core/kernels/quantized_pooling_ops.cc
 """
@@ -24,7 +24,7 @@ def quantized_max_pool(
     strides: tuple[int, ...],
     padding: str,
 ) -> Quantized:
-    """QuantizedMaxPool: the largest of each window [kh, kw], or of depth, of [b, h, w, c]."""
+    """QuantizedMaxPool: the maximum of each window, spatial or over depth, of [b, h, w, c]."""
     largest = max_pool(
         value,
         ksize=ksize,
@@ -45,10 +45,10 @@ def quantized_avg_pool(
     strides: tuple[int, ...],
     padding: str,
 ) -> Quantized:
-    """QuantizedAvgPool: the mean of each window, without the margins."""
+    """QuantizedAvgPool: the mean of each window without padding."""
     totals = _windows(value.astype(np.int32), ksize, strides, padding).sum(-2)
     counts = _windows(np.ones(value.shape, np.int32), ksize, strides, padding).sum(-2)
-    # Signed images are oneDNN's: it rounds to the nearest, a half to even.
+    # Signed images are computed by oneDNN in TensorFlow, which rounds half to even.
     means = totals // counts if value.dtype.kind == "u" else np.rint(totals / counts)
     means = means.astype(value.dtype)
     return means, one_float(min_input, "min_input"), one_float(max_input, "max_input")
@@ -57,7 +57,7 @@ def quantized_avg_pool(
 def _windows(
     value: np.ndarray, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str
 ) -> np.ndarray:
-    """[b, rows, columns, kh·kw, c]."""
+    """Return the elements of all windows, [b, rows, columns, kh·kw, c]."""
     check_strides(strides, "NHWC")
     if min(ksize[1:3], default=1) <= 0:
         raise InvalidArgumentError(f"Sliding window ksize must be positive, got {ksize}")

@@ -1,7 +1,7 @@
-"""Queues: handles, and what is done with them.
+"""Queue ops: creation of queues, enqueue, dequeue, close and size.
 
-The kernels of operations that may have to wait are asynchronous: they return a Deferred. Handles
-of version 1 (references to a string) and of version 2 are both ResourceHandles.
+Kernels that may have to wait are asynchronous: they return a Deferred. Handles of version 1
+(references to a string) and of version 2 are both ResourceHandles.
 
 TF: tensorflow/core/kernels/queue_op.cc, queue_ops.cc
 """
@@ -34,7 +34,7 @@ Types = tuple[DataType, ...]
 def _handle(
     context: OpKernelContext, container: str, shared_name: str, create: Callable[[str], Queue]
 ) -> ResourceHandle:
-    """The handle of the node's queue, which is made at first use."""
+    """Return the handle of the node's queue, which is created at first use."""
 
     def make() -> ResourceHandle:
         name = shared_name or private_name(context.node.name)
@@ -49,7 +49,7 @@ def _handle(
 
 
 def _check_same(queue: Queue, wanted: Queue, op: str) -> None:
-    """Refuse a second node of the same name that asks for another queue."""
+    """Raise InvalidArgumentError if a shared queue is not the one that this node declares."""
     if queue.kind != wanted.kind:
         raise InvalidArgumentError(f"Expected {queue.kind}, found {op}")
     if queue.capacity != wanted.capacity:
@@ -141,7 +141,7 @@ def random_shuffle_queue(
     seed: int,
     seed2: int,
 ) -> ResourceHandle:
-    """RandomShuffleQueue: any element may be next."""
+    """RandomShuffleQueue: a random element is dequeued next."""
     if min_after_dequeue < 0:
         raise InvalidArgumentError(f"min_after_dequeue {min_after_dequeue} must be >= 0")
     if 0 <= capacity <= min_after_dequeue:
@@ -169,7 +169,7 @@ def priority_queue(
     shapes: Shapes,
     capacity: int,
 ) -> ResourceHandle:
-    """PriorityQueue: the first component, an int64 scalar, says which is next."""
+    """PriorityQueue: the first component, an int64 scalar, is the element's priority."""
     make = functools.partial(
         PriorityQueue,
         component_types=(DataType.INT64, *component_types),
@@ -180,7 +180,7 @@ def priority_queue(
 
 
 def queue_of(context: OpKernelContext, handle: Any) -> Queue:
-    """The queue of a handle; NotFoundError when there is none."""
+    """Return the queue of a handle; raises NotFoundError if it does not exist."""
     handle = as_handle(handle)
     return context.resources.look_up(handle.container, Queue, handle.name)
 
@@ -207,7 +207,7 @@ def _check_signature(context: OpKernelContext, queue: Queue, attr: str, is_input
 
 
 def queue_enqueue(context: OpKernelContext, handle: Any, *components: Any) -> Any:
-    """Put one element in; waits for room."""
+    """QueueEnqueue: add one element; waits for space."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "Tcomponents", True)
     for index, shape in enumerate(queue.shapes):
@@ -221,7 +221,7 @@ def queue_enqueue(context: OpKernelContext, handle: Any, *components: Any) -> An
 
 
 def queue_enqueue_many(context: OpKernelContext, handle: Any, *components: Any) -> Any:
-    """Put the rows of the components in, one element each; waits for room."""
+    """QueueEnqueueMany: add an element for each row of the components; waits for space."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "Tcomponents", True)
     arrays = [box(each) for each in components]
@@ -250,7 +250,7 @@ def _check_many(queue: Queue, index: int, array: np.ndarray, count: int) -> None
 
 
 def queue_dequeue(context: OpKernelContext, handle: Any) -> Any:
-    """Take one element; waits until there is one."""
+    """QueueDequeue: remove and return one element; waits until there is one."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "component_types", False)
     return queue.dequeue(1, _only, context.cancellation)
@@ -261,17 +261,17 @@ def _only(elements: list[Element]) -> Element:
 
 
 def queue_dequeue_many(context: OpKernelContext, handle: Any, n: Any) -> Any:
-    """Take n elements, stacked; waits until there are as many."""
+    """QueueDequeueMany: remove and return n elements, stacked; waits until there are n."""
     return _dequeue_many(context, handle, _first(n), False)
 
 
 def queue_dequeue_up_to(context: OpKernelContext, handle: Any, n: Any) -> Any:
-    """Take n elements, stacked, or all of a closed queue that has fewer."""
+    """QueueDequeueUpTo: remove and return n elements, stacked; fewer from a closed queue."""
     return _dequeue_many(context, handle, _first(n), True)
 
 
 def _first(n: Any) -> int:
-    """Of as many numbers as there are, TensorFlow reads one."""
+    """Return the first number of `n`; TensorFlow ignores any others."""
     return np.asarray(n).ravel()[:1].item()
 
 
@@ -291,14 +291,14 @@ def _dequeue_many(context: OpKernelContext, handle: Any, count: int, is_partial_
 
 
 def stack_elements(queue: Queue, elements: list[Element]) -> tuple[np.ndarray, ...]:
-    """Each component of the elements as one tensor."""
+    """Return each component of the elements, stacked to one tensor."""
     columns = zip(*elements, strict=True) if elements else [()] * len(queue.component_types)
     parts = zip(columns, queue.component_types, queue.shapes, strict=True)
     return tuple(_stack_component(list(items), dtype, shape) for items, dtype, shape in parts)
 
 
 def _stack_component(items: list[Any], dtype: DataType, shape: PartialShape) -> np.ndarray:
-    """Items side by side, padded at their ends where the queue leaves a dimension open."""
+    """Return the items stacked, padded at the end of dimensions whose size is not declared."""
     if is_fully_defined(shape):
         return stacked(items, shape, dtype)
     assert shape is not None, "queues with unknown ranks are refused when they are made"
@@ -314,18 +314,18 @@ def _stack_component(items: list[Any], dtype: DataType, shape: PartialShape) -> 
 
 
 def queue_close(context: OpKernelContext, handle: Any, *, cancel_pending_enqueues: bool) -> Any:
-    """Refuse further elements; those in it can still be taken."""
+    """QueueClose: reject further elements; remaining ones can still be dequeued."""
     queue = queue_of(context, handle)
     return queue.close(cancel_pending_enqueues, context.cancellation)
 
 
 def queue_size(context: OpKernelContext, handle: Any) -> np.int32:
-    """How many elements are in it."""
+    """QueueSize: the number of elements, int32."""
     return np.int32(queue_of(context, handle).size)
 
 
 def queue_is_closed(context: OpKernelContext, handle: Any) -> np.bool_:
-    """Whether it was closed."""
+    """QueueIsClosed: whether the queue was closed."""
     return np.bool_(queue_of(context, handle).is_closed)
 
 

@@ -1,7 +1,7 @@
-"""Ragged tensors: ranges, gathering, and the way to sparse.
+"""Ragged tensors: ranges, gathering, filling of empty rows, and conversion to sparse.
 
-A ragged tensor is its nested row splits, outermost first, and its values; rows of a level are
-`splits[i]:splits[i + 1]` of the next one.
+A ragged tensor consists of nested row splits, outermost first, and values; row i of a level is
+`splits[i]:splits[i + 1]` of the next level.
 
 TF: tensorflow/core/kernels/ragged_{range_op,gather_op,tensor_to_sparse_kernel}.cc,
 fill_empty_rows_functor.h
@@ -26,14 +26,14 @@ PAST_VALUES = "Final value of ragged splits must match the length the correspond
 
 
 def splits_of_lengths(lengths: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Row splits of rows with these lengths."""
+    """Return the row splits `[rows + 1]` of rows with these lengths."""
     splits = np.zeros(len(lengths) + 1, dtype)
     np.cumsum(lengths, out=splits[1:])
     return splits
 
 
 def _concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """start, start + 1, … of each range, one range after the other."""
+    """Return start, start + 1, … of each range, concatenated."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(total)
@@ -67,7 +67,7 @@ def ragged_range(
 def _range_lengths(
     start: np.ndarray, limit: np.ndarray, delta: np.ndarray, most: int
 ) -> np.ndarray:
-    # Measured in floats first: they do not overflow, and a huge range ends here.
+    # Computed in float64 first, which does not overflow, to reject a huge range.
     spans = (limit.astype(np.float64) - start) / delta
     if not np.isfinite(spans).all() or spans.max(initial=0) > most:
         raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {most}")
@@ -127,8 +127,8 @@ def ragged_gather(
 ) -> tuple[np.ndarray, ...]:
     """RaggedGather: rows of a ragged tensor by their indices [I…].
 
-    Splits that are no vectors are read one row after the other; the first ones' first dimension
-    says how many rows there are.
+    Splits of a higher rank are flattened; the number of rows is the first dimension of the first
+    splits, less one.
     """
     *given, values, indices = nested_splits_values_indices
     if not given[0].ndim:
@@ -155,7 +155,7 @@ def ragged_gather(
         results.append(splits_of_lengths(lengths, splits.dtype))
         check_allocation((int(results[-1][-1]),), np.int64)
         rows = _concatenated_ranges(splits[rows], lengths)
-    # One row alone is no list of rows: its own length is that of the values.
+    # A scalar index gives a single row, whose length needs no splits.
     return (*(results if indices.ndim else results[1:]), np.take(values, rows, 0))
 
 
@@ -210,7 +210,7 @@ def ragged_fill_empty_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """RaggedFillEmptyRows: every row without a value gets `default_value`.
 
-    Returns row ids, values, which rows were empty [nrows], and each value's new place [n].
+    Returns row ids, values, which rows were empty [nrows], and each value's new index [n].
     """
     for name, vector in (("value_rowids", value_rowids), ("values", values)):
         if vector.ndim != 1:
@@ -228,7 +228,7 @@ def ragged_fill_empty_rows(
     rows, filled, empty, places = fill_empty_rows(
         value_rowids[:, None], values, int(nrows), default_value
     )
-    # Without rows TensorFlow answers with a matrix.
+    # For nrows = 0 TensorFlow returns the row ids as a matrix.
     return rows[:, 0] if nrows else rows, filled, empty, places
 
 

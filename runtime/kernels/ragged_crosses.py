@@ -1,4 +1,4 @@
-"""Crosses of categorical features of which some are ragged.
+"""RaggedCross: crosses of categorical features in ragged, sparse and dense tensors.
 
 TF: tensorflow/core/kernels/ragged_cross_op.cc
 """
@@ -35,7 +35,7 @@ def _ragged_column(values: np.ndarray, splits: np.ndarray) -> Column:
 
 
 def _sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
-    """Each row takes what comes before the first index of a later row."""
+    """Return the column; a row owns all elements before the first index of a later row."""
     owners = np.maximum.accumulate(indices[: len(values), :1].ravel())
     ends = np.searchsorted(owners, np.arange(batch), side="right")
     starts = np.concatenate((np.zeros(1, np.int64), ends))[:-1]
@@ -45,7 +45,7 @@ def _sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Colum
 def _ragged_cross_columns(
     ragged: list[tuple[Any, Any]], sparse: list[Sparse], dense: list[Any]
 ) -> tuple[dict[str, list[Column]], int]:
-    """The columns by kind, and the number of rows."""
+    """Check all columns; return them by kind (R, S, D), and their common number of rows."""
     for values, splits in ragged:
         if np.ndim(values) != 1 or np.ndim(splits) != 1:
             raise InvalidArgumentError(RANK_2)

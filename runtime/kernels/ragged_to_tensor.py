@@ -1,4 +1,4 @@
-"""RaggedTensorToTensor: rows of unequal length laid out in a dense tensor.
+"""RaggedTensorToTensor: conversion of rows of unequal length to a dense tensor.
 
 TF: tensorflow/core/kernels/ragged_tensor_to_tensor_op.cc
 """
@@ -22,9 +22,9 @@ def ragged_tensor_to_tensor(
     *partitions: np.ndarray,
     row_partition_types: tuple[str, ...],
 ) -> np.ndarray:
-    """RaggedTensorToTensor: values [n, E…] at their places, `default_value` everywhere else.
+    """RaggedTensorToTensor: values [n, E…] at their positions, `default_value` everywhere else.
 
-    A place beyond `shape` (where that is not −1) is dropped.
+    A value whose position is outside of `shape` (where that is not −1) is dropped.
     """
     if not values.ndim:
         raise InvalidArgumentError("values must have rank 1 or more, got a scalar")
@@ -35,7 +35,7 @@ def ragged_tensor_to_tensor(
     check_allocation(sizes, values.dtype)
     depth = levels.ragged_rank + 1
     rows = math.prod(sizes[:depth])
-    if not rows:  # TensorFlow looks at no partition then
+    if not rows:  # TensorFlow reads no partition then
         return np.empty(sizes, values.dtype)
     places = levels.places(sizes[:depth], len(values))
     result = np.empty((rows, *sizes[depth:]), values.dtype)
@@ -51,7 +51,7 @@ def ragged_tensor_to_tensor(
 
 
 def _static_shape(shape: np.ndarray) -> list[int] | None:
-    """The wanted shape; None when nothing is known of it (a scalar −1)."""
+    """Return the requested shape, or None if it is fully unknown (a scalar −1)."""
     if shape.ndim == 0:
         if shape != -1:
             raise InvalidArgumentError(
@@ -94,7 +94,7 @@ class _Levels:
         self._levels = list(zip(partitions, types, strict=True))
 
     def width(self, level: int) -> int:
-        """Length of the longest row of a level (0 is the outermost partition)."""
+        """Return the length of the longest row of a level (0 is the outermost partition)."""
         partition, kind = self._levels[level]
         if kind == "ROW_SPLITS":
             return int(np.diff(partition).max(initial=0))
@@ -102,9 +102,9 @@ class _Levels:
         return int(columns.max(initial=-1)) + 1
 
     def places(self, sizes: list[int], count: int) -> np.ndarray:
-        """Where each of the first `count` values goes in a flat tensor of `sizes`; −1: nowhere.
+        """Return the first `count` values' positions in a flat tensor of `sizes`; −1: dropped.
 
-        Values that no partition describes have no place: the result may be shorter than `count`.
+        Values beyond the partitions have no position: the result may be shorter than `count`.
         """
         stride = math.prod(sizes[1:])
         places = np.arange(self.first_dimension, dtype=np.int64)
@@ -131,7 +131,7 @@ def _check_partition(partition: np.ndarray, kind: str) -> None:
 
 
 def _rows_and_columns(partition: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Each value's row, and its column within the row."""
+    """Return each value's row, and its column in that row."""
     if kind == "ROW_SPLITS":
         return rows_and_columns_of_splits(partition)
     if (partition < 0).any():
@@ -149,7 +149,7 @@ def _rows_and_columns_of_ids(partition: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def rows_and_columns_of_splits(splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each value's row and its column in that row; InvalidArgumentError unless splits ascend."""
+    """Return each value's row and column; raises InvalidArgumentError unless splits ascend."""
     if not len(splits) or splits[0] != 0:
         raise InvalidArgumentError("Row splits must start with 0")
     lengths = np.diff(splits)

@@ -1,4 +1,4 @@
-"""Ragged tensors inside variants, which batches and maps pass around.
+"""Conversion of ragged tensors to variants and back, and the gradient of that.
 
 TF: tensorflow/core/kernels/{ragged_tensor_to_variant_op,ragged_tensor_from_variant_op,
 ragged_tensor_variant}.cc
@@ -21,7 +21,7 @@ from runtime.kernels.ragged import check_splits_cover, splits_of_lengths
 
 
 def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool) -> Any:
-    """RaggedTensorToVariant: one variant, or with `batched_input` a vector of one for each row."""
+    """RaggedTensorToVariant: one variant, or with `batched_input` a vector with one per row."""
     *nested, values = nested_splits_and_values
     values = np.asarray(values)
     if nested and not values.ndim:
@@ -53,7 +53,7 @@ def _rows_of(values: np.ndarray) -> list[np.ndarray]:
 def _row(
     nested: list[np.ndarray], values: np.ndarray, start: int, limit: int
 ) -> RaggedTensorVariant:
-    """Rows start:limit of the next level, as a ragged tensor of its own."""
+    """Return rows start:limit of the next level as a separate ragged tensor."""
     inner = []
     for splits in nested:
         part = splits[start : limit + 1]
@@ -70,7 +70,7 @@ def ragged_tensor_from_variant(
     Tvalues: DataType,  # noqa: N803 # the attribute's name
     Tsplits: DataType,  # noqa: N803 # the attribute's name
 ) -> tuple[np.ndarray, ...]:
-    """RaggedTensorFromVariant: the ragged tensor in a scalar, or the stack of those in a tensor."""
+    """RaggedTensorFromVariant: the ragged tensor of a scalar variant, or the stack of several."""
     array = box(encoded)
     if input_ragged_rank == -1:
         input_ragged_rank = output_ragged_rank - array.ndim
@@ -103,10 +103,10 @@ def ragged_tensor_to_variant_gradient(
     *,
     Tvalues: DataType,  # noqa: N803 # the attribute's name
 ) -> np.ndarray:
-    """RaggedTensorToVariantGradient: the values of all variants, in the shape of the encoded ones.
+    """RaggedTensorToVariantGradient: the values of all variants, as `dense_values_shape`.
 
-    Zeros stand for a variant that nothing was added to, so many rows as `row_splits` say, and for
-    what the variants do not fill.
+    A variant without a value gives as many rows of zeros as `row_splits` declares; elements beyond
+    the variants' values are zero.
     """
     if np.ndim(dense_values_shape) != 1:
         raise InvalidArgumentError("dense_values_shape must be a vector")
@@ -138,7 +138,7 @@ def ragged_tensor_to_variant_gradient(
 def _pieces(
     encoded: np.ndarray, splits: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
 ) -> list[np.ndarray]:
-    """The values of each variant, zeros for one that holds nothing."""
+    """Return the values of each variant, and zeros for a variant without a value."""
     pieces = []
     for index, component in enumerate(encoded.ravel().tolist()):
         if isinstance(component, RaggedTensorVariant):

@@ -1,7 +1,7 @@
-"""Distributions over a stream of random bits, bit for bit as TensorFlow's CPU kernels fill them.
+"""Distributions computed from a Philox stream, bit for bit as in TensorFlow's CPU kernels.
 
-A tensor is filled in groups of as many elements as one block gives; group i takes block i. The
-truncated normal, which rejects samples, gives each group blocks of its own.
+A tensor is filled in groups of as many elements as one block gives; group i uses block i. The
+truncated normal, which rejects samples, reserves a range of blocks for each group.
 
 TF: tensorflow/core/lib/random/random_distributions.h, random_op_cpu.h (FillPhiloxRandom)
 """
@@ -16,10 +16,10 @@ import numpy as np
 
 from runtime.framework.philox import Philox
 
-BLOCKS_PER_OUTPUT = 256  # what one output may take from a stream (TF: kReservedSamplesPerOutput)
-_EPSILON = 1e-7  # below it the logarithm of a uniform sample is not taken
+BLOCKS_PER_OUTPUT = 256  # reserved in a stream for one output (TF: kReservedSamplesPerOutput)
+_EPSILON = 1e-7  # lower limit of a uniform sample before its logarithm is taken
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-# The fraction bits of each float, and the bits of 1.0, whose fraction they become.
+# For each float: its unsigned type, the mask of its fraction bits, and the bits of 1.0.
 _FRACTIONS: dict[np.dtype, tuple[type, int, int]] = {
     np.dtype(np.float16): (np.uint16, 0x3FF, 0x3C00),
     _BFLOAT16: (np.uint16, 0x7F, 0x3F80),
@@ -28,28 +28,28 @@ _FRACTIONS: dict[np.dtype, tuple[type, int, int]] = {
 
 
 def _to_floats(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """uint32 words as floats in [0, 1)."""
+    """Return uint32 words as floats in [0, 1)."""
     bits, fraction, one = _FRACTIONS[dtype]
     raw = (words & np.uint32(fraction)).astype(bits) | bits(one)
     return raw.view(dtype) - dtype.type(1)
 
 
 def _to_doubles(words: np.ndarray) -> np.ndarray:
-    """Pairs of uint32 words `[…, 2]` as doubles in [0, 1)."""
+    """Return pairs of uint32 words `[…, 2]` as doubles in [0, 1)."""
     high = (words[..., 0] & np.uint32(0xFFFFF)).astype(np.uint64) << np.uint64(32)
     raw = high | words[..., 1].astype(np.uint64) | np.uint64(1023 << 52)
     return raw.view(np.float64) - 1.0
 
 
 def uniform(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
-    """`count` floats in [0, 1)."""
+    """Return `count` floats in [0, 1)."""
     if dtype == np.float64:
         return _to_doubles(stream.words(2 * count).reshape(count, 2))
     return _to_floats(stream.words(count), dtype)
 
 
 def _box_muller(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Pairs of normal samples `[n, 2]` from two uniform ones; in their type."""
+    """Return pairs of normal samples `[n, 2]` from two uniform samples `[n]`, in their dtype."""
     dtype = first.dtype
     radius = np.sqrt(dtype.type(-2) * np.log(np.maximum(first, dtype.type(_EPSILON))))
     angle = (2 * np.pi * second.astype(np.float64)).astype(dtype)
@@ -57,7 +57,7 @@ def _box_muller(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def normal_blocks(blocks: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Normal samples of blocks `[n, 4]`: `[n, 4]`, doubles `[n, 2]`."""
+    """Return the normal samples of blocks `[n, 4]`: floats `[n, 4]` or doubles `[n, 2]`."""
     if dtype == np.float64:
         halves = double_pairs(blocks)
         return _box_muller(halves[:, 0], halves[:, 1])
@@ -66,19 +66,19 @@ def normal_blocks(blocks: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def double_pairs(blocks: np.ndarray) -> np.ndarray:
-    """Doubles in [0, 1) of blocks `[n, 4]`: `[n, 2]`."""
+    """Return the doubles in [0, 1) of blocks `[n, 4]`: `[n, 2]`."""
     return _to_doubles(blocks.reshape(-1, 2, 2))
 
 
 def normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
-    """`count` samples of the standard normal distribution."""
+    """Return `count` samples of the standard normal distribution."""
     size = 2 if dtype == np.float64 else 4
     blocks = stream.blocks(-(-count // size))
     return normal_blocks(blocks, dtype).ravel()[:count].astype(dtype)
 
 
 def truncated_normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
-    """`count` samples of the standard normal distribution within two deviations."""
+    """Return `count` samples of the standard normal distribution within two deviations."""
     size = 2 if dtype == np.float64 else 4
     groups = -(-count // size)
     result = np.empty((groups, size), np.float64 if size == 2 else np.float32)
@@ -98,7 +98,7 @@ def truncated_normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def full_int(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
-    """`count` integers of all bit patterns."""
+    """Return `count` integers, uniform over all bit patterns."""
     if dtype.itemsize == 4:
         return stream.words(count).view(dtype)
     pairs = stream.words(2 * count).reshape(count, 2).astype(np.uint64)
@@ -106,7 +106,7 @@ def full_int(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def uniform_int(stream: Philox, count: int, dtype: np.dtype, low: Any, high: Any) -> np.ndarray:
-    """`count` integers in [low, high), low < high."""
+    """Return `count` integers in [low, high), low < high."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     words = full_int(stream, count, unsigned)
     span = unsigned.type((int(high) - int(low)) % (1 << 8 * dtype.itemsize))
@@ -115,7 +115,7 @@ def uniform_int(stream: Philox, count: int, dtype: np.dtype, low: Any, high: Any
 
 
 def shuffled_order(stream: Philox, size: int) -> np.ndarray:
-    """A permutation of range(size): each place swaps with a later one."""
+    """Return a permutation of range(size): each position is swapped with itself or a later one."""
     order = list(range(size))
     words = stream.words(max(size - 1, 0)).tolist()
     for place, word in enumerate(words):
@@ -125,9 +125,9 @@ def shuffled_order(stream: Philox, size: int) -> np.ndarray:
 
 
 def categorical(stream: Philox, logits: np.ndarray, samples: int) -> np.ndarray:
-    """Classes drawn by unnormalised log-probabilities `[batch, classes]`: `[batch, samples]`.
+    """Return classes `[batch, samples]` drawn by unnormalised log-probabilities `[batch, classes]`.
 
-    Where none of them is finite, the class is as in TensorFlow the number of classes.
+    For a row without a finite log-probability, the result is the number of classes, as in TF.
     """
     batch = len(logits)
     wide = logits.astype(np.float64)

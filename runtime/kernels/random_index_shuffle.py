@@ -1,7 +1,7 @@
-"""RandomIndexShuffle: where an index goes in a random permutation that nobody writes down.
+"""RandomIndexShuffle: an index's position in a random permutation that is never stored.
 
 The permutation of 0 … max_index is a block cipher (Simon with few rounds) over the next even number
-of bits, at least 16, applied again until the number is at most max_index.
+of bits, at least 16, applied repeatedly until the result is at most max_index.
 
 TF: tensorflow/core/kernels/random_index_shuffle{.cc,_ops.cc}; Simon: https://eprint.iacr.org/2013/404
 """
@@ -26,7 +26,10 @@ _CONSTANT, _SEQUENCE = 0xFFFFFFFC, 0x7369F885192C0EF5  # of the key schedule
 def random_index_shuffle(
     context: OpKernelContext, index: Any, seed: Any, max_index: Any, *, rounds: int
 ) -> np.ndarray:
-    """New places [n] of `index` [n] or scalar; seed [3] or [n, 3], max_index [n] or scalar."""
+    """Return the shuffled positions [n], or a scalar where no input has a dimension n.
+
+    `index` and `max_index` are [n] or scalars, `seed` is [n, 3] or [3].
+    """
     index, seed, max_index = np.asarray(index), np.asarray(seed), np.asarray(max_index)
     if rounds < 4 or rounds % 2:
         raise InvalidArgumentError(f"rounds must be even and at least 4, got {rounds}")
@@ -80,7 +83,7 @@ def _block_bits(limit: int) -> int:
 
 
 class _Permutation:
-    """The cipher of one key over blocks of `bits`."""
+    """The cipher with one key over blocks of `bits` bits."""
 
     def __init__(self, key: Sequence[int], bits: int, rounds: int) -> None:
         self._word = bits // 2
@@ -88,7 +91,7 @@ class _Permutation:
         self._keys = self._schedule(key, rounds)
 
     def places(self, indices: np.ndarray, limits: np.ndarray) -> np.ndarray | list[int]:
-        """Where each index goes among 0 … its limit."""
+        """Return each index's position in the permutation of 0 … its limit."""
         if 2 * self._word == _MIN_BLOCK:
             table = self._encrypt(np.arange(1 << _MIN_BLOCK, dtype=np.uint64)).tolist()
             pairs = zip(indices.tolist(), limits.tolist(), strict=True)
@@ -125,7 +128,7 @@ class _Permutation:
 
 
 def _walk(table: list[int], index: int, limit: int) -> int:
-    """Apply a permutation of the smallest block until it leads to 0 … limit."""
+    """Return the first result in 0 … limit of repeatedly applying the tabulated permutation."""
     if limit == 0:
         return 0
     index = table[index % len(table)]

@@ -1,8 +1,8 @@
-"""Gamma, Poisson and binomial numbers, drawn by rejection, bit for bit as TensorFlow draws them.
+"""Gamma, Poisson and binomial samples by rejection, bit for bit as in TensorFlow.
 
-Each output has a part of the stream of its own, BLOCKS_PER_OUTPUT long as a rule, and takes from it
-until a candidate is accepted: so all outputs try at once, and those that failed try again.
-Parameters have any shape; a parameter's samples take neighbouring parts of the stream.
+Each output has a separate part of the stream, usually of BLOCKS_PER_OUTPUT blocks, and draws from
+it until a candidate is accepted. So all outputs are tried at once, and rejected ones tried again.
+Parameters have any shape; the samples of one parameter use adjacent parts of the stream.
 
 Sources: Marsaglia and Tsang, A simple method for generating gamma variables (2000); Hörmann, The
 transformed rejection method for generating Poisson random variables (1993), The generation of
@@ -22,27 +22,27 @@ from runtime.framework.philox import Philox
 from runtime.kernels.gamma_functions import log_gamma
 from runtime.kernels.random_distributions import BLOCKS_PER_OUTPUT, double_pairs, normal_blocks
 
-_SMALL_RATE = 10  # below it, Poisson and binomial numbers are counted one by one
-_BLOCKS_OF_COUNTED = 42  # from one binomial number that is counted to the next
+_SMALL_RATE = 10  # below it, Poisson and binomial samples are found by counting events
+_BLOCKS_OF_COUNTED = 42  # the size of a stream's part for a binomial sample found by counting
 
 
 class _OwnStreams:
-    """The parts of a stream that outputs have to themselves; each block gives two doubles."""
+    """The separate parts of a stream for all outputs; each block gives two doubles."""
 
     def __init__(
         self, stream: Philox, outputs: np.ndarray, blocks: np.ndarray | int = BLOCKS_PER_OUTPUT
     ) -> None:
         self._stream = stream
         self._next = (outputs * blocks).astype(np.uint64)
-        self._held = np.empty((2, len(outputs), 2))  # uniform and normal numbers not yet taken
+        self._held = np.empty((2, len(outputs), 2))  # uniform and normal samples not yet used
         self._left = np.zeros((2, len(outputs)), np.int8)
 
     def uniform(self, which: np.ndarray) -> np.ndarray:
-        """The next number in [0, 1) of some outputs."""
+        """Return the next sample in [0, 1) for each output in `which`."""
         return self._take(0, which, double_pairs)
 
     def normal(self, which: np.ndarray) -> np.ndarray:
-        """The next normal number of some outputs."""
+        """Return the next normal sample for each output in `which`."""
         return self._take(1, which, lambda blocks: normal_blocks(blocks, np.dtype(np.float64)))
 
     def _take(
@@ -59,17 +59,20 @@ class _OwnStreams:
 
 
 def _by_parameter(count: int, parameters: int) -> np.ndarray:
-    """The number of the parameter of each output."""
+    """Return the index of each output's parameter."""
     return np.repeat(np.arange(parameters), count // max(parameters, 1))
 
 
 def _arranged(drawn: np.ndarray, sizes: tuple[int, ...], parameters: int) -> np.ndarray:
-    """Samples of one parameter after the other, as `[samples…, parameters…]`."""
+    """Return samples, drawn parameter by parameter, as `[samples…, parameters…]`."""
     return drawn.reshape(parameters, -1).T.reshape(sizes) if drawn.size else drawn.reshape(sizes)
 
 
 def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarray:
-    """Numbers of the gamma distribution of shapes alpha (the last dimensions) and scale 1."""
+    """Return samples of gamma distributions with shapes alpha and scale 1, as float64 `sizes`.
+
+    The last dimensions of `sizes` are alpha's. NaN where alpha is not positive.
+    """
     count = math.prod(sizes)
     shapes = alpha.astype(np.float64).ravel()[_by_parameter(count, alpha.size)]
     result = np.empty(count)
@@ -101,9 +104,10 @@ def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarr
 
 
 def poisson(stream: Philox, sizes: tuple[int, ...], rate: np.ndarray) -> np.ndarray:
-    """Numbers of the Poisson distribution of rates (the last dimensions), in float64.
+    """Return samples of Poisson distributions with the given rates, as float64 `sizes`.
 
-    0 where a rate is negative or NaN, infinite where it is infinite.
+    The last dimensions of `sizes` are the rates'. 0 where a rate is negative or NaN, infinite where
+    it is infinite.
     """
     count = math.prod(sizes)
     rates = rate.astype(np.float64).ravel()[_by_parameter(count, rate.size)]
@@ -118,7 +122,7 @@ def poisson(stream: Philox, sizes: tuple[int, ...], rate: np.ndarray) -> np.ndar
 def _count_events(
     streams: _OwnStreams, rates: np.ndarray, waiting: np.ndarray, result: np.ndarray
 ) -> None:
-    """Knuth's way: how many uniform numbers have a product above e^−rate."""
+    """Knuth's method: count the uniform samples whose product stays above e^−rate."""
     product = np.ones(len(rates))
     result[waiting] = -1
     while len(waiting):
@@ -130,7 +134,7 @@ def _count_events(
 def _transformed_poisson(
     streams: _OwnStreams, rates: np.ndarray, waiting: np.ndarray, result: np.ndarray
 ) -> None:
-    """Hörmann's PTRS."""
+    """Draw Poisson samples of large rates by Hörmann's algorithm PTRS."""
     while len(waiting):
         rate = rates[waiting]
         b = 0.931 + 2.53 * np.sqrt(rate)
@@ -153,7 +157,10 @@ def _transformed_poisson(
 def binomial(
     stream: Philox, sizes: tuple[int, ...], counts: np.ndarray, probs: np.ndarray
 ) -> np.ndarray:
-    """Successes of `counts` trials of probability `probs` (the last dimensions), in float64."""
+    """Return the successes in `counts` trials of probability `probs`, as float64 `sizes`.
+
+    The last dimensions of `sizes` are those of `counts` and `probs`.
+    """
     outputs = math.prod(sizes)
     each = _by_parameter(outputs, counts.size)
     trials = counts.astype(np.float64).ravel()[each]
@@ -179,7 +186,7 @@ def _count_successes(
     waiting: np.ndarray,
     result: np.ndarray,
 ) -> None:
-    """How many geometric waiting times fit into the trials."""
+    """Count the geometric waiting times that fit into the trials."""
     used = np.zeros(len(trials))
     result[waiting] = -1
     while len(waiting):
@@ -191,7 +198,7 @@ def _count_successes(
 
 
 def _stirling_rest(k: np.ndarray) -> np.ndarray:
-    """log k! less Stirling's approximation of it."""
+    """Return log k! minus Stirling's approximation of it."""
     table = np.array(
         [0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
          0.0166446911898211, 0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
@@ -209,7 +216,7 @@ def _transformed_binomial(
     waiting: np.ndarray,
     result: np.ndarray,
 ) -> None:
-    """Hörmann's BTRS."""
+    """Draw binomial samples of large means by Hörmann's algorithm BTRS."""
     while len(waiting):
         n, p = trials[waiting], chance[waiting]
         deviation = np.sqrt(n * p * (1 - p))

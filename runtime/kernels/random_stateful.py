@@ -1,7 +1,7 @@
-"""Random ops that go on from run to run: seeded by attributes, or by a variable.
+"""Random ops whose sequence continues from run to run.
 
-With seeds given, the sequence is TensorFlow's. The state is the node's (`kernel_state`), or for
-the Stateful… ops a variable `[counter, counter, key]` of int64.
+With seeds given, the sequence is TensorFlow's. The state belongs to the node (`kernel_state`), or
+for the Stateful… ops is a variable `[counter, counter, key]` of int64.
 
 TF: tensorflow/core/kernels/random_op.cc, multinomial_op.cc, random_shuffle_op.cc,
 stateful_random_ops.cc
@@ -32,14 +32,14 @@ _PHILOX, _THREEFRY, _AUTO_SELECT = 1, 2, 3  # TF: rng_alg.h
 
 
 def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
-    """The shape that a tensor asks for, if it may be allocated."""
+    """Return the shape given by a tensor, after checking that it may be allocated as `dtype`."""
     sizes = asked_shape(shape)
     check_allocation(sizes, dtype)
     return sizes
 
 
 def asked_shape(shape: Any) -> tuple[int, ...]:
-    """The shape that a tensor asks for."""
+    """Return the shape given by a tensor; raises InvalidArgumentError for an invalid one."""
     if np.ndim(shape) != 1:
         raise InvalidArgumentError(
             f"shape must be a vector of {{int32,int64}}, got shape {shape_text(np.shape(shape))}"
@@ -54,7 +54,7 @@ def asked_shape(shape: Any) -> tuple[int, ...]:
 
 
 def reserve(context: OpKernelContext, blocks: int) -> Philox:
-    """The next part of the node's own stream."""
+    """Return the position of the next `blocks` blocks of the node's stream, and reserve them."""
     source: GuardedPhilox = context.kernel_state(
         lambda: GuardedPhilox(context.attr("seed"), context.attr("seed2"))
     )
@@ -72,7 +72,7 @@ def _seeded(fill: Distribution) -> Kernel:
 
 
 def check_range(minval: Any, maxval: Any) -> None:
-    """Raise unless there is an integer in [minval, maxval)."""
+    """Raise InvalidArgumentError unless minval and maxval are scalars and minval < maxval."""
     for name, value in (("minval", minval), ("maxval", maxval)):
         if np.ndim(value):
             raise InvalidArgumentError(
@@ -97,7 +97,7 @@ def random_uniform_int(
 
 
 def random_shuffle(context: OpKernelContext, value: Any) -> Any:
-    """RandomShuffle: the rows in another order."""
+    """RandomShuffle: the rows in random order."""
     array = box(value)
     if array.ndim == 0 or len(array) <= 1:
         return value
@@ -106,7 +106,7 @@ def random_shuffle(context: OpKernelContext, value: Any) -> Any:
 
 
 def check_logits(logits: Any, num_samples: Any) -> int:
-    """The number of samples, if classes can be drawn."""
+    """Check the inputs of a multinomial op, and return the number of samples."""
     if np.ndim(logits) != 2:
         raise InvalidArgumentError(
             f"logits should be a matrix, got shape {shape_text(np.shape(logits))}"
@@ -155,7 +155,7 @@ def random_poisson(
 
 
 def _check_algorithm(algorithm: Any) -> None:
-    """Raise unless the numbers may come from Philox."""
+    """Raise unless the algorithm is Philox or automatic."""
     if np.ndim(algorithm):
         raise InvalidArgumentError(
             f"input 1 (0-based) must have shape [], not {shape_text(np.shape(algorithm))}"
@@ -169,7 +169,7 @@ def _check_algorithm(algorithm: Any) -> None:
 def _take_state(
     context: OpKernelContext, handle: Any, blocks: int, algorithm: Any = _PHILOX
 ) -> Philox:
-    """The position that a variable holds, which then moves on by `blocks`."""
+    """Return the position in a state variable, and advance the variable by `blocks`."""
     taken: list[Philox] = []
 
     def change(array: np.ndarray) -> None:
@@ -236,7 +236,7 @@ def stateful_random_binomial(
         )
     if int(algorithm) != _PHILOX:
         raise InvalidArgumentError(f"Unsupported algorithm id: {int(algorithm)}")
-    # TensorFlow's allowance: 100 tries of two numbers for each sample, four samples at a time.
+    # TensorFlow reserves 100 tries of two numbers for each sample, in groups of four samples.
     tries = trials.size * 200 * (math.prod(sizes) // max(trials.size, 1) + 3) // 4
     stream = _take_state(context, handle, tries * BLOCKS_PER_OUTPUT)
     return rejection.binomial(stream, sizes, trials, chances).astype(dtype.numpy)
@@ -245,7 +245,7 @@ def stateful_random_binomial(
 def binomial_shapes(
     shape: Any, counts: Any, probs: Any, dtype: np.dtype
 ) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
-    """The shape of the samples; counts and probabilities of one shape, its last dimensions."""
+    """Return the shape of the samples, and counts and probs broadcast to its last dimensions."""
     sizes = output_shape(shape, dtype)
     check_allocation(sizes, np.float64)
     try:
@@ -260,25 +260,25 @@ def binomial_shapes(
 
 
 def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
-    """Raise unless the last dimensions of the samples are those of their parameters."""
+    """Raise InvalidArgumentError unless `sizes` ends with the parameters' shape `last`."""
     if len(sizes) < len(last) or sizes[len(sizes) - len(last) :] != last:
         raise InvalidArgumentError("Shape passed in must end with broadcasted shape.")
 
 
 def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: Any) -> np.ndarray:
-    """RngReadAndSkip: the state, [3], which moves on as if `delta` outputs had been drawn."""
+    """RngReadAndSkip: the state [3], then advanced as if `delta` outputs had been drawn."""
     start = _take_state(context, handle, (int(delta) * BLOCKS_PER_OUTPUT) & _MASK, alg)
     words = [start.counter & _MASK, start.counter >> 64, start.key]
     return np.array(words, np.uint64).view(np.int64)
 
 
 def rng_skip(context: OpKernelContext, handle: Any, algorithm: Any, delta: Any) -> None:
-    """RngSkip: move the state on as if `delta` outputs had been drawn."""
+    """RngSkip: advance the state as if `delta` outputs had been drawn."""
     _take_state(context, handle, (int(delta) * BLOCKS_PER_OUTPUT) & _MASK, algorithm)
 
 
 def non_deterministic_ints(shape: Any, *, dtype: DataType) -> np.ndarray:
-    """NonDeterministicInts: all bit patterns, and nobody can tell which."""
+    """NonDeterministicInts: integers from the system's random source, of all bit patterns."""
     sizes = output_shape(shape, dtype.numpy)
     drawn = secrets.token_bytes(math.prod(sizes) * dtype.numpy.itemsize)
     return np.frombuffer(drawn, dtype.numpy).reshape(sizes)

@@ -1,4 +1,4 @@
-"""Random ops without state: the same seed, or key and counter, gives the same tensor.
+"""Stateless random ops: the same seed, or key and counter, gives the same tensor.
 
 TF: tensorflow/core/kernels/stateless_random_ops.cc, stateless_random_ops_v2.cc
 """
@@ -33,7 +33,7 @@ _PHILOX, _AUTO_SELECT = 1, 3  # TF: rng_alg.h
 
 
 def stream_of_seed(seed: Any) -> Philox:
-    """The stream of a seed [2], scrambled so that any two seeds differ much."""
+    """Return the stream of a seed [2], scrambled so that similar seeds give unrelated streams."""
     if np.shape(seed) != (2,):
         raise InvalidArgumentError(f"seed must have shape [2], not {shape_text(np.shape(seed))}")
     low, high = (np.array([int(each) & _MASK], np.uint64) for each in seed)
@@ -42,7 +42,7 @@ def stream_of_seed(seed: Any) -> Philox:
 
 
 def _stream_of_key(key: Any, counter: Any, alg: Any) -> Philox:
-    """The stream at a key [1] and a counter [2]."""
+    """Return the stream with a key [1], at a counter [2]."""
     if np.ndim(alg):
         raise InvalidArgumentError(
             f"algorithm must be of shape [], not {shape_text(np.shape(alg))}"
@@ -67,7 +67,7 @@ def _by_seed(fill: Distribution) -> Kernel:
     def kernel(shape: Any, seed: Any, *, dtype: DataType) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
         stream = stream_of_seed(seed)
-        if 0 not in sizes and seed.dtype.kind == "u":  # which the signature of integers allows
+        if 0 not in sizes and seed.dtype.kind == "u":  # uint32 and uint64 pass the op's signature
             raise InvalidArgumentError(f"Invalid seed type: {seed.dtype.name}")
         return fill(stream, math.prod(sizes), dtype.numpy).reshape(sizes)
 
@@ -113,7 +113,7 @@ def stateless_multinomial(
 
 
 def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
-    """StatelessShuffle: the rows in another order."""
+    """StatelessShuffle: the rows in random order."""
     stream, array = _stream_of_key(key, counter, alg), box(value)
     if array.ndim == 0 or len(array) <= 1:
         return value
@@ -121,7 +121,7 @@ def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
 
 
 def _check_samples(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
-    """Without samples, TensorFlow does not look at how they would end."""
+    """Check the end of the samples' shape, which TensorFlow does only if there are samples."""
     if 0 not in sizes:
         check_ends_with(sizes, last)
 
@@ -170,12 +170,12 @@ def get_key_counter(seed: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def get_alg() -> np.int32:
-    """StatelessRandomGetAlg: Philox."""
+    """StatelessRandomGetAlg: the id of the Philox algorithm."""
     return np.int32(_PHILOX)
 
 
 def get_key_counter_alg(seed: Any) -> tuple[np.ndarray, np.ndarray, np.int32]:
-    """StatelessRandomGetKeyCounterAlg: both of them."""
+    """StatelessRandomGetKeyCounterAlg: the key, the counter and the algorithm's id."""
     return (*get_key_counter(seed), get_alg())
 
 
