@@ -1,4 +1,4 @@
-"""tf.Example to dense, padded, sparse and ragged tensors."""
+"""tf.Example messages parsed to dense, padded, sparse and ragged tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLOAT, INT64, STRING, INT32 = DataType.FLOAT, DataType.INT64, DataType.STRING, D
 
 
 def example(**features: Any) -> bytes:
-    """A serialized Example; None makes a feature without a list."""
+    """Return a serialized Example; a value of None makes a feature without a list."""
     message = pb.Example()
     for key, values in features.items():
         feature = message.features.feature[key]
@@ -49,7 +49,7 @@ def parse(
     version: int = 2,
     **options: Any,
 ) -> Case:
-    """Dense features are {key: (type, shape, default)}, ragged ones {key: (type, split type)}."""
+    """Dense features are {key: (type, shape, default)}, ragged {key: (type, split type)}."""
     dense, sparse, ragged = dense or {}, sparse or {}, ragged or {}
     defaults = [np.asarray(default, kind.numpy) for kind, _, default in dense.values()]
     attrs: dict[str, Any] = {

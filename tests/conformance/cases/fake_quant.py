@@ -59,12 +59,12 @@ CASES = (
         "FakeQuantWithMinMaxArgsGradient", np.float32([-np.inf, np.inf, -1, 2]),
         np.float32([-70, 0.5, 70, 1]), min=0.3, max=2.7,
     ),
-    # A range from 0 to 0 has no gradient, not even of NaN.
+    # A range from 0 to 0 gets a gradient of 0, even where the gradient of the output is NaN.
     case("FakeQuantWithMinMaxVarsGradient", ODD_SLOPES, -ODD_SLOPES, 0.0, 0.0),
     case("FakeQuantWithMinMaxVarsPerChannelGradient", ODD_SLOPES, -ODD_SLOPES,
          np.float32([0, 0, -1]), np.float32([0, 1, 1])),
     case("FakeQuantWithMinMaxArgs", np.float32([1, 2]), min=1.0, max=float("nan"), message=True),
-    # Halves of a step: multiplied by the inverse of a scale, or divided by the scale.
+    # Values halfway between steps, where multiplying by 1 / scale rounds unlike dividing by scale.
     case("FakeQuantWithMinMaxArgs", HALVES, min=1.0, max=5.0, num_bits=4, narrow_range=True),
     case("FakeQuantWithMinMaxArgs", HALVES * 3, min=-6.0, max=6.0, num_bits=4, narrow_range=True),
     case("FakeQuantWithMinMaxVars", HALVES, 1.0, 5.0, num_bits=4, narrow_range=True),

@@ -19,7 +19,7 @@ def words(*values: bytes) -> np.ndarray:
 
 
 def crossed(op: str, *extra: Any, message: bool = False, attrs: Any = None, **changed: Any) -> Case:
-    """Two sparse and two dense columns, or what `changed` puts in their place."""
+    """Return a case with two sparse and two dense columns, replaced as `changed` says."""
     inputs = {**COLUMNS, **changed}
     return case(op, *inputs.values(), *extra, message=message, **(attrs or {}))
 
@@ -52,7 +52,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"indices": [FIRST], "values": VALUES[1:], "shapes": [SHAPE], "dense": []},
 )  # fmt: skip
 
-# Rows after one that is out of order, or beyond the batch, have no values.
+# Elements from the first row index out of order, or outside of the batch, are ignored.
 ODD_ROWS = tuple(
     {"indices": [int64(indices)], "values": VALUES[1:], "shapes": [SHAPE], "dense": []}
     for indices in ([[0, 0], [1, 0], [0, 1]], [[0, 0], [-1, 0], [1, 0]], [[0, 0], [2, 0], [1, 0]],
@@ -63,7 +63,7 @@ HASHING = {"hashed_output": False, "num_buckets": 100, "hash_key": 956888297470}
 CASES = (
     *(crossed("SparseCrossV2", DASH, **each) for each in ODD_ROWS),
     crossed("SparseCrossHashed", int64([97]), np.array([[True]]), SALT, dense=[]),
-    *(  # Columns of strings only; what is hashed is told by the type of the output.
+    *(  # Columns of strings only; `out_type` decides whether they are hashed.
         crossed(
             "SparseCross",
             attrs={**HASHING, "out_type": out_type, "internal_type": DataType.STRING},
@@ -87,7 +87,7 @@ CASES = (
     *(
         crossed("SparseCrossHashed", int64(buckets), np.bool_(strong), SALT, **each)
         for each in GOOD
-        # TensorFlow crashes where strong hashes meet dense columns.
+        # TensorFlow crashes for strong hashes of dense columns.
         for strong in ((False, True) if each.get("dense") == [] else (False,))
         for buckets in (0, 97)
     ),

@@ -1,4 +1,4 @@
-"""Fractional pooling: the seeded cuts are TensorFlow's own."""
+"""Fractional pooling: with a seed, the cuts equal TensorFlow's."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ CASES = (
         np.int64([[[2**63 - 1], [-15], [-4], [8]], [[7], [-7], [1], [5]]])[np.newaxis],
         pooling_ratio=[1.0, 2.0, 2.0, 1.0], deterministic=True, seed=7, seed2=11,
     ),
-    # NaN is passed over unless it comes first; nothing is below the lowest finite number.
+    # NaN is ignored; the gradient goes to it only where it is first. −inf gives the lowest number.
     case("FractionalMaxPool", ODD, pooling_ratio=[1.0, 1.0, 2.0, 1.0], **SEEDED),
     case(MAX_GRAD, ODD, ODD[:, :, 1::2], np.ones((1, 2, 3, 1)), np.int64([0, 1, 2]),
          np.int64([0, 2, 4, 6]), message=True),

@@ -49,7 +49,7 @@ CASES: tuple[Case, ...] = (
     case("Betainc", np.float32(2), [1.0, 2.0], np.float32(0.5)),
     case("Betainc", np.float32(2), np.float32(3), np.float32(0.5)),
     case("Betainc", [1.0, 2.0], [1.0], [0.5, 0.2], message=True),
-    # Where lgamma is 0, and where a sample or the shape has no or infinite extent.
+    # Near the zeros of lgamma, and samples or shapes that are 0, negative, infinite or NaN.
     *(
         case("Lgamma", np.array([1, 2, 1.001, 2.03, 0.97], t), name=f"zeros_{t.__name__}")
         for t in WIDTHS

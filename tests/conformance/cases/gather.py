@@ -30,7 +30,7 @@ CASES = (
         )
     ),
     *(case("GatherV2", CUBE.astype(t), [2, 0], 1) for t in TYPES),
-    # TensorFlow's shape inference speaks first here, in words of its own.
+    # TensorFlow's shape inference raises first here, with another message.
     *(case("GatherV2", CUBE, [0], axis) for axis in (3, -4)),
     case("OneHot", [0], 2, 1.0, 0.0, axis=-2),
     *(

@@ -32,7 +32,7 @@ CASES = (
         for normalized in (True, False)
     ),
     *(
-        # Windows inside the image hold no noise, whatever its kind.
+        # Windows inside the image contain no noise of any kind.
         glimpse(op, IMAGES, (2, 2), ((0, 0), (0.1, 0.1)), uniform_noise=uniform, noise=noise)
         for op in OPS
         for uniform, noise in (

@@ -1,4 +1,4 @@
-"""Identity and its kin, constants, placeholders."""
+"""Ops that return their input, constants, placeholders."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Random crops around boxes: exact, for the sequence of a seed is TensorFlow's."""
+"""Random crops around boxes: compared exactly, since a seed gives TensorFlow's sequence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 
 
 def _several_steps(op: str, covered: float) -> Case:
-    """Two crops of two runs: the sequence goes on."""
+    """Return a case of several steps: the random sequence continues from step to step."""
     graph = Graph()
     given = (SIZE, BOXES, np.float32(covered)) if op == V2 else (SIZE, BOXES)
     attrs = {} if op == V2 else {"min_object_covered": covered}

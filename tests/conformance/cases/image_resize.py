@@ -41,7 +41,7 @@ def modes(op: str) -> tuple[dict[str, Any], ...]:
 
 
 INFINITE = np.where(np.abs(X) > 1.2, np.inf, X).astype(np.float32)
-WEIGHTS = {"tolerance": 1e-5}  # float32 ones, also for float64 images
+WEIGHTS = {"tolerance": 1e-5}  # weights are float32, also for float64 images
 GRADIENTS = ("ResizeBilinearGrad", "ResizeBicubicGrad")
 
 CASES = (
@@ -89,7 +89,7 @@ CASES = (
         case("ResizeNearestNeighborGrad", x, np.int32(size), **NEITHER, message=True)
         for x, size in ((X, [3]), (X[0], [3, 2]), (X, [0, 2]))
     ),
-    # What is infinite spreads by the order of TensorFlow's operations.
+    # The order of operations decides which outputs an infinite input turns infinite or NaN.
     *(
         resize(op, INFINITE, size, attrs, name=f"{op}_infinite_{position}_{number}")
         for op in ("ResizeBilinear", "ResizeArea")

@@ -1,4 +1,4 @@
-"""ImageSummary: PNG files differ in their compression, so tests/unit looks at the pixels."""
+"""ImageSummary: errors and shapes; tests/unit compares the pixels, as compression differs."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ CASES = (
         for method in METHODS
         for fill in FILLS
     ),
-    *(  # what is outside has the images' type before it is mixed in
+    *(  # fill_value is cast to the images' dtype before the interpolation
         case(
             "ImageProjectiveTransformV3", (X * 0.37).astype(t), TWO, SIZE, np.float32(-3.5),
             interpolation=method, fill_mode=fill,

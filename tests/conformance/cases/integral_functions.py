@@ -1,4 +1,4 @@
-"""Integrals that have names, on both sides of where their series change."""
+"""Special integral functions, on both sides of the limits between their series."""
 
 from __future__ import annotations
 

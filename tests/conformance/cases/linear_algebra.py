@@ -28,14 +28,14 @@ NAN = np.array([[np.nan, 1], [1, 1]], np.float32)
 
 
 def of_type(matrix: np.ndarray, dtype: type) -> np.ndarray:
-    """The matrix; with an imaginary part of the same symmetry if it can have one."""
+    """Return the matrix as `dtype`; a complex 3 x 3 one gets an imaginary part."""
     if np.dtype(dtype).kind == "c" and matrix.shape[-2:] == (3, 3):
         return (matrix + OFF).astype(dtype)
     return matrix.astype(dtype)
 
 
 def recomposed(op: str, matrix: np.ndarray, **attrs: object) -> Case:
-    """The matrix again from the factors of Qr, Svd, SelfAdjointEigV2 or Eig."""
+    """Return a case that multiplies the factors of Qr, Svd, SelfAdjointEigV2 or Eig again."""
     graph = Graph()
     placeholder = graph.placeholder(from_numpy(matrix.dtype), "x")
     factors = graph.add(op, placeholder, name="result", **attrs)
@@ -57,7 +57,7 @@ def recomposed(op: str, matrix: np.ndarray, **attrs: object) -> Case:
 
 
 def values_only(op: str, matrix: np.ndarray, **attrs: object) -> Case:
-    """The values alone: TensorFlow leaves the vectors' output undefined."""
+    """Return a case that fetches only the values; TensorFlow leaves the vectors undefined."""
     graph = Graph()
     placeholder = graph.placeholder(from_numpy(matrix.dtype), "x")
     output = graph.add(op, placeholder, name="result", **attrs)[0]
@@ -230,7 +230,7 @@ def decompositions() -> list[Case]:
 
 
 def old_names() -> list[Case]:
-    """Ops of graphs from before GraphDef version 13."""
+    """Return cases of op names from before GraphDef version 13."""
     rhs, scale = np.stack([RHS, RHS]).astype("d"), np.float64(0.5)
     calls = (
         ("BatchCholesky", np.stack([DEFINITE, DEFINITE]).astype("d")),

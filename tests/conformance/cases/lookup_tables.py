@@ -1,4 +1,4 @@
-"""Tables of both generations: filling, finding, changing, exporting, refusing."""
+"""Lookup tables of both versions: initialize, find, insert, remove, import, export, errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table_case(
     message: bool = True,
     **attrs: Any,
 ) -> Case:
-    """One step for each call (op, *arguments, attrs?) on one table; the failing one is `result`."""
+    """Return a case with a step per call (op, *arguments, attrs?); the last node is `result`."""
     graph = Graph()
     if not op.startswith("Anonymous"):
         attrs.setdefault("shared_name", "table")
@@ -70,7 +70,7 @@ IMMUTABLE = (
     ),
     table_case("import_nothing", [("LookupTableImportV2", WORDS[:0], i64())]),
     table_case("export_unfilled", [("LookupTableExportV2", {"Tkeys": STRING, "Tvalues": STRING})]),
-    # One entry: TensorFlow exports in the order of its hashes.
+    # Only one entry, because TensorFlow exports in the order of its hashes.
     table_case("export", [("LookupTableImportV2", WORDS[:1], i64(1)), EXPORT]),
     table_case(
         "export_first_generation",

@@ -1,4 +1,4 @@
-"""Matrix products: dtypes, transposes, broadcasting batches, empty and ill-fitting matrices."""
+"""Matrix products: dtypes, transposes, broadcasting batches, empty and incompatible matrices."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def int32(value: object) -> np.ndarray:
 
 
 def band_of(matrix: np.ndarray, band: list[int]) -> np.ndarray:
-    """New values for the diagonals of a band."""
+    """Return new values for the diagonals of a band."""
     rows, columns = matrix.shape[-2:]
     longest = min(rows + min(band[-1], 0), columns - max(band[0], 0))
     shape = (*matrix.shape[:-2], band[-1] - band[0] + 1, longest)

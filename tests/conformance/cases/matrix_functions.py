@@ -22,7 +22,7 @@ def function(op: str, matrix: np.ndarray) -> Case:
 
 
 def exponential(matrix: np.ndarray) -> Case:
-    """MatrixExponential, which new graphs may not have."""
+    """Return a case of MatrixExponential in an older GraphDef; newer ones may not contain it."""
     return from_producer(26, function("MatrixExponential", matrix))
 
 

@@ -1,4 +1,4 @@
-"""Iterators whose elements go to two devices in turn."""
+"""Iterators whose elements are distributed to two devices in turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEVICES = ("/device:CPU:0", "/device:CPU:1")
 
 
 def _case(name: str, order: str, by_string: bool = False) -> Case:
-    """Five elements to two devices, which ask in an order such as 0011."""
+    """Return a case of five elements that two devices request in an order such as 0011."""
     g = DatasetGraph()
     attrs: dict[str, Any] = {"output_types": g.types, "output_shapes": ((),)}
     iterator = g.add(

@@ -31,7 +31,7 @@ REFUSED: tuple[tuple[Any, ...], ...] = (
 
 
 def suppress(version: str, *inputs: Any, **attrs: Any) -> Case:
-    # TensorFlow words a size or threshold that is no scalar differently from version to version.
+    # TensorFlow's message for a non-scalar size or threshold differs from version to version.
     is_worded_alike = version != "V3" or not np.ndim(inputs[2]) + np.ndim(inputs[3])
     return case(f"NonMaxSuppression{version}", *inputs, message=is_worded_alike, **attrs)
 

@@ -26,7 +26,7 @@ def batch_norm(op: str, x: np.ndarray, vectors: tuple[np.ndarray, ...], **attrs:
     whole = case(op, x, *vectors, message=True, **attrs)
     if attrs.get("is_training", True):
         return whole
-    # In inference TensorFlow leaves the reserve spaces as the allocator gave them.
+    # In inference TensorFlow does not initialize the reserve spaces.
     steps = tuple(dataclasses.replace(s, fetches=s.fetches[:3]) for s in whole.steps)
     return dataclasses.replace(whole, steps=steps)
 
@@ -43,7 +43,7 @@ NORMS = (
     (X[:, :, :, None], GIVEN, {"is_training": False, "epsilon": 0.01}),
     (X[:0], GIVEN, {"is_training": False, "shape_only": True}),
     (X[:0], FRESH, {"shape_only": True}),
-    # refused
+    # errors
     (X, FRESH, {"exponential_avg_factor": 0.5}),
     (X, FRESH, {"is_training": False}),
     (X[0], GIVEN, {}),

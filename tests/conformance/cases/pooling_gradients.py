@@ -55,9 +55,9 @@ def windows_of(shape: tuple[int, ...]) -> Any:
 
 
 def from_output(op: str, shape: tuple[int, ...], window: Any, dtype: Any = np.float32) -> Case:
-    """MaxPoolGrad and the like: (input, output, gradient of the output)."""
+    """Return a case of a gradient op, whose inputs are input, output and gradient."""
     x, pooled = values(shape, dtype), pooled_shape(shape, window)
-    # The true maxima, by brute force, because MaxPool3DGrad compares with them.
+    # MaxPool3DGrad compares the input with the output, so this must hold the true maxima.
     y = np.zeros(pooled, dtype)
     ksize, strides, padding = window
     before = [
@@ -88,7 +88,7 @@ REFUSED_3D = (
     ([2, 2, 2, 2, 2], [1, 1, 1, 1, 1], "VALID"), ([1, 2, 2, 2, 1], [0, 1, 1, 1, 1], "VALID"),
 )  # fmt: skip
 PAIRS = {"ksize": [1, 1, 2, 1], "strides": [1, 1, 2, 1], "padding": "SAME"}
-# Fewer or more places than the output has; windows larger than the input.
+# Gradients of fewer or more elements than the output; windows larger than the input.
 PAIRED, WIDE = ([1, 2, 2, 1], [1, 2, 2, 1], "SAME"), ([1, 5, 5, 1], [1, 1, 1, 1], "SAME")
 ODD_GRADIENTS = (
     ((2, 4, 4, 2), WIDE), ((2, 2, 1, 2), PAIRED), ((1, 2, 2, 2), PAIRED), ((0, 2, 2, 2), PAIRED),

@@ -18,7 +18,7 @@ def dequantize(kind: DataType, low: float, high: float, **attrs: object) -> Case
 
 
 def dequantize_slices() -> Case:
-    """TensorFlow wants the rank known when there is an axis."""
+    """Return a case with a placeholder of known rank, which TensorFlow requires with an axis."""
     graph = Graph()
     value = graph.placeholder(DataType.QINT8, "input_0", (2, 5))
     ranges = np.float32([-1, -2]), np.float32([1, 2])

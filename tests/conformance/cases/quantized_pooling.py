@@ -6,7 +6,7 @@ from runtime.framework.dtypes import DataType
 from tests.conformance.case import case
 
 IMAGE = (np.arange(70) * 37 % 256).astype(np.uint8).reshape(1, 5, 7, 2)
-# Means of −1.5, 0.5 and −128 among them.
+# Contains windows with means of −1.5, 0.5 and −128.
 SIGNED = np.array([[[-1, -128], [-2, -128]], [[-1, -128], [-2, 127]]], np.int8)[np.newaxis]
 
 CASES = tuple(

@@ -1,4 +1,4 @@
-"""Cases of queues: several steps on one session, some of whose operations wait for each other."""
+"""Queues: several steps in one session, with operations that wait for each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F32, I32, I64, TEXT = DataType.FLOAT, DataType.INT32, DataType.INT64, DataType.S
 
 
 class QueueGraph(Graph):
-    """A queue `q` of some types with an op of each sort, its elements fed."""
+    """A graph with a queue `q` and one op of each kind; the elements are fed."""
 
     def __init__(
         self, kind: str, types: tuple[DataType, ...], version: str = "V2", **attrs: Any
@@ -60,14 +60,14 @@ class QueueGraph(Graph):
 
 
 def _order(kind: str, version: str, **attrs: Any) -> Case:
-    """Fill, take in parts, close, drain."""
+    """Return a case that enqueues, dequeues in parts, closes, and dequeues the rest."""
     g = QueueGraph(kind, (F32, I32), version, shapes=((2,), ()), **attrs)
     key = ((5,), (1,), (3,)) if kind.startswith("Priority") else ((),) * 3
     puts = [g.put(*k, [i, i + 1], i) for i, k in enumerate(key)]
     many = [g.put(*zip(*key, strict=True), [[7, 8], [9, 10], [11, 12]], [7, 9, 11], many=True)]
     steps = (
         *puts, g.state, g.take(), g.take(2), g.take(0), g.state, *many, g.take(2), g.close,
-        # TensorFlow's PriorityQueue loses what is left when fewer than asked for are taken.
+        # TensorFlow's PriorityQueue loses elements when DequeueUpTo gets fewer than requested.
         g.state, g.take() if key[0] else g.up_to(5), g.up_to(5), g.take(), g.take(2), puts[0],
         g.state,
     )  # fmt: skip
@@ -118,7 +118,7 @@ def _open_shapes() -> Case:
 
 
 def _waiting() -> Case:
-    """Within one step, what waits goes on when the other side comes."""
+    """Return a case where an enqueue and a dequeue of one step wait for each other."""
     g = QueueGraph("FIFOQueue", (I32,), shapes=((),), capacity=2)
     many = np.arange(6, dtype=np.int32)
     steps = (
@@ -131,7 +131,7 @@ def _waiting() -> Case:
 
 
 def _clash(name: str, kind: str, **attrs: Any) -> Case:
-    """A second queue node under the same name that wants something else."""
+    """Return a case of a second queue node of the same name with other attributes."""
     g = QueueGraph("FIFOQueue", (F32,), shapes=((2,),))
     wanted = {"component_types": (F32,), "shapes": ((2,),), "capacity": 3, **attrs}
     other = g.add(kind, shared_name="q", name="other", **wanted)[0]
@@ -140,7 +140,7 @@ def _clash(name: str, kind: str, **attrs: Any) -> Case:
 
 
 def _shuffled_clash(name: str, **attrs: Any) -> Case:
-    """Two shuffling queues under one name that are not alike."""
+    """Return a case of two RandomShuffleQueues of one name with different attributes."""
     g = Graph()
     alike = {"component_types": (F32,), "shared_name": "q", "capacity": 5}
     for each, own in (("one", {"min_after_dequeue": 1, "seed": 3}), ("other", attrs)):

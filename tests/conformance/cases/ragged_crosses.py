@@ -31,14 +31,14 @@ def crossed(*inputs: Any, message: bool = False, **attrs: Any) -> Case:
 
 
 def with_input(place: int, value: np.ndarray) -> Case:
-    """One input replaced."""
+    """Return a case with one input replaced."""
     return crossed(*INPUTS[:place], value, *INPUTS[place + 1 :], message=True)
 
 
 CASES = (
     *(crossed(*INPUTS, input_order=order) for order in ("RSD", "DSR", "SRD")),
     *(crossed(*INPUTS, **{**HASH, "num_buckets": buckets}) for buckets in (0, 100)),
-    # what is hashed is told by the type of the output
+    # the type of the output, not `hashed_output`, decides whether values are hashed
     crossed(*INPUTS, **{**HASH, "hashed_output": False}),
     *(
         crossed(*INPUTS, message=True, input_order=order)

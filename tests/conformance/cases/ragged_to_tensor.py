@@ -41,7 +41,7 @@ LAYOUTS = (
     (UNKNOWN, FLAT, 0.0, [np.int64([0, 9])], [SPLITS]),
     (UNKNOWN, FLAT, 0.0, [np.int64([0, 4, 2, 6])], [SPLITS]),
     (np.int64([-2, 3]), FLAT, 0.0, [ROWS], [SPLITS]),
-    # no partition is looked at where the answer has no places
+    # an empty result: partitions are not checked
     (UNKNOWN, FLAT, 0.0, [np.int64(2), np.int64([]), np.int64([0, 0, 1, 1, 1, 2])],
      [FIRST, ROWIDS, ROWIDS]),
     (UNKNOWN, FLAT, 0.0, [OUTER, np.int64([1, 1, -1, -9, -9])], [SPLITS, SPLITS]),
@@ -53,7 +53,7 @@ CASES = (
         case("RaggedTensorToTensor", *inputs, row_partition_types=types, message=True)
         for *inputs, types in LAYOUTS
     ),
-    # TensorFlow's shape inference speaks first here, in words of its own.
+    # TensorFlow's shape inference raises first here, with another message.
     *(
         case("RaggedTensorToTensor", UNKNOWN, FLAT, 0.0, [ROWS], row_partition_types=[kind])
         for kind in (ROWIDS, "ROW_LENGTHS")

@@ -1,4 +1,4 @@
-"""Ragged tensors to variants and back, with what moves variants in between."""
+"""Ragged tensors to variants and back, with ops that move variants in between."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def round_trip(name: str, nested: list, batched: bool, ranks: tuple[int, int]) -
 
 
 def moved(op: str, ranks: tuple[int, int], *arguments: object, **attrs: object) -> Case:
-    """The rows of a ragged tensor through another op."""
+    """Return a case that passes the rows of a ragged tensor as variants through another op."""
     graph = Graph()
     rows = graph.add("RaggedTensorToVariant", [ROWS], FLAT, batched_input=True)[0]
     inputs = {"rows": rows, "twice": [rows, rows]}
@@ -33,7 +33,7 @@ def moved(op: str, ranks: tuple[int, int], *arguments: object, **attrs: object) 
 
 
 def gradient(name: str, batched: bool, shape: list[int], *ops: str) -> Case:
-    """Values out of variants again, after ops that keep the rows."""
+    """Return a case of the gradient after ops that keep the rows."""
     graph = Graph()
     rows = graph.add("RaggedTensorToVariant", [ROWS], FLAT, batched_input=batched)[0]
     for op in ops:
@@ -47,7 +47,7 @@ def gradient(name: str, batched: bool, shape: list[int], *ops: str) -> Case:
 
 
 def gradient_along(name: str, batched: bool, splits: object, shape: list[int]) -> Case:
-    """With splits that are not those of the rows, or another shape or type of values."""
+    """Return a case of the gradient with other splits, values shape or type than encoded."""
     graph = Graph()
     rows = graph.add("RaggedTensorToVariant", [ROWS], FLAT, batched_input=batched)[0]
     values_type = DataType.INT8 if name == "of_another_type" else DataType.FLOAT
@@ -55,12 +55,12 @@ def gradient_along(name: str, batched: bool, splits: object, shape: list[int]) -
         "RaggedTensorToVariantGradient", rows, np.int64(splits), np.int32(shape),
         Tvalues=values_type, name="result",
     )  # fmt: skip
-    message = values_type == DataType.FLOAT  # else the node is named where no message names it
+    message = values_type == DataType.FLOAT  # for INT8, the node is named differently
     return Case(f"gradient_{name}", graph.graph_def, (Step({}, ("result:0",)),), message=message)
 
 
 def encoded_scalar(name: str, nested: list, values: object, batched: bool) -> Case:
-    """What cannot be encoded."""
+    """Return a case that fails to encode its input."""
     graph = Graph()
     graph.add("RaggedTensorToVariant", nested, values, batched_input=batched, name="result",
               Tsplits=DataType.INT64)  # fmt: skip
@@ -68,7 +68,7 @@ def encoded_scalar(name: str, nested: list, values: object, batched: bool) -> Ca
 
 
 def gradient_of_slice() -> Case:
-    """Rows that were not taken get zeros."""
+    """Return a case of a sliced vector of variants: rows outside of the slice get zeros."""
     graph = Graph()
     bounds = [np.int32([1]), np.int32([3]), np.int32([1])]
     rows = graph.add("RaggedTensorToVariant", [ROWS], FLAT, batched_input=True)[0]

@@ -1,4 +1,4 @@
-"""Places of indices in permutations that are not written down, number by number."""
+"""RandomIndexShuffle: positions of indices in random permutations, compared exactly."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Gamma, Poisson and binomial numbers of a seed: TensorFlow's sequence, run after run; gradients.
+"""Gamma, Poisson and binomial samples of a seed in several runs, and their gradients.
 
-Binomial numbers are TensorFlow's where trials · probability is at least 10.
+Binomial samples equal TensorFlow's where trials · probability is at least 10.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def thrice(made: Case) -> Case:
 
 
 def stateful(dtype: DataType) -> Case:
-    """StatefulRandomBinomial of a variable."""
+    """Return a case of StatefulRandomBinomial with its state in a variable."""
     graph = Graph()
     handle = graph.add("VarHandleOp", dtype=DataType.INT64, shape=(3,), shared_name="s")[0]
     graph.add("AssignVariableOp", handle, np.array([5, 6, 7], np.int64), name="init")
@@ -45,7 +45,7 @@ def gradient(op: str, a: np.ndarray, x: np.ndarray, t: type, tolerance: float) -
 
 
 def one_by_one(op: str) -> list[Case]:
-    """Each value against its own size."""
+    """Return a case per value, so that the tolerance is relative to that value."""
     return [gradient(op, A[i : i + 1], X[i : i + 1], np.float64, 1e-6) for i in range(len(A))]
 
 
