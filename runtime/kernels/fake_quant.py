@@ -129,7 +129,7 @@ def fake_quant_vars(
     for name, given in (("min", low), ("max", high)):
         if given.ndim:
             raise InvalidArgumentError(f"`{name}` must be rank 0 but is rank {given.ndim}")
-    return _with_variables(value, low, high, num_bits, narrow_range)
+    return _with_range_inputs(value, low, high, num_bits, narrow_range)
 
 
 def fake_quant_per_channel(
@@ -138,7 +138,7 @@ def fake_quant_per_channel(
     """FakeQuantWithMinMaxVarsPerChannel: a range for each index of the last dimension."""
     _check_bits(num_bits)
     _check_channels(value, low, high)
-    return _with_variables(value, low, high, num_bits, narrow_range)
+    return _with_range_inputs(value, low, high, num_bits, narrow_range)
 
 
 def _check_channels(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
@@ -152,7 +152,7 @@ def _check_channels(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> Non
             )
 
 
-def _with_variables(
+def _with_range_inputs(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -262,7 +262,7 @@ def sparse_cross_v2(
     return _as_sparse(totals, joined(columns, places, scalar_string(separator)))
 
 
-def sparse_crosshashed(
+def sparse_cross_hashed(
     *inputs: Any,
     N: int,  # noqa: N803
     dense_types: tuple[DataType, ...],
@@ -285,6 +285,6 @@ def sparse_crosshashed(
 
 KERNELS = (
     KernelDef("SparseCross", sparse_cross),
-    KernelDef("SparseCrossHashed", sparse_crosshashed),
+    KernelDef("SparseCrossHashed", sparse_cross_hashed),
     KernelDef("SparseCrossV2", sparse_cross_v2),
 )

@@ -140,7 +140,7 @@ def _areas(rows: Regions, columns: Regions) -> np.ndarray:
     return np.outer(heights, widths)
 
 
-def _given_regions(
+def _regions_of_cuts(
     name: str, cuts: Any, size: int, outputs: int, overlapping: bool, more: bool = False
 ) -> Regions:
     """Return the regions of a gradient op's cuts; `more` allows unused cuts beyond `outputs`."""
@@ -177,8 +177,10 @@ def fractional_max_pool_grad(
             f"out_backprop must have orig_output's shape {shape_text(orig_output.shape)}"
         )
     _, height, width, _ = orig_input.shape
-    rows = _given_regions("row", row_pooling_sequence, height, orig_output.shape[1], overlapping)
-    columns = _given_regions("col", col_pooling_sequence, width, orig_output.shape[2], overlapping)
+    rows = _regions_of_cuts("row", row_pooling_sequence, height, orig_output.shape[1], overlapping)
+    columns = _regions_of_cuts(
+        "col", col_pooling_sequence, width, orig_output.shape[2], overlapping
+    )
     result = np.zeros_like(orig_input)
     batch = np.arange(len(orig_input))[:, np.newaxis]
     channel = np.arange(orig_input.shape[3])
@@ -224,7 +226,7 @@ def fractional_avg_pool_grad(
     if (shape[0], shape[3]) != (out_backprop.shape[0], out_backprop.shape[3]):
         raise InvalidArgumentError("out_backprop must have the input's batch and depth")
     rows, columns = (
-        _given_regions(name, cuts, shape[axis], out_backprop.shape[axis], overlapping, more=True)
+        _regions_of_cuts(name, cuts, shape[axis], out_backprop.shape[axis], overlapping, more=True)
         for axis, name, cuts in (
             (1, "row", row_pooling_sequence),
             (2, "col", col_pooling_sequence),

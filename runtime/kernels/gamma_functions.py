@@ -64,14 +64,14 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
     near_one, near_two = np.abs(x - 1) < NEAR, np.abs(x - 2) < NEAR
     if near_one.any():
         rest = x[near_one] - 1
-        result[near_one] = _log_gamma_of_two_and(rest) - np.log1p(rest)
+        result[near_one] = _log_gamma_two_plus(rest) - np.log1p(rest)
     if near_two.any():
-        result[near_two] = _log_gamma_of_two_and(x[near_two] - 2)
+        result[near_two] = _log_gamma_two_plus(x[near_two] - 2)
     result = np.where((x <= 0) & (x == np.floor(x)), np.inf, result)
     return np.where(np.isinf(x), np.inf, result)
 
 
-def _log_gamma_of_two_and(x: np.ndarray) -> np.ndarray:
+def _log_gamma_two_plus(x: np.ndarray) -> np.ndarray:
     """log Γ(2 + x) for small x, to full precision (6.1.33); log Γ(1 + x) is log(1 + x) less."""
     series = np.zeros_like(x)
     for n, zeta_less_one in reversed([*enumerate(ZETA_LESS_ONE, 2)]):

@@ -67,7 +67,7 @@ def _fraction_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return r; 0 where P is constant, NaN where a or x is outside the distribution's domain."""
     result = np.full(a.shape, np.nan)
-    result[_at_the_ends(a, x)] = 0
+    result[_is_constant(a, x)] = 0
     proper = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     below = proper & (x < a + 1)
     with np.errstate(all="ignore"):
@@ -77,7 +77,7 @@ def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return result
 
 
-def _at_the_ends(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _is_constant(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return where P is constant: x = 0 with any a, and positive arguments one of them infinite."""
     return (x == 0) | ((a > 0) & (x > 0) & (np.isinf(a) | np.isinf(x)))
 
@@ -108,7 +108,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     with np.errstate(all="ignore"):
         density = np.exp(_log_density(wide_a, wide_x)) / wide_x
         result = -_sample_ratio(wide_a, wide_x) * density
-    return np.where(_at_the_ends(wide_a, wide_x), 0, result).astype(a.dtype)
+    return np.where(_is_constant(wide_a, wide_x), 0, result).astype(a.dtype)
 
 
 TYPES = {"T": SINGLE_AND_DOUBLE}

@@ -120,17 +120,17 @@ def gather_nd(
             f"Params shape: {shape_text(array.shape)}"
         )
     check_allocation(result_shape, array.dtype)
-    outside = _outside(indices, array.shape)
+    outside = _out_of_bounds(indices, array.shape)
     if outside.any():
         if bad_indices_policy != "IGNORE":
-            _raise_outside(indices, outside, array.shape, context.node.name)
-        return _gather_inside(array, indices, outside, result_shape)
+            _raise_out_of_bounds(indices, outside, array.shape, context.node.name)
+        return _gather_in_bounds(array, indices, outside, result_shape)
     if depth == 0:
         return np.broadcast_to(array, result_shape).copy()
     return unbox(array[(*np.moveaxis(indices, -1, 0), ...)])
 
 
-def _outside(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _out_of_bounds(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return which rows of `indices` [I…, k] are out of bounds of `shape`: bool [I…]."""
     outside = np.zeros(indices.shape[:-1], bool)
     for column, limit in zip(np.moveaxis(indices, -1, 0), shape, strict=False):
@@ -138,7 +138,7 @@ def _outside(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return outside
 
 
-def _gather_inside(
+def _gather_in_bounds(
     array: np.ndarray, indices: np.ndarray, outside: np.ndarray, result_shape: tuple[int, ...]
 ) -> np.ndarray:
     """Return the slices at valid indices, and zeros (or empty strings) for `outside` ones."""
@@ -149,7 +149,7 @@ def _gather_inside(
     return result
 
 
-def _raise_outside(
+def _raise_out_of_bounds(
     indices: np.ndarray, outside: np.ndarray, shape: tuple[int, ...], node_name: str
 ) -> NoReturn:
     flat = int(outside.argmax())

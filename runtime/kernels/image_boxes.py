@@ -128,10 +128,10 @@ class _Crops:
         lower, upper = self.columns.lower, self.columns.upper
         across = self.columns.fraction[:, None, :, None]
         top, bottom = (
-            _between(self._at(row, lower), self._at(row, upper), across)
+            _interpolated(self._at(row, lower), self._at(row, upper), across)
             for row in (self.rows.lower, self.rows.upper)
         )
-        return _between(top, bottom, self.rows.fraction[:, :, None, None])
+        return _interpolated(top, bottom, self.rows.fraction[:, :, None, None])
 
     def _at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         lines = (rows + self.first_row[:, None]) * self.width
@@ -139,7 +139,7 @@ class _Crops:
         return self.pixels.take(places, axis=0).astype(np.float32, copy=False)
 
 
-def _between(low: np.ndarray, high: np.ndarray, fraction: np.ndarray) -> np.ndarray:
+def _interpolated(low: np.ndarray, high: np.ndarray, fraction: np.ndarray) -> np.ndarray:
     return low + (high - low) * fraction
 
 
@@ -256,8 +256,8 @@ def crop_and_resize_grad_boxes(
         pixels(rows.upper, columns.upper),
     )
     down, across = rows.fraction[:, :, None, None], columns.fraction[:, None, :, None]
-    along_y = _between(bottom_left - top_left, bottom_right - top_right, across)
-    along_x = _between(top_right - top_left, bottom_right - bottom_left, down)
+    along_y = _interpolated(bottom_left - top_left, bottom_right - top_right, across)
+    along_x = _interpolated(top_right - top_left, bottom_right - bottom_left, down)
     # Gradients for the crop's row and column positions; the weights carry them to the edges.
     by_row = np.where(is_inside, (along_y * grads).sum(axis=3), 0).sum(axis=2)
     by_column = np.where(is_inside, (along_x * grads).sum(axis=3), 0).sum(axis=1)

@@ -139,7 +139,7 @@ def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:
 
 SIXTHS = 6  # of the colour wheel; each is one order of red, green and blue by size
 # For each sixth, the channel of the largest, of the middle and of the smallest component.
-_PLACES = np.array([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2], [2, 2, 0, 0, 1, 1]])
+_CHANNELS_BY_SIXTH = np.array([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2], [2, 2, 0, 0, 1, 1]])
 
 
 def _with_hue_shifted(rgb: np.ndarray, amount: np.float32) -> np.ndarray:
@@ -159,20 +159,22 @@ def _with_hue_shifted(rgb: np.ndarray, amount: np.float32) -> np.ndarray:
     spread = largest - least
     is_grey = spread == 0
     part = (between - least) / np.where(is_grey, np.float32(1), spread)
-    hue = np.where(is_grey, np.float32(0), sixth.astype(np.float32) + _rising(part, sixth))
+    hue = np.where(
+        is_grey, np.float32(0), sixth.astype(np.float32) + _mirrored_in_odd_sixths(part, sixth)
+    )
     hue = np.fmod(hue + amount, np.float32(SIXTHS))
     hue = np.where(hue < 0, hue + np.float32(SIXTHS), hue)
     hue = np.where(hue < SIXTHS, hue, np.float32(0))
     sixth = hue.astype(np.intp)
-    between = least + _rising(hue - sixth.astype(np.float32), sixth) * spread
+    between = least + _mirrored_in_odd_sixths(hue - sixth.astype(np.float32), sixth) * spread
     result = np.empty_like(rgb)
     rows = np.arange(len(rgb))
-    for places, values in zip(_PLACES, (largest, between, least), strict=True):
+    for places, values in zip(_CHANNELS_BY_SIXTH, (largest, between, least), strict=True):
         result[rows, places[sixth]] = values
     return result
 
 
-def _rising(part: np.ndarray, sixth: np.ndarray) -> np.ndarray:
+def _mirrored_in_odd_sixths(part: np.ndarray, sixth: np.ndarray) -> np.ndarray:
     """Mirror `part` in odd sixths, where the middle component falls as the hue rises."""
     return np.where(sixth % 2 == 0, part, np.float32(1) - part)
 

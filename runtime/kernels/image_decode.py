@@ -49,7 +49,7 @@ def decode_gif(contents: Any) -> np.ndarray:
     """Frames `[frames, h, w, 3]` uint8; one frame from a still image."""
     data, kind = _read(contents)
     if kind == "BMP":
-        raise InvalidArgumentError(_wrong_op("BMP", "DecodeGif"))
+        raise InvalidArgumentError(_wrong_op_message("BMP", "DecodeGif"))
     if kind == "GIF":
         return _gif_frames(data)
     return _decode(data, kind, 3, DataType.UINT8)[None]
@@ -149,7 +149,7 @@ def _read(contents: Any) -> tuple[bytes, str]:
     )
 
 
-def _wrong_op(kind: str, op: str) -> str:
+def _wrong_op_message(kind: str, op: str) -> str:
     return (
         f"Trying to decode {kind} format using a wrong op. Use `decode_bmp` or `decode_image` "
         f"instead. Op used: {op}"
@@ -182,7 +182,7 @@ def _decode_still_with_format(
     _check_channels(channels)
     data, kind = _read(contents)
     if kind == "BMP":
-        raise InvalidArgumentError(_wrong_op("BMP", op))
+        raise InvalidArgumentError(_wrong_op_message("BMP", op))
     if kind == "GIF":
         frames = _gif_frames(data)
         if len(frames) > 1:
@@ -247,7 +247,7 @@ def _decode(
         image = _open(data)
         if kind == "JPEG":
             return _jpeg_pixels(image, channels, ratio)
-        pixels = _with_channels(_own_pixels(image, data), channels)
+        pixels = _with_channels(_file_pixels(image, data), channels)
         is_narrowed = pixels.dtype == np.uint16 and dtype == DataType.UINT8
         return (pixels >> 8).astype(np.uint8) if is_narrowed else pixels
     except ResourceExhaustedError:
@@ -265,7 +265,7 @@ def _jpeg_pixels(image: Any, channels: int, ratio: int) -> np.ndarray:
     return pixels[..., None] if channels == 1 else pixels
 
 
-def _own_pixels(image: Any, data: bytes) -> np.ndarray:
+def _file_pixels(image: Any, data: bytes) -> np.ndarray:
     """Return the pixels `[h, w, c]` with the file's channels; palettes are looked up."""
     if image.format == "PNG" and data[24] == 16 and data[25] != 0:
         return wide_colours(image, data)

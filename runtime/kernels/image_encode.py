@@ -69,7 +69,7 @@ def _filtered(rows: np.ndarray, first: int, step: int) -> np.ndarray:
     left, corner = np.zeros_like(row), np.zeros_like(row)
     left[:, step:], corner[:, step:] = row[:, :-step], above[:, :-step]
     mean = ((left.astype(np.uint16) + above) >> 1).astype(np.uint8)
-    candidates = (row, row - left, row - above, row - mean, row - _nearest(left, above, corner))
+    candidates = (row, row - left, row - above, row - mean, row - _paeth(left, above, corner))
     costs = [np.abs(each.view(np.int8).astype(np.int16)).sum(axis=1) for each in candidates]
     best = np.argmin(costs, axis=0)
     result = np.empty((len(row), 1 + row.shape[1]), np.uint8)
@@ -79,7 +79,7 @@ def _filtered(rows: np.ndarray, first: int, step: int) -> np.ndarray:
     return result
 
 
-def _nearest(left: np.ndarray, above: np.ndarray, corner: np.ndarray) -> np.ndarray:
+def _paeth(left: np.ndarray, above: np.ndarray, corner: np.ndarray) -> np.ndarray:
     """Return the input nearest to left + above - corner (Paeth's predictor)."""
     wide_left, wide_above, wide_corner = (each.astype(np.int16) for each in (left, above, corner))
     from_left = np.abs(wide_above - wide_corner)

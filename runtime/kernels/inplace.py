@@ -22,11 +22,11 @@ from runtime.kernels.identity import identity
 Change = Callable[[np.ndarray, Any, np.ndarray], None]
 
 
-def _replace(rows: np.ndarray, places: Any, values: np.ndarray) -> None:
+def _assign_rows(rows: np.ndarray, places: Any, values: np.ndarray) -> None:
     rows[places] = values
 
 
-def _by(change: Change) -> Kernel:
+def _row_kernel(change: Change) -> Kernel:
     def kernel(x: Any, i: Any, v: Any) -> Any:
         rows, values = box(x), box(v)
         places = np.asarray(i)
@@ -35,7 +35,7 @@ def _by(change: Change) -> Kernel:
         _check_rows(rows, places, values)
         if not rows.size:
             return x
-        if change is not _replace and rows.dtype.kind in "bO":
+        if change is not _assign_rows and rows.dtype.kind in "bO":
             kind = from_numpy(rows.dtype).tf_name
             raise InvalidArgumentError(f"Unsupported data type: {kind}")
         result = rows.copy()
@@ -61,7 +61,7 @@ def _check_rows(rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> Non
 
 KERNELS = (
     KernelDef("DeepCopy", identity),  # a shared tensor is never written to: no copy needed
-    KernelDef("InplaceAdd", _by(np.add.at)),
-    KernelDef("InplaceSub", _by(np.subtract.at)),
-    KernelDef("InplaceUpdate", _by(_replace)),
+    KernelDef("InplaceAdd", _row_kernel(np.add.at)),
+    KernelDef("InplaceSub", _row_kernel(np.subtract.at)),
+    KernelDef("InplaceUpdate", _row_kernel(_assign_rows)),
 )

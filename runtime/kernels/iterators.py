@@ -35,7 +35,7 @@ from runtime.kernels.dataset_graphs import FAIL_ON_STATE, dataset_of
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
 _MODERATE = b"\x08\x02"  # CardinalityOptions(compute_level=CARDINALITY_COMPUTE_MODERATE)
-_numbers = itertools.count()  # next() is atomic
+_anonymous_ids = itertools.count()  # next() is atomic
 
 
 def _handle(
@@ -101,7 +101,7 @@ def one_shot_iterator(
 
 def _anonymous(output_types: Types, output_shapes: Shapes) -> ResourceHandle:
     resource = IteratorResource(output_types, output_shapes)
-    name = f"AnonymousIterator{next(_numbers)}"
+    name = f"AnonymousIterator{next(_anonymous_ids)}"
     return ResourceHandle("", name, IteratorResource.type_name, resource=resource)
 
 

@@ -59,17 +59,19 @@ def matrix_determinant(input: Any) -> Any:
     """Determinants; 1 for matrices without elements."""
     check_matrix(input)
     determinants = np.asarray(np.linalg.det(input))
-    return _nan_of_nan(input, determinants).astype(input.dtype)
+    return _with_nan_propagated(input, determinants).astype(input.dtype)
 
 
 def log_matrix_determinant(input: Any) -> tuple[Any, Any]:
     """Signs and logarithms of the absolute values of the determinants."""
     check_matrix(input)
-    sign, log_absolute = (_nan_of_nan(input, np.asarray(x)) for x in np.linalg.slogdet(input))
+    sign, log_absolute = (
+        _with_nan_propagated(input, np.asarray(x)) for x in np.linalg.slogdet(input)
+    )
     return sign.astype(input.dtype), log_absolute.astype(input.dtype)
 
 
-def _nan_of_nan(matrices: Any, results: Any) -> Any:
+def _with_nan_propagated(matrices: Any, results: Any) -> Any:
     """Return `results` with NaN for matrices with a NaN, which LAPACK may take for singular."""
     return np.where(np.isnan(matrices).any((-1, -2)), np.nan, results)
 

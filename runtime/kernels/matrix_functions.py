@@ -102,7 +102,7 @@ def _logarithm(matrix: Any) -> Any:
     return 2.0**roots * sum(parts)
 
 
-def _of_each(function: Callable[[Any], Any]) -> Kernel:
+def _for_each_matrix(function: Callable[[Any], Any]) -> Kernel:
     """Return the kernel that applies `function` to each matrix.
 
     The result is NaN where the function does not exist, or is not real for a real matrix.
@@ -130,6 +130,8 @@ TYPES = SINGLE_AND_DOUBLE + COMPLEX_TYPES
 
 KERNELS = (
     KernelDef("MatrixExponential", matrix_exponential, {"T": TYPES}, expensive=True),
-    KernelDef("MatrixLogarithm", _of_each(_logarithm), {"T": COMPLEX_TYPES}, expensive=True),
-    KernelDef("MatrixSquareRoot", _of_each(_root), {"T": TYPES}, expensive=True),
+    KernelDef(
+        "MatrixLogarithm", _for_each_matrix(_logarithm), {"T": COMPLEX_TYPES}, expensive=True
+    ),
+    KernelDef("MatrixSquareRoot", _for_each_matrix(_root), {"T": TYPES}, expensive=True),
 )

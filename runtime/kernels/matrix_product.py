@@ -40,7 +40,7 @@ def matrix_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         exact = _integer_product(left, right)
         if exact is not None:
             return exact
-    if rows * inner * columns <= _LARGE or not _splits(left):
+    if rows * inner * columns <= _LARGE or not _is_split(left):
         product: np.ndarray = np.dot(left, right)
         return product
     out = np.empty((rows, columns), left.dtype)
@@ -61,7 +61,7 @@ def matrix_product_into(left: np.ndarray, right: np.ndarray, out: np.ndarray) ->
     """Write `[m, k]` times `[k, n]` into `out`, which may be a view with gaps between its rows."""
     rows, inner = left.shape
     columns = right.shape[1]
-    if rows == 1 or rows * inner * columns <= _LARGE or not _splits(left):
+    if rows == 1 or rows * inner * columns <= _LARGE or not _is_split(left):
         np.matmul(left, right, out=out)
         return
     cost = inner * _cost_of(left)
@@ -85,7 +85,7 @@ def stacked_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return `[…, m, k]` times `[…, k, n]`, whose leading dimensions broadcast."""
     product: np.ndarray
     inner, columns = right.shape[-2:]
-    if left.size * columns <= _LARGE or not _splits(left):
+    if left.size * columns <= _LARGE or not _is_split(left):
         product = np.matmul(left, right)
         return product
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
@@ -100,13 +100,17 @@ def stacked_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
     def work(start: int, limit: int) -> None:
         part = slice(start, limit)
-        np.matmul(_part(left, axis, part), _part(right, axis, part), out=_part(product, axis, part))
+        np.matmul(
+            _stack_slice(left, axis, part),
+            _stack_slice(right, axis, part),
+            out=_stack_slice(product, axis, part),
+        )
 
     shard(largest, cost, work)
     return product
 
 
-def _part(stack: np.ndarray, axis: int, part: slice) -> np.ndarray:
+def _stack_slice(stack: np.ndarray, axis: int, part: slice) -> np.ndarray:
     """Return a slice of the stack along `axis` (negative), or all of it where it broadcasts."""
     if stack.ndim < -axis or stack.shape[axis] == 1:
         return stack
@@ -118,7 +122,7 @@ def _cost_of(left: np.ndarray) -> float:
     return _NANOSECONDS.get(left.dtype.char, _NANOSECONDS_OTHERWISE)
 
 
-def _splits(left: np.ndarray) -> bool:
+def _is_split(left: np.ndarray) -> bool:
     if thread_width() == 1:
         return False
     return _BLAS_IS_SINGLE or left.dtype.char not in _NANOSECONDS

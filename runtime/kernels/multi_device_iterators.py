@@ -39,7 +39,7 @@ from runtime.kernels.resource_variables import as_handle
 
 Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
-_numbers = itertools.count()  # next() is atomic
+_anonymous_ids = itertools.count()  # next() is atomic
 
 
 class MultiDeviceIterator(Resource):
@@ -57,7 +57,7 @@ class MultiDeviceIterator(Resource):
         self._count = len(devices)
         self._lock = threading.RLock()  # guards all below
         self._iterator: DatasetIterator | None = None
-        self._waiting: list[collections.deque[Element]] = []
+        self._buffers: list[collections.deque[Element]] = []
         self._next_shard = 0
         self._incarnation = 0
 
@@ -68,7 +68,7 @@ class MultiDeviceIterator(Resource):
         check_shapes(self.output_shapes, dataset.output_shapes)
         with self._lock:
             self._iterator = dataset.iterate(context)
-            self._waiting = [collections.deque() for _ in range(self._count)]
+            self._buffers = [collections.deque() for _ in range(self._count)]
             self._next_shard = 0
             self._incarnation += 1
             return self._incarnation
@@ -87,13 +87,13 @@ class MultiDeviceIterator(Resource):
                 raise InvalidArgumentError(
                     f"Shard {shard} is not one of the {self._count} of a multi-device iterator"
                 )
-            while not self._waiting[shard]:
+            while not self._buffers[shard]:
                 element = self._iterator.get_next(context)
                 if element is None:
                     return None
-                self._waiting[self._next_shard].append(element)
+                self._buffers[self._next_shard].append(element)
                 self._next_shard = (self._next_shard + 1) % self._count
-            return self._waiting[shard].popleft()
+            return self._buffers[shard].popleft()
 
 
 def multi_device_iterator(
@@ -122,7 +122,7 @@ def multi_device_iterator(
 
 
 def _anonymous(devices: tuple[str, ...], types: Types, shapes: Shapes) -> ResourceHandle:
-    name = f"AnonymousMultiDeviceIterator{next(_numbers)}"
+    name = f"AnonymousMultiDeviceIterator{next(_anonymous_ids)}"
     resource = MultiDeviceIterator(devices, types, shapes)
     return ResourceHandle("", name, MultiDeviceIterator.type_name, resource=resource)
 

@@ -60,8 +60,8 @@ def fused_batch_norm(
     unbiased = batch_variance * np.float32(count / max(count - 1, 1))
     y = _normalise(wide, batch_mean, batch_variance, scale, offset, epsilon, channels_first)
     outputs = (
-        _mixed(mean, batch_mean, exponential_avg_factor),
-        _mixed(variance, unbiased, exponential_avg_factor),
+        _moving_average(mean, batch_mean, exponential_avg_factor),
+        _moving_average(variance, unbiased, exponential_avg_factor),
         batch_mean,
         batch_variance,
     )
@@ -194,7 +194,7 @@ def _normalise(
     return on_threads(np.add, y, along_channels(shift, x.ndim, channels_first), y)
 
 
-def _mixed(running: np.ndarray, batch: np.ndarray, factor: float) -> np.ndarray:
+def _moving_average(running: np.ndarray, batch: np.ndarray, factor: float) -> np.ndarray:
     if factor == 1:
         return batch
     return running * np.float32(1 - factor) + batch * np.float32(factor)

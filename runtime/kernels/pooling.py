@@ -294,7 +294,7 @@ def _reduce_axis(
     x: np.ndarray, axis: int, dimension: WindowedDimension, reduce: np.ufunc, first: int, last: int
 ) -> np.ndarray:
     """Return the outputs [first, last) of the reduction of one dimension."""
-    start = x.dtype.type(_START[reduce](x.dtype))
+    start = x.dtype.type(_INITIAL_VALUE[reduce](x.dtype))
     before = (slice(None),) * axis
     result: np.ndarray | None = None
     rest: list[tuple[slice, slice]] = []
@@ -325,7 +325,7 @@ def lowest_number(dtype: np.dtype) -> float | int:
     return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
 
 
-_START: dict[np.ufunc, Callable[[np.dtype], float | int]] = {
+_INITIAL_VALUE: dict[np.ufunc, Callable[[np.dtype], float | int]] = {
     np.add: lambda dtype: 0,
     np.fmax: lowest_number,
     np.maximum: lambda dtype: -np.inf,

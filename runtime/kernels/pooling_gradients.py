@@ -67,7 +67,7 @@ def _check_windows(
 
 
 _INPUTS = ("tensor_in", "tensor_out", "out_backprop")
-_INPUTS_OF_SECOND = ("tensor_in", "tensor_out", "out_grad_backprop")
+_SECOND_GRADIENT_INPUTS = ("tensor_in", "tensor_out", "out_grad_backprop")
 
 
 def max_pool_grad(
@@ -207,7 +207,7 @@ def _second_gradient(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    _check_gradient_shapes(_INPUTS_OF_SECOND, (orig_input, orig_output, grad), data_format)
+    _check_gradient_shapes(_SECOND_GRADIENT_INPUTS, (orig_input, orig_output, grad), data_format)
     dimensions = pooled_dimensions(orig_input.shape, ksize, strides, padding, (), data_format)
     _expect_shape(
         "orig_output", orig_output, _output_shape(orig_input.shape, dimensions, data_format)
@@ -236,7 +236,7 @@ def max_pool_grad_grad_v2(
     data_format: str,
 ) -> np.ndarray:
     """MaxPoolGradGrad with `ksize` and `strides` as int32 vectors of 4."""
-    _check_gradient_shapes(_INPUTS_OF_SECOND, (orig_input, orig_output, grad), data_format)
+    _check_gradient_shapes(_SECOND_GRADIENT_INPUTS, (orig_input, orig_output, grad), data_format)
     sizes, steps = vector_of_four("ksize", ksize), vector_of_four("strides", strides)
     _check_windows(sizes, steps, data_format, "MaxPoolingGrad")
     return _second_gradient(orig_input, orig_output, grad, sizes, steps, padding, data_format)

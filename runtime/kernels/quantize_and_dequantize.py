@@ -32,7 +32,7 @@ def quantize_and_dequantize(
         )
     if not range_given:
         low, high = value.min(initial=np.inf), value.max(initial=-np.inf)
-    steps = _Steps(signed_input, num_bits, False, "HALF_TO_EVEN", range_given)
+    steps = _QuantizedSteps(signed_input, num_bits, False, "HALF_TO_EVEN", range_given)
     return steps.apply(value, low, high)
 
 
@@ -55,7 +55,7 @@ def quantize_and_dequantize_v2(
             if np.ndim(given):
                 raise InvalidArgumentError(f"input_{name} must be a scalar.")
     low, high = _range(value, input_min, input_max, range_given, axis)
-    steps = _Steps(signed_input, num_bits, narrow_range, round_mode, range_given)
+    steps = _QuantizedSteps(signed_input, num_bits, narrow_range, round_mode, range_given)
     return steps.apply(value, low, high)
 
 
@@ -79,7 +79,7 @@ def quantize_and_dequantize_v3(
     bits = int(num_bits.item())
     _check_bits(bits, signed_input)
     low, high = _range(value, input_min, input_max, range_given, axis)
-    steps = _Steps(signed_input, bits, narrow_range, "HALF_TO_EVEN", range_given)
+    steps = _QuantizedSteps(signed_input, bits, narrow_range, "HALF_TO_EVEN", range_given)
     return steps.apply(value, low, high)
 
 
@@ -164,7 +164,7 @@ def _range(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Steps:
+class _QuantizedSteps:
     """The integers that represent floats, and the rounding of floats to them."""
 
     signed: bool

@@ -109,7 +109,7 @@ def quantized_conv2d(
     dilations: tuple[int, ...],
 ) -> Quantized:
     """QuantizedConv2D: [b, h, w, c] with a filter [kh, kw, c, n], in integers."""
-    _check_steps(strides, dilations)
+    _check_strides_and_dilations(strides, dilations)
     for name, given in (("input", value), ("filter", kernel)):
         if given.ndim != 4:
             raise InvalidArgumentError(f"{name} must be rank 4 but is rank {given.ndim}")
@@ -132,7 +132,7 @@ def quantized_conv2d(
     return (windows @ weights, *_product_range(input_range, filter_range, out_type))
 
 
-def _check_steps(strides: tuple[int, ...], dilations: tuple[int, ...]) -> None:
+def _check_strides_and_dilations(strides: tuple[int, ...], dilations: tuple[int, ...]) -> None:
     """Raise InvalidArgumentError for strides and dilations that TensorFlow does not support."""
     for name, given in (("strides", strides), ("dilations", dilations)):
         if len(given) != 4:

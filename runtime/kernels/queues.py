@@ -253,24 +253,24 @@ def queue_dequeue(context: OpKernelContext, handle: Any) -> Any:
     """QueueDequeue: remove and return one element; waits until there is one."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "component_types", False)
-    return queue.dequeue(1, _only, context.cancellation)
+    return queue.dequeue(1, _single_element, context.cancellation)
 
 
-def _only(elements: list[Element]) -> Element:
+def _single_element(elements: list[Element]) -> Element:
     return elements[0]
 
 
 def queue_dequeue_many(context: OpKernelContext, handle: Any, n: Any) -> Any:
     """QueueDequeueMany: remove and return n elements, stacked; waits until there are n."""
-    return _dequeue_many(context, handle, _first(n), False)
+    return _dequeue_many(context, handle, _first_number(n), False)
 
 
 def queue_dequeue_up_to(context: OpKernelContext, handle: Any, n: Any) -> Any:
     """QueueDequeueUpTo: remove and return n elements, stacked; fewer from a closed queue."""
-    return _dequeue_many(context, handle, _first(n), True)
+    return _dequeue_many(context, handle, _first_number(n), True)
 
 
-def _first(n: Any) -> int:
+def _first_number(n: Any) -> int:
     """Return the first number of `n`; TensorFlow ignores any others."""
     return np.asarray(n).ravel()[:1].item()
 
@@ -329,13 +329,13 @@ def queue_is_closed(context: OpKernelContext, handle: Any) -> np.bool_:
     return np.bool_(queue_of(context, handle).is_closed)
 
 
-_MAKERS: dict[str, Kernel] = {
+_CREATION: dict[str, Kernel] = {
     "FIFOQueue": fifo_queue,
     "PaddingFIFOQueue": padding_fifo_queue,
     "PriorityQueue": priority_queue,
     "RandomShuffleQueue": random_shuffle_queue,
 }
-_WAITING: dict[str, Kernel] = {
+_ASYNCHRONOUS: dict[str, Kernel] = {
     "QueueClose": queue_close,
     "QueueDequeue": queue_dequeue,
     "QueueDequeueMany": queue_dequeue_many,
@@ -346,8 +346,12 @@ _WAITING: dict[str, Kernel] = {
 _VERSIONS = ("", "V2")
 
 KERNELS = (
-    *(KernelDef(op + v, make) for op, make in _MAKERS.items() for v in _VERSIONS),
-    *(KernelDef(op + v, run, asynchronous=True) for op, run in _WAITING.items() for v in _VERSIONS),
+    *(KernelDef(op + v, make) for op, make in _CREATION.items() for v in _VERSIONS),
+    *(
+        KernelDef(op + v, run, asynchronous=True)
+        for op, run in _ASYNCHRONOUS.items()
+        for v in _VERSIONS
+    ),
     KernelDef("QueueIsClosed", queue_is_closed),
     KernelDef("QueueIsClosedV2", queue_is_closed),
     KernelDef("QueueSize", queue_size),

@@ -28,7 +28,7 @@ def ragged_tensor_to_tensor(
     """
     if not values.ndim:
         raise InvalidArgumentError("values must have rank 1 or more, got a scalar")
-    levels = _Levels(partitions, row_partition_types)
+    levels = _RowPartitions(partitions, row_partition_types)
     wanted = _static_shape(shape)
     element_shape = values.shape[1:]
     sizes = _result_sizes(wanted, levels, values.shape, default_value.shape)
@@ -67,7 +67,7 @@ def _static_shape(shape: np.ndarray) -> list[int] | None:
     return sizes
 
 
-class _Levels:
+class _RowPartitions:
     """The row partitions of a ragged tensor, outermost first."""
 
     def __init__(self, partitions: tuple[np.ndarray, ...], types: tuple[str, ...]) -> None:
@@ -161,7 +161,7 @@ def rows_and_columns_of_splits(splits: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _result_sizes(
     wanted: list[int] | None,
-    levels: _Levels,
+    levels: _RowPartitions,
     values_shape: tuple[int, ...],
     default_shape: tuple[int, ...],
 ) -> list[int]:
@@ -193,12 +193,12 @@ def _result_sizes(
         raise InvalidArgumentError(
             f"default_value.shape={shape_text(default_shape)} and "
             f"rt_input.flat_values.shape={shape_text(values_shape)} are incompatible"
-            f"{_why_not(default_shape, values_shape)}"
+            f"{_rank_mismatch_text(default_shape, values_shape)}"
         )
     return sizes
 
 
-def _why_not(default_shape: tuple[int, ...], values_shape: tuple[int, ...]) -> str:
+def _rank_mismatch_text(default_shape: tuple[int, ...], values_shape: tuple[int, ...]) -> str:
     if len(default_shape) < len(values_shape):
         return ""
     return (

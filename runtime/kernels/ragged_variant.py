@@ -114,7 +114,7 @@ def ragged_tensor_to_variant_gradient(
     check_allocation(shape, dtype)
     if np.ndim(row_splits):
         check_splits_cover(row_splits)
-    pieces = _pieces(box(encoded), np.ravel(row_splits), shape, dtype)
+    pieces = _values_of_variants(box(encoded), np.ravel(row_splits), shape, dtype)
     if len(pieces) == 1:
         if pieces[0].dtype != dtype:
             raise InternalError(
@@ -135,7 +135,7 @@ def ragged_tensor_to_variant_gradient(
     return result.reshape(shape)
 
 
-def _pieces(
+def _values_of_variants(
     encoded: np.ndarray, splits: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
 ) -> list[np.ndarray]:
     """Return the values of each variant, and zeros for a variant without a value."""

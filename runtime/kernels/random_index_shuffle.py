@@ -95,7 +95,7 @@ class _Permutation:
         if 2 * self._word == _MIN_BLOCK:
             table = self._encrypt(np.arange(1 << _MIN_BLOCK, dtype=np.uint64)).tolist()
             pairs = zip(indices.tolist(), limits.tolist(), strict=True)
-            return [_walk(table, index, limit) for index, limit in pairs]
+            return [_first_within(table, index, limit) for index, limit in pairs]
         places, limits = self._encrypt(indices.astype(np.uint64)), limits.astype(np.uint64)
         while (outside := places > limits).any():
             places[outside] = self._encrypt(places[outside])
@@ -106,28 +106,29 @@ class _Permutation:
         for number in range(rounds - 3):
             bit = (_SEQUENCE & self._mask) >> number & 1
             last = keys[-1]
-            turned = self._right(last, 3) ^ self._right(last, 4)
+            turned = self._rotated_right(last, 3) ^ self._rotated_right(last, 4)
             keys.append((_CONSTANT & self._mask) ^ bit ^ keys[-3] ^ turned)
         return keys
 
     def _encrypt(self, value: np.ndarray) -> np.ndarray:
         left, right = value >> self._word & self._mask, value & self._mask
         for first, second in zip(self._keys[::2], self._keys[1::2], strict=True):
-            left = left ^ self._mixed(right) ^ first
-            right = right ^ self._mixed(left) ^ second
+            left = left ^ self._round_function(right) ^ first
+            right = right ^ self._round_function(left) ^ second
         return left << self._word | right
 
-    def _mixed(self, word: np.ndarray) -> np.ndarray:
-        return self._left(word, 1) & self._left(word, 8) ^ self._left(word, 2)
+    def _round_function(self, word: np.ndarray) -> np.ndarray:
+        rotated = self._rotated_left
+        return rotated(word, 1) & rotated(word, 8) ^ rotated(word, 2)
 
-    def _left(self, word: np.ndarray, count: int) -> np.ndarray:
+    def _rotated_left(self, word: np.ndarray, count: int) -> np.ndarray:
         return (word << count | word >> (self._word - count)) & self._mask
 
-    def _right(self, word: int, count: int) -> int:
+    def _rotated_right(self, word: int, count: int) -> int:
         return (word >> count | word << (self._word - count)) & self._mask
 
 
-def _walk(table: list[int], index: int, limit: int) -> int:
+def _first_within(table: list[int], index: int, limit: int) -> int:
     """Return the first result in 0 … limit of repeatedly applying the tabulated permutation."""
     if limit == 0:
         return 0

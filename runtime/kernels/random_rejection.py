@@ -23,10 +23,10 @@ from runtime.kernels.gamma_functions import log_gamma
 from runtime.kernels.random_distributions import BLOCKS_PER_OUTPUT, double_pairs, normal_blocks
 
 _SMALL_RATE = 10  # below it, Poisson and binomial samples are found by counting events
-_BLOCKS_OF_COUNTED = 42  # the size of a stream's part for a binomial sample found by counting
+_BLOCKS_PER_COUNTED_OUTPUT = 42  # reserved for a binomial sample found by counting
 
 
-class _OwnStreams:
+class _OutputStreams:
     """The separate parts of a stream for all outputs; each block gives two doubles."""
 
     def __init__(
@@ -76,7 +76,7 @@ def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarr
     count = math.prod(sizes)
     shapes = alpha.astype(np.float64).ravel()[_by_parameter(count, alpha.size)]
     result = np.empty(count)
-    streams = _OwnStreams(stream, np.arange(count))
+    streams = _OutputStreams(stream, np.arange(count))
     exponential = np.flatnonzero(shapes == 1)
     result[exponential] = -np.log1p(-streams.uniform(exponential))
     below_one = shapes < 1
@@ -112,7 +112,7 @@ def poisson(stream: Philox, sizes: tuple[int, ...], rate: np.ndarray) -> np.ndar
     count = math.prod(sizes)
     rates = rate.astype(np.float64).ravel()[_by_parameter(count, rate.size)]
     result = np.where(rates == np.inf, np.inf, 0.0)
-    streams = _OwnStreams(stream, np.arange(count))
+    streams = _OutputStreams(stream, np.arange(count))
     proper = np.isfinite(rates) & (rates >= 0)
     _count_events(streams, rates, np.flatnonzero(proper & (rates < _SMALL_RATE)), result)
     _transformed_poisson(streams, rates, np.flatnonzero(proper & (rates >= _SMALL_RATE)), result)
@@ -120,7 +120,7 @@ def poisson(stream: Philox, sizes: tuple[int, ...], rate: np.ndarray) -> np.ndar
 
 
 def _count_events(
-    streams: _OwnStreams, rates: np.ndarray, waiting: np.ndarray, result: np.ndarray
+    streams: _OutputStreams, rates: np.ndarray, waiting: np.ndarray, result: np.ndarray
 ) -> None:
     """Knuth's method: count the uniform samples whose product stays above e^−rate."""
     product = np.ones(len(rates))
@@ -132,7 +132,7 @@ def _count_events(
 
 
 def _transformed_poisson(
-    streams: _OwnStreams, rates: np.ndarray, waiting: np.ndarray, result: np.ndarray
+    streams: _OutputStreams, rates: np.ndarray, waiting: np.ndarray, result: np.ndarray
 ) -> None:
     """Draw Poisson samples of large rates by Hörmann's algorithm PTRS."""
     while len(waiting):
@@ -171,8 +171,8 @@ def binomial(
     rarer = np.where(turned, 1 - chance, chance)
     open_ = proper & (rarer > 0)
     few = trials * rarer < _SMALL_RATE
-    blocks = np.where(few, _BLOCKS_OF_COUNTED, BLOCKS_PER_OUTPUT)
-    streams = _OwnStreams(stream, np.arange(outputs), blocks)
+    blocks = np.where(few, _BLOCKS_PER_COUNTED_OUTPUT, BLOCKS_PER_OUTPUT)
+    streams = _OutputStreams(stream, np.arange(outputs), blocks)
     _count_successes(streams, trials, rarer, np.flatnonzero(open_ & few), result)
     _transformed_binomial(streams, trials, rarer, np.flatnonzero(open_ & ~few), result)
     result = np.where(turned & proper, trials - result, result)
@@ -180,7 +180,7 @@ def binomial(
 
 
 def _count_successes(
-    streams: _OwnStreams,
+    streams: _OutputStreams,
     trials: np.ndarray,
     chance: np.ndarray,
     waiting: np.ndarray,
@@ -210,7 +210,7 @@ def _stirling_rest(k: np.ndarray) -> np.ndarray:
 
 
 def _transformed_binomial(
-    streams: _OwnStreams,
+    streams: _OutputStreams,
     trials: np.ndarray,
     chance: np.ndarray,
     waiting: np.ndarray,

@@ -33,12 +33,12 @@ _PHILOX, _THREEFRY, _AUTO_SELECT = 1, 2, 3  # TF: rng_alg.h
 
 def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
     """Return the shape given by a tensor, after checking that it may be allocated as `dtype`."""
-    sizes = asked_shape(shape)
+    sizes = requested_shape(shape)
     check_allocation(sizes, dtype)
     return sizes
 
 
-def asked_shape(shape: Any) -> tuple[int, ...]:
+def requested_shape(shape: Any) -> tuple[int, ...]:
     """Return the shape given by a tensor; raises InvalidArgumentError for an invalid one."""
     if np.ndim(shape) != 1:
         raise InvalidArgumentError(
@@ -137,7 +137,7 @@ def multinomial(
 def random_gamma(context: OpKernelContext, shape: Any, alpha: Any) -> np.ndarray:
     """RandomGamma: [shape…, alpha's shape…]."""
     rates = np.asarray(alpha)
-    sizes = asked_shape(shape) + rates.shape
+    sizes = requested_shape(shape) + rates.shape
     check_allocation(sizes, np.float64)
     stream = reserve(context, math.prod(sizes) * BLOCKS_PER_OUTPUT)
     return rejection.gamma(stream, sizes, rates).astype(rates.dtype)
@@ -148,7 +148,7 @@ def random_poisson(
 ) -> np.ndarray:
     """RandomPoissonV2: [shape…, rate's shape…]."""
     rates = np.asarray(rate)
-    sizes = asked_shape(shape) + rates.shape
+    sizes = requested_shape(shape) + rates.shape
     check_allocation(sizes, np.float64)
     stream = reserve(context, math.prod(sizes) * BLOCKS_PER_OUTPUT)
     return rejection.poisson(stream, sizes, rates).astype(dtype.numpy)

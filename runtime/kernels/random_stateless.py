@@ -179,15 +179,15 @@ def get_key_counter_alg(seed: Any) -> tuple[np.ndarray, np.ndarray, np.int32]:
     return (*get_key_counter(seed), get_alg())
 
 
-_FILLS: dict[str, Distribution] = {
+_DISTRIBUTIONS: dict[str, Distribution] = {
     "StatelessRandomNormal": distributions.normal,
     "StatelessRandomUniform": distributions.uniform,
     "StatelessRandomUniformFullInt": distributions.full_int,
     "StatelessTruncatedNormal": distributions.truncated_normal,
 }
 KERNELS = (
-    *(KernelDef(op, _by_seed(fill)) for op, fill in _FILLS.items()),
-    *(KernelDef(f"{op}V2", _by_key(fill)) for op, fill in _FILLS.items()),
+    *(KernelDef(op, _by_seed(fill)) for op, fill in _DISTRIBUTIONS.items()),
+    *(KernelDef(f"{op}V2", _by_key(fill)) for op, fill in _DISTRIBUTIONS.items()),
     KernelDef("StatelessMultinomial", stateless_multinomial),
     KernelDef("StatelessRandomBinomial", stateless_random_binomial),
     KernelDef("StatelessRandomGammaV2", stateless_random_gamma_v2),
