@@ -135,7 +135,7 @@ def fake_quant_vars(
 def fake_quant_per_channel(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, *, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
-    """FakeQuantWithMinMaxVarsPerChannel: a range for each index of the last dimension."""
+    """FakeQuantWithMinMaxVarsPerChannel: with a range for each index of the last dimension."""
     _check_bits(num_bits)
     _check_channels(value, low, high)
     return _with_range_inputs(value, low, high, num_bits, narrow_range)
@@ -188,7 +188,7 @@ def fake_quant_per_channel_gradient(
     num_bits: int,
     narrow_range: bool,
 ) -> tuple[np.ndarray, ...]:
-    """FakeQuantWithMinMaxVarsPerChannelGradient: for the input and each channel's range."""
+    """FakeQuantWithMinMaxVarsPerChannelGradient: gradients for input, minimums and maximums."""
     _check_bits(num_bits)
     _check_same_size(gradients, value)
     _check_channels(value, low, high)

@@ -30,7 +30,8 @@ def fused_pad_conv2d(
     padding: str,
 ) -> np.ndarray:
     """FusedPadConv2D: MirrorPad, then Conv2D."""
-    if len(strides) == 4 and (strides[0], strides[3]) != (1, 1):  # Conv2D has another error class
+    # Checked here because Conv2D raises UnimplementedError for it.
+    if len(strides) == 4 and (strides[0], strides[3]) != (1, 1):
         raise InvalidArgumentError(
             "Current implementation does not yet support strides in the batch and depth dimensions."
         )
@@ -47,7 +48,7 @@ def fused_pad_conv2d(
                     f"Fused mirror padding only support spatial padding, not {name}: "
                     f"{margins.tolist()}"
                 )
-    if filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # groups are not supported
+    if filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # unlike Conv2D, no channel groups
         raise InvalidArgumentError(
             f"input and filter must have the same depth: {x.shape[3]} vs {filter.shape[2]}"
         )

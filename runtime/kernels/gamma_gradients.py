@@ -78,7 +78,7 @@ def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _is_constant(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return where P is constant: x = 0 with any a, and positive arguments one of them infinite."""
+    """Return where P is constant: x = 0 with any a, or positive arguments, one infinite."""
     return (x == 0) | ((a > 0) & (x > 0) & (np.isinf(a) | np.isinf(x)))
 
 
@@ -97,7 +97,7 @@ def random_gamma_grad(alpha: Any, sample: Any) -> Any:
     wide_alpha, wide_sample = _wide(alpha, sample)
     with np.errstate(all="ignore"):
         result = _sample_ratio(wide_alpha, wide_sample)
-        # TensorFlow multiplies and divides by a density; the result is 0 where it underflows.
+        # TensorFlow multiplies and divides by a density; where this underflows, the result is 0.
         vanishes = _log_density(wide_alpha, wide_sample) < -np.log(np.finfo(alpha.dtype).max)
         return np.where(vanishes & (wide_alpha > 0), 0, result).astype(alpha.dtype)
 

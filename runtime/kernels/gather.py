@@ -50,7 +50,8 @@ def _gather(params: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int)
     axis %= ranks
     if batch_dims:
         batch_dims = _check_batch_dims(params, indices, axis, batch_dims)
-    if 0 in (*params.shape[:axis], *params.shape[axis + 1 :]):  # empty: no check
+    # For an empty result no index is read, so none is checked.
+    if 0 in (*params.shape[:axis], *params.shape[axis + 1 :]):
         shape = params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1 :]
         return unbox(np.empty(shape, params.dtype))
     check_indices(indices, params.shape[axis])

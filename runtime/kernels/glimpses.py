@@ -101,7 +101,7 @@ def _glimpse(
     image: np.ndarray, corner: np.ndarray, window: tuple[int, ...], noise: Noise
 ) -> np.ndarray:
     sizes = image.shape[:2]
-    # A clipped corner fits an integer; one that leaves the window outside the image still does.
+    # Clipped to fit an integer; a window that misses the image still misses it.
     limits = [(-length, size) for length, size in zip(window, sizes, strict=True)]
     starts = [
         int(np.clip(np.nan_to_num(first, nan=high), low, high))

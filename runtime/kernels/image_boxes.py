@@ -74,7 +74,7 @@ def crop_and_resize(
     method: str,
     extrapolation_value: float,
 ) -> np.ndarray:
-    """CropAndResize: each box `[n, 4]` of image `box_ind` `[n]`: float32 `[n, *crop_size, c]`."""
+    """CropAndResize: box i of `[n, 4]` in image `box_ind[i]`: float32 `[n, *crop_size, c]`."""
     _check_image(image)
     _check_boxes(boxes, box_ind)
     if np.ndim(crop_size) != 1 or np.size(crop_size) != 2:
@@ -258,7 +258,7 @@ def crop_and_resize_grad_boxes(
     down, across = rows.fraction[:, :, None, None], columns.fraction[:, None, :, None]
     along_y = _interpolated(bottom_left - top_left, bottom_right - top_right, across)
     along_x = _interpolated(top_right - top_left, bottom_right - bottom_left, down)
-    # Gradients for the crop's row and column positions; the weights carry them to the edges.
+    # Gradients for the positions of crop rows and columns; the weights map them to the edges.
     by_row = np.where(is_inside, (along_y * grads).sum(axis=3), 0).sum(axis=2)
     by_column = np.where(is_inside, (along_x * grads).sum(axis=3), 0).sum(axis=1)
     low_y, high_y = _edge_weights(height, crop_height)

@@ -4,8 +4,8 @@
 a test checks that it is current. For an op that it lacks, every module is imported: a stale index
 only costs time.
 
-Guarantees: thread-safe; a module's rows are registered once; registering the same op, device and
-types twice raises when the second module is imported.
+Guarantees: thread-safe; a module's kernels are registered once; registering the same op, device
+and types twice raises when the second module is imported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LazyKernelRegistry(KernelRegistry):
         super().__init__()
         self._modules = frozenset(modules)
         self._imported: set[str] = set()
-        self._lock = threading.RLock()  # guards _imported and the tables while rows are added
+        self._lock = threading.RLock()  # guards _imported, and the tables while kernels are added
 
     def has(self, op: str) -> bool:
         """Return whether any kernel is registered for `op`."""

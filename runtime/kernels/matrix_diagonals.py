@@ -92,7 +92,7 @@ def _diagonals(
 def matrix_diag_part(
     input: Any, k: Any = 0, padding_value: Any = 0, *, align: str = V2_ALIGN
 ) -> Any:
-    """The diagonals lower … upper of `[…, m, n]`: `[…, diagonals, longest]`, `[…, n]` for one."""
+    """The diagonals lower … upper: `[…, diagonals, longest]`, or `[…, longest]` for one."""
     _check_rank("input", input, 2)
     lower, upper = _band_limits(k)
     rows, columns = input.shape[-2:]

@@ -46,7 +46,7 @@ class MultiDeviceIterator(Resource):
     """A pass over a dataset whose element i belongs to shard i modulo the number of devices.
 
     Guarantees: thread-safe; each shard gets its elements in order. Elements that were produced for
-    other shards stay in memory until these request them.
+    other shards stay in memory until those shards request them.
     """
 
     type_name = "N10tensorflow4data12_GLOBAL__N_119MultiDeviceIteratorE"
@@ -55,7 +55,7 @@ class MultiDeviceIterator(Resource):
         self.output_types = output_types
         self.output_shapes = output_shapes
         self._count = len(devices)
-        self._lock = threading.RLock()  # guards all below
+        self._lock = threading.RLock()  # guards all attributes below
         self._iterator: DatasetIterator | None = None
         self._buffers: list[collections.deque[Element]] = []
         self._next_shard = 0

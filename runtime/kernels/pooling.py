@@ -133,12 +133,15 @@ def check_volume(
 
 
 def check_strides(strides: Sequence[int], data_format: str) -> None:
-    """Raise for a spatial stride ≤ 0, which TensorFlow's shape functions check before all else."""
+    """Raise InvalidArgumentError for a spatial stride ≤ 0.
+
+    TensorFlow's shape functions check stride attributes before all else.
+    """
     _check_positive(spatial_values(strides, data_format))
 
 
 def check_strides_and_depth(strides: Sequence[int]) -> None:
-    """Raise for a stride ≤ 0, also over depth, which MaxPool's shape function checks too."""
+    """Raise InvalidArgumentError for a stride ≤ 0, spatial or, as for MaxPool in TF, over depth."""
     _check_positive(strides[1:])
 
 

@@ -27,7 +27,7 @@ class QuantizedRange:
 
     @property
     def half(self) -> float:
-        """Half the number of integers of a signed type, its offset to 0 and above; else 0."""
+        """The offset that makes a signed type's integers non-negative; 0 for unsigned types."""
         return (self.highest - self.lowest + 1) / 2 if self.lowest < 0 else 0.0
 
 

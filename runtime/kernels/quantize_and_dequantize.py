@@ -174,7 +174,7 @@ class _QuantizedSteps:
     clamps: bool
 
     def apply(self, value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return `value` rounded to a step; the scale is the smaller one of `low` and `high`."""
+        """Return `value` rounded to a step; `low` or `high` sets the scale."""
         one = value.dtype.type
         bits = self.num_bits - self.signed
         lowest = one(-(1 << bits) + self.narrow if self.signed else 0)

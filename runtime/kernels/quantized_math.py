@@ -40,7 +40,7 @@ def _product_range(
     second: tuple[np.ndarray, np.ndarray, DataType],
     out_type: DataType,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the range of products; the step of one integer is the product of the operands'."""
+    """Return the range of products, whose step is the product of the operands' steps."""
     level = np.float32(1)
     for low, high, data_type in (first, second):
         limits = quantized_range(data_type)

@@ -23,7 +23,7 @@ from runtime.kernels.gamma_functions import log_gamma
 from runtime.kernels.random_distributions import BLOCKS_PER_OUTPUT, double_pairs, normal_blocks
 
 _SMALL_RATE = 10  # below it, Poisson and binomial samples are found by counting events
-_BLOCKS_PER_COUNTED_OUTPUT = 42  # reserved for a binomial sample found by counting
+_BLOCKS_PER_COUNTED_OUTPUT = 42  # blocks reserved for a binomial sample found by counting
 
 
 class _OutputStreams:

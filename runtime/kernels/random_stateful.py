@@ -155,7 +155,7 @@ def random_poisson(
 
 
 def _check_algorithm(algorithm: Any) -> None:
-    """Raise unless the algorithm is Philox or automatic."""
+    """Raise UnimplementedError for ThreeFry, InvalidArgumentError unless Philox or automatic."""
     if np.ndim(algorithm):
         raise InvalidArgumentError(
             f"input 1 (0-based) must have shape [], not {shape_text(np.shape(algorithm))}"
