@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/example_parsing_ops.cc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ Types = Sequence[DataType]
 def parse_example(
     serialized: np.ndarray,
     names: np.ndarray,
-    *rest: Any,
+    *rest: np.ndarray,
     Nsparse: int,  # noqa: N803 - the attribute's name
     Ndense: int,  # noqa: N803
     sparse_types: Types,
@@ -60,7 +59,7 @@ def parse_example_v2(
     sparse_keys: np.ndarray,
     dense_keys: np.ndarray,
     ragged_keys: np.ndarray,
-    *dense_defaults: Any,
+    *dense_defaults: np.ndarray,
     num_sparse: int,
     sparse_types: Types,
     Tdense: Types,  # noqa: N803
@@ -99,7 +98,7 @@ def parse_example_v2(
 
 def parse_single_example(
     serialized: np.ndarray,
-    *dense_defaults: Any,
+    *dense_defaults: np.ndarray,
     sparse_keys: Sequence[str],
     dense_keys: Sequence[str],
     sparse_types: Types,

@@ -18,7 +18,7 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import shape_text
 
 
-def _check_rank(input: Any, rank: int) -> None:
+def _check_rank(input: np.ndarray, rank: int) -> None:
     if np.ndim(input) < rank:
         raise InvalidArgumentError(
             f"Input must have rank of at least {rank} but got: {shape_text(np.shape(input))}"
@@ -28,7 +28,7 @@ def _check_rank(input: Any, rank: int) -> None:
 def _complex_transform(transform: Callable[..., Any], rank: int) -> Kernel:
     """FFT or IFFT: complex in, complex out, same shape."""
 
-    def kernel(input: Any) -> Any:
+    def kernel(input: np.ndarray) -> np.ndarray:
         _check_rank(input, rank)
         if not input.size:
             return input
@@ -37,7 +37,7 @@ def _complex_transform(transform: Callable[..., Any], rank: int) -> Kernel:
     return kernel
 
 
-def _lengths(fft_length: Any, rank: int) -> list[int]:
+def _lengths(fft_length: np.ndarray, rank: int) -> list[int]:
     if np.shape(fft_length) != (rank,):
         raise InvalidArgumentError(f"fft_length must have shape [{rank}]")
     lengths = [int(each) for each in fft_length]
@@ -47,7 +47,7 @@ def _lengths(fft_length: Any, rank: int) -> list[int]:
     return lengths
 
 
-def _check_long_enough(input: Any, needed: list[int]) -> None:
+def _check_long_enough(input: np.ndarray, needed: list[int]) -> None:
     for axis, length in zip(range(-len(needed), 0), needed, strict=True):
         size = input.shape[axis]
         if size and size < length:
@@ -60,7 +60,7 @@ def _check_long_enough(input: Any, needed: list[int]) -> None:
 def _real_transform(rank: int) -> Kernel:
     """RFFT: real `[…, n]`, cropped (never padded) to fft_length, to complex `[…, n // 2 + 1]`."""
 
-    def kernel(input: Any, fft_length: Any, *, Tcomplex: DataType) -> Any:  # noqa: N803
+    def kernel(input: np.ndarray, fft_length: np.ndarray, *, Tcomplex: DataType) -> np.ndarray:  # noqa: N803
         _check_rank(input, rank)
         lengths = _lengths(fft_length, rank)
         output = [*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0]
@@ -72,7 +72,7 @@ def _real_transform(rank: int) -> Kernel:
 def _inverse_real_transform(rank: int) -> Kernel:
     """IRFFT: `[…, n // 2 + 1]` complex to `[…, n]` real, n given by fft_length."""
 
-    def kernel(input: Any, fft_length: Any, *, Treal: DataType) -> Any:  # noqa: N803
+    def kernel(input: np.ndarray, fft_length: np.ndarray, *, Treal: DataType) -> np.ndarray:  # noqa: N803
         _check_rank(input, rank)
         lengths = _lengths(fft_length, rank)
         needed = [*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0]
@@ -83,12 +83,12 @@ def _inverse_real_transform(rank: int) -> Kernel:
 
 def _transform(
     function: Callable[..., Any],
-    input: Any,
+    input: np.ndarray,
     lengths: list[int],
     needed: list[int],
     output: list[int],
     dtype: np.dtype,
-) -> Any:
+) -> np.ndarray:
     _check_long_enough(input, needed)
     shape = (*input.shape[: -len(lengths)], *output)
     check_allocation(shape, dtype)

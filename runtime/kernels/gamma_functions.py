@@ -9,8 +9,6 @@ TF: tensorflow/core/kernels/cwise_op_{lgamma,digamma,zeta,igammas,betainc}.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -37,7 +35,7 @@ ZETA_LESS_ONE = (
 )  # fmt: skip
 
 
-def _wide(x: Any) -> np.ndarray:
+def _wide(x: np.ndarray) -> np.ndarray:
     return np.asarray(x, np.float64)
 
 
@@ -117,12 +115,12 @@ def hurwitz_zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 @in_blocks(300)
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     """The Hurwitz zeta function."""
     return hurwitz_zeta(_wide(x), _wide(q)).astype(x.dtype)
 
 
-def polygamma(a: Any, x: Any) -> Any:
+def polygamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The derivative of order a of digamma; NaN unless a is an integer ≥ 0."""
     n, wide = np.broadcast_arrays(_wide(a), _wide(x))
     sign = np.where(n % 2 == 0, -1.0, 1.0)
@@ -163,7 +161,7 @@ def _upper_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return fraction * np.exp(a * np.log(x) - x - log_gamma(a))
 
 
-def _incomplete_gamma(a: Any, x: Any, upper: bool) -> np.ndarray:
+def _incomplete_gamma(a: np.ndarray, x: np.ndarray, upper: bool) -> np.ndarray:
     """P(a, x), or Q = 1 − P, in float64."""
     a, x = np.broadcast_arrays(_wide(a), _wide(x))
     result = np.full(a.shape, np.nan)
@@ -187,13 +185,13 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> np.ndarray:
 
 
 @in_blocks(200)
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The lower regularised incomplete gamma function P(a, x)."""
     return _incomplete_gamma(a, x, upper=False).astype(a.dtype)
 
 
 @in_blocks(200)
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The upper regularised incomplete gamma function Q(a, x)."""
     return _incomplete_gamma(a, x, upper=True).astype(a.dtype)
 
@@ -220,7 +218,7 @@ def _beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 @in_blocks(500)
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The regularised incomplete beta function I_x(a, b); scalars broadcast."""
     for (name, one), (other_name, other) in (
         (("a", a), ("b", b)),
@@ -250,13 +248,13 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 @in_blocks(30)
-def lgamma(x: Any) -> Any:
+def lgamma(x: np.ndarray) -> np.ndarray:
     """log |Γ(x)|."""
     return log_gamma(_wide(x)).astype(x.dtype)
 
 
 @in_blocks(30)
-def digamma(x: Any) -> Any:
+def digamma(x: np.ndarray) -> np.ndarray:
     """The logarithmic derivative of Γ."""
     return psi(_wide(x)).astype(x.dtype)
 

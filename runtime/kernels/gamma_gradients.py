@@ -9,8 +9,6 @@ TF: tensorflow/core/kernels/cwise_op_random_grad.cc, cwise_op_igammas.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.framework.op_kernel import KernelDef
@@ -87,12 +85,12 @@ def _log_density(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.asarray(a * np.log(x) - x - log_gamma(a))
 
 
-def _wide(a: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
+def _wide(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     wide_a, wide_x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
     return wide_a, wide_x
 
 
-def random_gamma_grad(alpha: Any, sample: Any) -> Any:
+def random_gamma_grad(alpha: np.ndarray, sample: np.ndarray) -> np.ndarray:
     """RandomGammaGrad: the derivative of a gamma sample by its shape parameter."""
     wide_alpha, wide_sample = _wide(alpha, sample)
     with np.errstate(all="ignore"):
@@ -102,7 +100,7 @@ def random_gamma_grad(alpha: Any, sample: Any) -> Any:
         return np.where(vanishes & (wide_alpha > 0), 0, result).astype(alpha.dtype)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """IgammaGradA: the derivative of P(a, x) by a."""
     wide_a, wide_x = _wide(a, x)
     with np.errstate(all="ignore"):

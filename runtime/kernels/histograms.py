@@ -6,14 +6,13 @@ TF: tensorflow/core/kernels/{bincount_op.cc,bucketize_op.cc,histogram_op.cc,sear
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import KernelDef
+from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import REAL_NUMBER_TYPES
 from runtime.kernels.sparse_tensor_checks import check_bounds, check_sparse
@@ -21,7 +20,7 @@ from runtime.kernels.sparse_tensor_checks import check_bounds, check_sparse
 NEGATIVE_INPUT = "Input arr must be non-negative!"
 
 
-def bucketize(input: Any, *, boundaries: tuple[float, ...]) -> Any:
+def bucketize(input: np.ndarray, *, boundaries: tuple[float, ...]) -> np.ndarray:
     """Bucketize: the number of boundaries ≤ each value; NaN counts as above all of them."""
     if any(low > high for low, high in itertools.pairwise(boundaries)):
         raise InvalidArgumentError("Expected sorted boundaries")
@@ -29,7 +28,7 @@ def bucketize(input: Any, *, boundaries: tuple[float, ...]) -> Any:
     return np.searchsorted(edges, input, side="right").astype(np.int32)
 
 
-def _bin_count(size: Any) -> int:
+def _bin_count(size: np.ndarray) -> int:
     if np.ndim(size):
         raise InvalidArgumentError(f"Shape must be rank 0 but is rank {np.ndim(size)}")
     if size < 0:
@@ -38,7 +37,12 @@ def _bin_count(size: Any) -> int:
 
 
 def _count_rows(
-    rows: Any, num_rows: int, values: Any, bins: int, weights: Any, binary_output: bool
+    rows: np.ndarray | int,
+    num_rows: int,
+    values: np.ndarray,
+    bins: int,
+    weights: np.ndarray,
+    binary_output: bool,
 ) -> np.ndarray:
     """Return the totals `[num_rows, bins]` of (row, value) pairs; values ≥ bins are ignored."""
     check_allocation((num_rows, bins), weights.dtype)
@@ -54,7 +58,7 @@ def _count_rows(
     return counts.reshape(num_rows, bins)
 
 
-def bincount(arr: Any, size: Any, weights: Any) -> Any:
+def bincount(arr: np.ndarray, size: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Bincount: the number of occurrences (or total weight) of each of 0 … size − 1."""
     bins = _bin_count(size)
     if weights.size and weights.size != arr.size:
@@ -65,7 +69,9 @@ def bincount(arr: Any, size: Any, weights: Any) -> Any:
     return _count_rows(0, 1, values, bins, weights, binary_output=False)[0]
 
 
-def dense_bincount(input: Any, size: Any, weights: Any, *, binary_output: bool) -> Any:
+def dense_bincount(
+    input: np.ndarray, size: np.ndarray, weights: np.ndarray, *, binary_output: bool
+) -> np.ndarray:
     """`bincount` of a vector, or of each row of a matrix: `[rows, size]`."""
     bins = _bin_count(size)
     if input.ndim > 2:
@@ -90,8 +96,13 @@ def dense_bincount(input: Any, size: Any, weights: Any, *, binary_output: bool) 
 
 
 def ragged_bincount(
-    splits: Any, values: Any, size: Any, weights: Any, *, binary_output: bool
-) -> Any:
+    splits: np.ndarray,
+    values: np.ndarray,
+    size: np.ndarray,
+    weights: np.ndarray,
+    *,
+    binary_output: bool,
+) -> np.ndarray:
     """`bincount` of each row of a ragged matrix: `[rows, size]`."""
     bins = _bin_count(size)
     if splits.ndim != 1 or not splits.size:
@@ -115,14 +126,14 @@ def ragged_bincount(
 
 
 def sparse_bincount(
-    indices: Any,
-    values: Any,
-    dense_shape: Any,
-    size: Any,
-    weights: Any,
+    indices: np.ndarray,
+    values: np.ndarray,
+    dense_shape: np.ndarray,
+    size: np.ndarray,
+    weights: np.ndarray,
     *,
     binary_output: bool,
-) -> Any:
+) -> np.ndarray:
     """`bincount` of a sparse vector, or of each row of a sparse matrix; negatives are ignored."""
     if np.ndim(size):
         raise InvalidArgumentError(f"Shape must be rank 0 but is rank {np.ndim(size)}")
@@ -144,7 +155,9 @@ def sparse_bincount(
     return _count_rows(rows, num_rows, numbers, bins, used, binary_output)
 
 
-def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: DataType) -> Any:
+def histogram_fixed_width(
+    values: np.ndarray, value_range: np.ndarray, nbins: np.ndarray, *, dtype: DataType
+) -> np.ndarray:
     """Counts of values in `nbins` equal bins of a range; values outside go to the end bins."""
     if value_range.shape != (2,):
         raise InvalidArgumentError("value_range should be a vector of 2 elements.")
@@ -168,10 +181,10 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: D
     return np.bincount(places, minlength=bins).astype(dtype.numpy)
 
 
-def _search(side: str) -> Any:
+def _search(side: str) -> Kernel:
     """Return the kernel of LowerBound or UpperBound: each value's position in its sorted row."""
 
-    def kernel(sorted_inputs: Any, values: Any, *, out_type: DataType) -> Any:
+    def kernel(sorted_inputs: np.ndarray, values: np.ndarray, *, out_type: DataType) -> np.ndarray:
         for name, each in (("sorted_inputs", sorted_inputs), ("values", values)):
             if each.ndim != 2:
                 raise InvalidArgumentError(

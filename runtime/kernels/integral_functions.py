@@ -9,8 +9,6 @@ Spence)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.framework.op_kernel import Kernel, KernelDef
@@ -138,7 +136,7 @@ def fresnel_sine(x: np.ndarray) -> np.ndarray:
 
 
 def _kernel(function: Kernel) -> Kernel:
-    def kernel(x: Any) -> Any:
+    def kernel(x: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             return function(np.asarray(x, np.float64)).astype(x.dtype)
 

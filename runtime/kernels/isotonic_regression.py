@@ -5,15 +5,15 @@ TF: tensorflow/core/kernels/isotonic_regression_op.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 
 
-def isotonic_regression(input: Any, *, output_dtype: DataType) -> tuple[np.ndarray, np.ndarray]:
+def isotonic_regression(
+    input: np.ndarray, *, output_dtype: DataType
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the fitted rows `[…, n]` and the number of each element's pool, int32 `[…, n]`.
 
     Neighbours are pooled until no pool's mean exceeds the mean before it.

@@ -8,7 +8,6 @@ TF: tensorflow/core/kernels/linalg/
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 
 
-def check_matrix(value: Any, square: bool = True, name: str = "Input tensor 0") -> None:
+def check_matrix(value: np.ndarray, square: bool = True, name: str = "Input tensor 0") -> None:
     """Raise InvalidArgumentError unless `value` is a matrix (a square one) or a batch of them."""
     if value.ndim < 2:
         raise InvalidArgumentError(f"{name} must have rank >= 2, got {value.ndim}")
@@ -27,12 +26,14 @@ def check_matrix(value: Any, square: bool = True, name: str = "Input tensor 0") 
         raise InvalidArgumentError("Input matrix must be square.")
 
 
-def adjoint_of(matrix: Any) -> Any:
+def adjoint_of(matrix: np.ndarray) -> np.ndarray:
     """Return the conjugate transpose."""
     return np.conjugate(matrix.swapaxes(-1, -2))
 
 
-def _each_matrix(function: Callable[[Any], Any], input: Any, failed: Any) -> Any:
+def _each_matrix(
+    function: Callable[[np.ndarray], np.ndarray], input: np.ndarray, failed: np.ndarray
+) -> np.ndarray:
     """Apply `function` to each matrix; the result is `failed` where it raises LinAlgError."""
     result = np.empty_like(input)
     for place in np.ndindex(input.shape[:-2]):
@@ -43,7 +44,7 @@ def _each_matrix(function: Callable[[Any], Any], input: Any, failed: Any) -> Any
     return result
 
 
-def cholesky(input: Any) -> Any:
+def cholesky(input: np.ndarray) -> np.ndarray:
     """Lower factors L of L Lᴴ; NaN for a matrix that is not positive definite."""
     check_matrix(input)
     if not input.size:
@@ -55,14 +56,14 @@ def cholesky(input: Any) -> Any:
         return _each_matrix(np.linalg.cholesky, input, failed)
 
 
-def matrix_determinant(input: Any) -> Any:
+def matrix_determinant(input: np.ndarray) -> np.ndarray:
     """Determinants; 1 for matrices without elements."""
     check_matrix(input)
     determinants = np.asarray(np.linalg.det(input))
     return _with_nan_propagated(input, determinants).astype(input.dtype)
 
 
-def log_matrix_determinant(input: Any) -> tuple[Any, Any]:
+def log_matrix_determinant(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Signs and logarithms of the absolute values of the determinants."""
     check_matrix(input)
     sign, log_absolute = (
@@ -71,12 +72,12 @@ def log_matrix_determinant(input: Any) -> tuple[Any, Any]:
     return sign.astype(input.dtype), log_absolute.astype(input.dtype)
 
 
-def _with_nan_propagated(matrices: Any, results: Any) -> Any:
+def _with_nan_propagated(matrices: np.ndarray, results: np.ndarray) -> np.ndarray:
     """Return `results` with NaN for matrices with a NaN, which LAPACK may take for singular."""
     return np.where(np.isnan(matrices).any((-1, -2)), np.nan, results)
 
 
-def matrix_inverse(input: Any, *, adjoint: bool) -> Any:
+def matrix_inverse(input: np.ndarray, *, adjoint: bool) -> np.ndarray:
     """Inverses (of the adjoints); raises InvalidArgumentError for a singular matrix."""
     check_matrix(input)
     _check_first_pivot(input, "Input is not invertible.")
@@ -86,7 +87,7 @@ def matrix_inverse(input: Any, *, adjoint: bool) -> Any:
         raise InvalidArgumentError("Input is not invertible.") from None
 
 
-def _check_first_pivot(matrices: Any, message: str) -> None:
+def _check_first_pivot(matrices: np.ndarray, message: str) -> None:
     """Raise InvalidArgumentError if the first element of any matrix is NaN.
 
     TensorFlow searches the smallest pivot from the first on; a later NaN never compares as less.
@@ -95,12 +96,12 @@ def _check_first_pivot(matrices: Any, message: str) -> None:
         raise InvalidArgumentError(message)
 
 
-def half_matrix_inverse(input: Any, *, adjoint: bool) -> Any:
+def half_matrix_inverse(input: np.ndarray, *, adjoint: bool) -> np.ndarray:
     """MatrixInverse in half precision, computed in float32."""
     return matrix_inverse(input.astype(np.float32), adjoint=adjoint).astype(input.dtype)
 
 
-def _check_solver(matrix: Any, rhs: Any) -> None:
+def _check_solver(matrix: np.ndarray, rhs: np.ndarray) -> None:
     if matrix.ndim != rhs.ndim:
         raise InvalidArgumentError("All input tensors must have the same rank.")
     check_matrix(matrix, square=False)
@@ -108,7 +109,7 @@ def _check_solver(matrix: Any, rhs: Any) -> None:
         raise InvalidArgumentError("All input tensors must have the same outer dimensions.")
 
 
-def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
+def matrix_solve(matrix: np.ndarray, rhs: np.ndarray, *, adjoint: bool) -> np.ndarray:
     """X of matrix · X = rhs; raises InvalidArgumentError for a singular matrix."""
     _check_solver(matrix, rhs)
     if matrix.shape[-1] != matrix.shape[-2]:
@@ -122,7 +123,9 @@ def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
         raise InvalidArgumentError("Input matrix is not invertible.") from None
 
 
-def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
+def matrix_triangular_solve(
+    matrix: np.ndarray, rhs: np.ndarray, *, lower: bool, adjoint: bool
+) -> np.ndarray:
     """X of matrix · X = rhs, where only one triangle of the matrix is read; batches broadcast."""
     for index, each in enumerate((matrix, rhs)):
         if each.ndim < 2:
@@ -155,7 +158,9 @@ def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool
     return solution
 
 
-def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -> Any:
+def matrix_solve_ls(
+    matrix: np.ndarray, rhs: np.ndarray, l2_regularizer: np.ndarray, *, fast: bool
+) -> np.ndarray:
     """Least squares: the X that minimizes ‖matrix · X − rhs‖² + l2_regularizer · ‖X‖².
 
     With fast=False the regularizer is ignored, and X has the least norm even where columns are
@@ -197,7 +202,7 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
         ) from None
 
 
-def self_adjoint_eig_v2(input: Any, *, compute_v: bool) -> tuple[Any, Any]:
+def self_adjoint_eig_v2(input: np.ndarray, *, compute_v: bool) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, ascending, and eigenvectors; only the lower triangle is read."""
     check_matrix(input)
     if not np.isfinite(input).all():
@@ -210,13 +215,13 @@ def self_adjoint_eig_v2(input: Any, *, compute_v: bool) -> tuple[Any, Any]:
     return values.astype(input.dtype), vectors
 
 
-def self_adjoint_eig(input: Any) -> Any:
+def self_adjoint_eig(input: np.ndarray) -> np.ndarray:
     """SelfAdjointEig: a row of eigenvalues above the eigenvectors, `[…, m + 1, m]`."""
     values, vectors = self_adjoint_eig_v2(input, compute_v=True)
     return np.concatenate([values[..., np.newaxis, :], vectors], axis=-2)
 
 
-def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 # the input's name
+def cholesky_grad(l: np.ndarray, grad: np.ndarray) -> np.ndarray:  # noqa: E741 # the input's name
     """CholeskyGrad: the symmetric gradient for the matrices, from that for their factors `l`."""
     check_matrix(l)
     check_matrix(grad)
@@ -233,7 +238,7 @@ def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 # the input's name
     return (result + result.swapaxes(-1, -2)) / 2
 
 
-def eig(input: Any, *, compute_v: bool, Tout: DataType) -> tuple[Any, Any]:  # noqa: N803
+def eig(input: np.ndarray, *, compute_v: bool, Tout: DataType) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
     """Complex eigenvalues and eigenvectors of general matrices."""
     expected = np.result_type(input.dtype, np.complex64)
     if Tout.numpy != expected:
@@ -251,20 +256,22 @@ def eig(input: Any, *, compute_v: bool, Tout: DataType) -> tuple[Any, Any]:  # n
     return values.astype(Tout.numpy), vectors.astype(Tout.numpy)
 
 
-def qr(input: Any, *, full_matrices: bool) -> tuple[Any, Any]:
+def qr(input: np.ndarray, *, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
     """Q with orthonormal columns and upper-triangular R, with Q R = input."""
     check_matrix(input, square=False)
     q, r = np.linalg.qr(input, mode="complete" if full_matrices else "reduced")
     return q, r
 
 
-def half_qr(input: Any, *, full_matrices: bool) -> tuple[Any, Any]:
+def half_qr(input: np.ndarray, *, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
     """Qr in half precision, computed in float32."""
     q, r = qr(input.astype(np.float32), full_matrices=full_matrices)
     return q.astype(input.dtype), r.astype(input.dtype)
 
 
-def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any, Any]:
+def svd(
+    input: np.ndarray, *, compute_uv: bool, full_matrices: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Singular values s, descending, and U and V with U diag(s) Vᴴ = input.
 
     All are NaN for a matrix with an element that is not finite.
@@ -283,13 +290,11 @@ def svd(input: Any, *, compute_uv: bool, full_matrices: bool) -> tuple[Any, Any,
         return results
     nan = input.dtype.type(np.nan)
     values, *vectors = results
-    return (
-        np.where(lost[..., 0], nan, values),
-        *(np.where(lost, nan, each) if each.ndim else each for each in vectors),
-    )
+    u, v = (np.where(lost, nan, each) if each.ndim else each for each in vectors)
+    return np.where(lost[..., 0], nan, values), u, v
 
 
-def lu(input: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
+def lu(input: np.ndarray, *, output_idx_type: DataType) -> tuple[np.ndarray, np.ndarray]:
     """L and U in one matrix, and the permutation of rows by partial pivoting."""
     check_matrix(input, name="Input tensor")
     _check_first_pivot(input, "Input is not invertible.")
@@ -315,7 +320,7 @@ def lu(input: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
     )
 
 
-def cross(a: Any, b: Any) -> Any:
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Cross products of the vectors in the last dimension."""
     if np.shape(a) != np.shape(b):
         raise InvalidArgumentError(

@@ -21,7 +21,7 @@ from runtime.kernels.matrix_product import matrix_product, stacked_product
 from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
 
 
-def mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+def mat_mul(a: np.ndarray, b: np.ndarray, *, transpose_a: bool, transpose_b: bool) -> np.ndarray:
     """Product of two matrices `[m, k]` and `[k, n]`, each transposed first if its flag is set."""
     if a.ndim != 2 or b.ndim != 2:
         raise _rank_error(a, b)
@@ -34,25 +34,25 @@ def mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
     return matrix_product(left, right)
 
 
-def _rank_error(a: Any, b: Any) -> InvalidArgumentError:
+def _rank_error(a: np.ndarray, b: np.ndarray) -> InvalidArgumentError:
     if a.ndim != b.ndim:
         return _different_ranks(a, b)
     return InvalidArgumentError(f"In[0] and In[1] ndims must be == 2: {a.ndim}")
 
 
-def _different_ranks(x: Any, y: Any) -> InvalidArgumentError:
+def _different_ranks(x: np.ndarray, y: np.ndarray) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"In[0] and In[1] has different ndims: {shape_text(x.shape)} vs. {shape_text(y.shape)}"
     )
 
 
-def _size_error(x: Any, y: Any) -> InvalidArgumentError:
+def _size_error(x: np.ndarray, y: np.ndarray) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"Matrix size-incompatible: In[0]: {shape_text(x.shape)}, In[1]: {shape_text(y.shape)}"
     )
 
 
-def batch_mat_mul_v2(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+def batch_mat_mul_v2(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
     """Products of the matrices in the last two dimensions; leading dimensions broadcast."""
     for index, each in enumerate((x, y)):
         if each.ndim < 2:
@@ -65,7 +65,7 @@ def batch_mat_mul_v2(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
         raise _batch_error(x, y) from None
 
 
-def _check_product_allocation(x: Any, y: Any, adj_x: bool, adj_y: bool) -> None:
+def _check_product_allocation(x: np.ndarray, y: np.ndarray, adj_x: bool, adj_y: bool) -> None:
     try:
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
@@ -74,7 +74,7 @@ def _check_product_allocation(x: Any, y: Any, adj_x: bool, adj_y: bool) -> None:
     check_allocation((*batch, rows, columns), x.dtype)
 
 
-def _batch_error(x: Any, y: Any) -> InvalidArgumentError:
+def _batch_error(x: np.ndarray, y: np.ndarray) -> InvalidArgumentError:
     try:
         np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
@@ -85,12 +85,12 @@ def _batch_error(x: Any, y: Any) -> InvalidArgumentError:
     return _size_error(x, y)
 
 
-def _adjoint(x: Any) -> Any:
+def _adjoint(x: np.ndarray) -> np.ndarray:
     transposed = x.swapaxes(-1, -2)
     return np.conjugate(transposed) if x.dtype.kind == "c" else transposed
 
 
-def batch_mat_mul(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+def batch_mat_mul(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
     """Products of the matrices in the last two dimensions; leading dimensions must be equal."""
     if x.ndim != y.ndim:
         raise _different_ranks(x, y)
@@ -106,14 +106,16 @@ def batch_mat_mul(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
 def _in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return `kernel` for two half-precision inputs, computed in float32."""
 
-    def wide(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+    def wide(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
         product = kernel(x.astype(np.float32), y.astype(np.float32), adj_x=adj_x, adj_y=adj_y)
         return product.astype(x.dtype)
 
     return wide
 
 
-def half_mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+def half_mat_mul(
+    a: np.ndarray, b: np.ndarray, *, transpose_a: bool, transpose_b: bool
+) -> np.ndarray:
     """`mat_mul` of half-precision matrices, computed in float32."""
     wide = mat_mul(
         a.astype(np.float32),
@@ -124,13 +126,20 @@ def half_mat_mul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any
     return wide.astype(a.dtype)
 
 
-def batch_mat_mul_v3(x: Any, y: Any, *, Tout: DataType, adj_x: bool, adj_y: bool) -> Any:  # noqa: N803 - the attribute's name
+def batch_mat_mul_v3(
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    Tout: DataType,  # noqa: N803 - the attribute's name
+    adj_x: bool,
+    adj_y: bool,
+) -> np.ndarray:
     """`batch_mat_mul_v2` of 8-bit integers into a wider type."""
     wide = Tout.numpy
     return batch_mat_mul_v2(x.astype(wide), y.astype(wide), adj_x=adj_x, adj_y=adj_y)
 
 
-def mixed_batch_mat_mul(x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
+def mixed_batch_mat_mul(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
     """`batch_mat_mul_v2` of bfloat16 and 8-bit integers: bfloat16, computed in float32."""
     product = batch_mat_mul_v2(x.astype(np.float32), y.astype(np.float32), adj_x=adj_x, adj_y=adj_y)
     return product.astype(DataType.BFLOAT16.numpy)

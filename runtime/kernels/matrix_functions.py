@@ -11,7 +11,6 @@ matrix_square_root_op.cc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -32,12 +31,12 @@ _PADE_NORM = 5.371920351148152
 _QUADRATURE = 16  # points for the logarithm near the identity
 
 
-def _checked(input: Any) -> Any:
+def _checked(input: np.ndarray) -> np.ndarray:
     check_matrix(input)
     return input
 
 
-def matrix_exponential(input: Any) -> Any:
+def matrix_exponential(input: np.ndarray) -> np.ndarray:
     """MatrixExponential: by scaling and squaring."""
     matrix = _checked(input).astype(np.result_type(input.dtype, np.float64))
     if not matrix.size:
@@ -59,7 +58,9 @@ def matrix_exponential(input: Any) -> Any:
     return result.astype(input.dtype)
 
 
-def _by_eigenvalues(function: Callable[[Any], Any], matrix: Any) -> Any:
+def _by_eigenvalues(
+    function: Callable[[np.ndarray], np.ndarray], matrix: np.ndarray
+) -> np.ndarray | None:
     """Return the function of a complex matrix, or None if its eigenvectors are ill-conditioned."""
     values, vectors = np.linalg.eig(matrix)
     if not np.linalg.cond(vectors) < _WORST_EIGENVECTORS:
@@ -67,7 +68,7 @@ def _by_eigenvalues(function: Callable[[Any], Any], matrix: Any) -> Any:
     return (vectors * function(values)) @ np.linalg.inv(vectors)
 
 
-def _newton_root(matrix: Any) -> Any:
+def _newton_root(matrix: np.ndarray) -> np.ndarray:
     """Return the principal square root by the iteration of Denman and Beavers."""
     root, inverse = matrix, np.eye(len(matrix), dtype=matrix.dtype)
     for _ in range(_ROOT_STEPS):
@@ -80,12 +81,12 @@ def _newton_root(matrix: Any) -> Any:
     return root
 
 
-def _root(matrix: Any) -> Any:
+def _root(matrix: np.ndarray) -> np.ndarray:
     found = _by_eigenvalues(np.sqrt, matrix)
     return _newton_root(matrix) if found is None else found
 
 
-def _logarithm(matrix: Any) -> Any:
+def _logarithm(matrix: np.ndarray) -> np.ndarray:
     found = _by_eigenvalues(np.log, matrix)
     if found is not None:
         return found
@@ -99,16 +100,16 @@ def _logarithm(matrix: Any) -> Any:
         weight / 2 * np.linalg.solve(identity + (point + 1) / 2 * rest, rest)
         for point, weight in zip(points, weights, strict=True)
     ]
-    return 2.0**roots * sum(parts)
+    return np.asarray(2.0**roots * sum(parts))
 
 
-def _for_each_matrix(function: Callable[[Any], Any]) -> Kernel:
+def _for_each_matrix(function: Callable[[np.ndarray], np.ndarray]) -> Kernel:
     """Return the kernel that applies `function` to each matrix.
 
     The result is NaN where the function does not exist, or is not real for a real matrix.
     """
 
-    def kernel(input: Any) -> Any:
+    def kernel(input: np.ndarray) -> np.ndarray:
         matrices = _checked(input).astype(np.complex128)
         result = np.full(input.shape, np.nan, input.dtype)
         for place in np.ndindex(input.shape[:-2]):

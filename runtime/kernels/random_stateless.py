@@ -32,7 +32,7 @@ _SCRAMBLE_KEY = 0x02461E293EC8F720  # TF: stateless_random_ops.cc (GenerateKey)
 _PHILOX, _AUTO_SELECT = 1, 3  # TF: rng_alg.h
 
 
-def stream_of_seed(seed: Any) -> Philox:
+def stream_of_seed(seed: np.ndarray) -> Philox:
     """Return the stream of a seed [2], scrambled so that similar seeds give unrelated streams."""
     if np.shape(seed) != (2,):
         raise InvalidArgumentError(f"seed must have shape [2], not {shape_text(np.shape(seed))}")
@@ -41,7 +41,7 @@ def stream_of_seed(seed: Any) -> Philox:
     return Philox(words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
 
 
-def _stream_of_key(key: Any, counter: Any, alg: Any) -> Philox:
+def _stream_of_key(key: np.ndarray, counter: np.ndarray, alg: np.ndarray) -> Philox:
     """Return the stream with a key [1], at a counter [2]."""
     if np.ndim(alg):
         raise InvalidArgumentError(
@@ -64,7 +64,7 @@ def _stream_of_key(key: Any, counter: Any, alg: Any) -> Philox:
 
 
 def _by_seed(fill: Distribution) -> Kernel:
-    def kernel(shape: Any, seed: Any, *, dtype: DataType) -> np.ndarray:
+    def kernel(shape: np.ndarray, seed: np.ndarray, *, dtype: DataType) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
         stream = stream_of_seed(seed)
         if 0 not in sizes and seed.dtype.kind == "u":  # uint32 and uint64 pass the op's signature
@@ -75,7 +75,9 @@ def _by_seed(fill: Distribution) -> Kernel:
 
 
 def _by_key(fill: Distribution) -> Kernel:
-    def kernel(shape: Any, key: Any, counter: Any, alg: Any, *, dtype: DataType) -> np.ndarray:
+    def kernel(
+        shape: np.ndarray, key: np.ndarray, counter: np.ndarray, alg: np.ndarray, *, dtype: DataType
+    ) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
         stream = _stream_of_key(key, counter, alg)
         return fill(stream, math.prod(sizes), dtype.numpy).reshape(sizes)
@@ -83,7 +85,9 @@ def _by_key(fill: Distribution) -> Kernel:
     return kernel
 
 
-def _integers(stream: Philox, shape: Any, minval: Any, maxval: Any) -> np.ndarray:
+def _integers(
+    stream: Philox, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray
+) -> np.ndarray:
     dtype = np.asarray(minval).dtype
     sizes = output_shape(shape, dtype)
     check_range(minval, maxval)
@@ -91,20 +95,27 @@ def _integers(stream: Philox, shape: Any, minval: Any, maxval: Any) -> np.ndarra
     return distributions.uniform_int(stream, count, dtype, minval, maxval).reshape(sizes)
 
 
-def stateless_random_uniform_int(shape: Any, seed: Any, minval: Any, maxval: Any) -> np.ndarray:
+def stateless_random_uniform_int(
+    shape: np.ndarray, seed: np.ndarray, minval: np.ndarray, maxval: np.ndarray
+) -> np.ndarray:
     """StatelessRandomUniformInt: integers in [minval, maxval)."""
     return _integers(stream_of_seed(seed), shape, minval, maxval)
 
 
 def stateless_random_uniform_int_v2(
-    shape: Any, key: Any, counter: Any, alg: Any, minval: Any, maxval: Any
+    shape: np.ndarray,
+    key: np.ndarray,
+    counter: np.ndarray,
+    alg: np.ndarray,
+    minval: np.ndarray,
+    maxval: np.ndarray,
 ) -> np.ndarray:
     """StatelessRandomUniformIntV2: integers in [minval, maxval)."""
     return _integers(_stream_of_key(key, counter, alg), shape, minval, maxval)
 
 
 def stateless_multinomial(
-    logits: Any, num_samples: Any, seed: Any, *, output_dtype: DataType
+    logits: np.ndarray, num_samples: np.ndarray, seed: np.ndarray, *, output_dtype: DataType
 ) -> np.ndarray:
     """StatelessMultinomial: classes drawn by log-probabilities, [batch, num_samples]."""
     count = check_logits(logits, num_samples)
@@ -112,7 +123,7 @@ def stateless_multinomial(
     return drawn.astype(output_dtype.numpy)
 
 
-def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
+def stateless_shuffle(value: Any, key: np.ndarray, counter: np.ndarray, alg: np.ndarray) -> Any:
     """StatelessShuffle: the rows in random order."""
     stream, array = _stream_of_key(key, counter, alg), box(value)
     if array.ndim == 0 or len(array) <= 1:
@@ -126,26 +137,28 @@ def _check_samples(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
         check_ends_with(sizes, last)
 
 
-def _gamma(stream: Philox, shape: Any, alpha: Any) -> np.ndarray:
+def _gamma(stream: Philox, shape: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     shapes = np.asarray(alpha)
     sizes = output_shape(shape, np.dtype(np.float64))
     _check_samples(sizes, shapes.shape)
     return rejection.gamma(stream, sizes, shapes).astype(shapes.dtype)
 
 
-def stateless_random_gamma_v2(shape: Any, seed: Any, alpha: Any) -> np.ndarray:
+def stateless_random_gamma_v2(shape: np.ndarray, seed: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """StatelessRandomGammaV2: [samples…, alpha's shape…]."""
     return _gamma(stream_of_seed(seed), shape, alpha)
 
 
 def stateless_random_gamma_v3(
-    shape: Any, key: Any, counter: Any, alg: Any, alpha: Any
+    shape: np.ndarray, key: np.ndarray, counter: np.ndarray, alg: np.ndarray, alpha: np.ndarray
 ) -> np.ndarray:
     """StatelessRandomGammaV3: [samples…, alpha's shape…]."""
     return _gamma(_stream_of_key(key, counter, alg), shape, alpha)
 
 
-def stateless_random_poisson(shape: Any, seed: Any, lam: Any, *, dtype: DataType) -> np.ndarray:
+def stateless_random_poisson(
+    shape: np.ndarray, seed: np.ndarray, lam: np.ndarray, *, dtype: DataType
+) -> np.ndarray:
     """StatelessRandomPoisson: [samples…, shape of the rates…]."""
     rates = np.asarray(lam)
     sizes = output_shape(shape, np.dtype(np.float64))
@@ -154,7 +167,7 @@ def stateless_random_poisson(shape: Any, seed: Any, lam: Any, *, dtype: DataType
 
 
 def stateless_random_binomial(
-    shape: Any, seed: Any, counts: Any, probs: Any, *, dtype: DataType
+    shape: np.ndarray, seed: np.ndarray, counts: np.ndarray, probs: np.ndarray, *, dtype: DataType
 ) -> np.ndarray:
     """StatelessRandomBinomial: [samples…, shape of counts and probs broadcast]."""
     sizes, trials, chances = binomial_shapes(shape, counts, probs, dtype.numpy)
@@ -162,7 +175,7 @@ def stateless_random_binomial(
     return drawn.astype(dtype.numpy)
 
 
-def get_key_counter(seed: Any) -> tuple[np.ndarray, np.ndarray]:
+def get_key_counter(seed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """StatelessRandomGetKeyCounter: the key [1] and counter [2] of a seed."""
     stream = stream_of_seed(seed)
     counter = np.array([stream.counter & _MASK, stream.counter >> 64], np.uint64)
@@ -174,7 +187,7 @@ def get_alg() -> np.int32:
     return np.int32(_PHILOX)
 
 
-def get_key_counter_alg(seed: Any) -> tuple[np.ndarray, np.ndarray, np.int32]:
+def get_key_counter_alg(seed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.int32]:
     """StatelessRandomGetKeyCounterAlg: the key, the counter and the algorithm's id."""
     return (*get_key_counter(seed), get_alg())
 
