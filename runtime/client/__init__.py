@@ -2,9 +2,9 @@
 
     from runtime.client import Graph, Session, constant, ops
 
-The names are those of tf.compat.v1, so that `import runtime.client as tf` runs many a program that
-was written for it; `ops` has a function for every op. They are imported at first use, so that a
-server which needs none of them does not pay.
+The names are those of tf.compat.v1, so that `import runtime.client as tf` runs many programs that
+were written for it; `ops` has a function for every op. A module is imported at the first use of one
+of its names, so that a server which uses none of them pays for no import.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _MODULES = {name: module for module, names in _HOME.items() for name in names}
 # float32, int64, string, …
 _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if data_type}
 
-# modules that are used as such, and where they are
+# public name of a module → the module
 _NAMESPACES = {
     "errors": "runtime.foundation.errors",
     "lookup": "runtime.client.lookup_ops",
@@ -97,13 +97,14 @@ _NAMESPACES = {
     "saved_model": "runtime.client.saved_model",
     "train": "runtime.client.train",
 }
-# messages that programs make: sessions, steps and graphs are told with them
+# protobuf messages that programs construct to configure sessions and steps and to build graphs
 _MESSAGES = (
     "AttrValue", "ConfigProto", "GPUOptions", "GraphDef", "GraphOptions", "MetaGraphDef",
     "NodeDef", "OptimizerOptions", "RunMetadata", "RunOptions", "ThreadPoolOptionProto",
 )  # fmt: skip
 
-# For `import *`: no types (`bool` is Python's), no function that hides a builtin, no plain op.
+# `import *` leaves out element types and names that would hide a builtin or a standard module,
+# and the generated functions of single ops.
 _PYTHONS = ("abs", "range", "slice", "math")
 __all__ = [name for name in [*_NAMESPACES, *_MESSAGES, *_MODULES] if name not in _PYTHONS]
 newaxis = None
@@ -116,7 +117,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(_NAMESPACES[name])
     if name in _MESSAGES:
         return getattr(importlib.import_module("protos"), name)
-    if name == "tuple":  # TensorFlow's name of it; no builtin is hidden by `import *`
+    if name == "tuple":  # defined as `tuple_`, so that `import *` does not hide the builtin
         name = "tuple_"
     if name in _MODULES:
         return getattr(importlib.import_module(f"runtime.client.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Shapes and places of tf.compat.v1 whose parameters are not those of an op; see `op_names`.
+"""tf.compat.v1's array functions whose parameters differ from their op's; see also `op_names`.
 
 TF: tensorflow/python/ops/array_ops.py
 """
@@ -21,12 +21,12 @@ from runtime.framework.dtypes import DataType
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
-    """The same values in another shape; −1 once for the size that the rest leaves."""
+    """The values of `tensor` in another shape; one size may be −1 and is then inferred."""
     return _one("Reshape", tensor, as_sizes(shape), name=name)
 
 
 def shape(input: Any, name: str | None = None, out_type: Any = DataType.INT32) -> Tensor:
-    """The sizes; a constant where they are known."""
+    """The shape `[rank]`; a Const if the static shape is fully known."""
     tensor = convert_to_tensor(input, name="input")
     if tensor.shape.is_fully_defined():
         with tensor.graph.as_default():
@@ -45,21 +45,21 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 
 
 def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """One more dimension, of size 1, at `axis`."""
+    """`input` with a dimension of size 1 inserted at `axis`."""
     return _one("ExpandDims", input, dim if axis is None else axis, name=name)
 
 
 def squeeze(
     input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None
 ) -> Tensor:
-    """Without the dimensions of size 1, or without those of `axis`."""
+    """`input` without all dimensions of size 1, or without those listed in `axis`."""
     axis = squeeze_dims if axis is None else axis
     axes = [] if axis is None else axis if isinstance(axis, list | tuple) else [axis]
     return _one("Squeeze", input, list(axes), name=name)
 
 
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
-    """The tensors one after another along an axis."""
+    """The tensors of `values` concatenated along `axis`."""
     tensors = values if isinstance(values, list | tuple) else [values]
     if len(tensors) == 1:
         return _one("Identity", tensors[0], name=name)
@@ -67,14 +67,17 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
-    """The tensors side by side, along a new axis."""
+    """The tensors of `values`, all of one shape, stacked along the new axis `axis`."""
     return _one("Pack", list(values), axis, name=name)
 
 
 def unstack(
     value: Any, num: int | None = None, axis: int = 0, name: str = "unstack"
 ) -> list[Tensor]:
-    """The parts along an axis, which goes; ValueError when their number is not known."""
+    """The slices of `value` along `axis`, each without that axis.
+
+    Raises ValueError when `num` is not given and the size of the axis is unknown.
+    """
     tensor = convert_to_tensor(value, name="value")
     if num is None:
         num = tensor.shape[axis] if tensor.shape.rank is not None else None
@@ -90,7 +93,10 @@ def split(
     num: int | None = None,
     name: str = "split",
 ) -> list[Tensor]:
-    """So many equal parts along an axis, or parts of the sizes that a list says."""
+    """`value` split along `axis` into a number of equal parts, or into parts of listed sizes.
+
+    Raises ValueError when the number of listed sizes is unknown and `num` is not given.
+    """
     if isinstance(num_or_size_splits, int | np.integer):
         return list(op_function("Split")(axis, value, int(num_or_size_splits), name=name))
     sizes = convert_to_tensor(num_or_size_splits, name="size_splits")
@@ -101,7 +107,7 @@ def split(
 
 
 def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
-    """The axes in the order of `perm`, or in reverse order."""
+    """`a` with its axes in the order of `perm` (default: reversed), conjugated if `conjugate`."""
     tensor = convert_to_tensor(a, name="a")
     op = "ConjugateTranspose" if conjugate and tensor.dtype.numpy.kind == "c" else "Transpose"
     with tensor.graph.as_default(), tensor.graph.name_scope(name) as scope:
@@ -121,14 +127,14 @@ def gather(
     axis: Any = None,
     batch_dims: int = 0,
 ) -> Tensor:
-    """The slices of `params` along an axis that `indices` say."""
-    del validate_indices  # does nothing, there as here
+    """The slices of `params` at `indices` along `axis` (default: the first after the batch)."""
+    del validate_indices  # has no effect in TensorFlow either
     axis = batch_dims if axis is None else axis
     return _one("GatherV2", params, indices, axis, batch_dims=batch_dims, name=name)
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """`size` elements from `begin`; −1 for all that are left."""
+    """The block of `input_` of shape `size` that starts at `begin`; −1 takes all that remain."""
     return _one("Slice", input_, begin, size, name=name)
 
 
@@ -145,8 +151,8 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """What `input_[begin:end:strides]` says, with the masks of the op."""
-    del var  # an assignment is an op of its own
+    """The elements `input_[begin:end:strides]`, adjusted by the masks of the StridedSlice op."""
+    del var  # only TensorFlow's assignment to a slice uses it; that is a separate op
     if strides is None:
         strides = op_function("OnesLike")(begin)
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
@@ -160,7 +166,10 @@ def pad(
     name: str | None = None,
     constant_values: Any = 0,
 ) -> Tensor:
-    """With `paddings[d] = [before, after]` more elements; ValueError for an unknown mode."""
+    """`tensor` with `paddings[d] = [before, after]` elements added to each dimension d.
+
+    Raises ValueError for an unknown mode.
+    """
     match mode.upper():
         case "CONSTANT":
             if first_tensor(constant_values) is None and np.all(constant_values == 0):
@@ -175,7 +184,7 @@ def pad(
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """`x` where the condition is true, else `y`; with neither the places where it is."""
+    """`x` where the condition is true, else `y`; without both, the indices `[n, rank]` of True."""
     if x is None and y is None:
         return _one("Where", convert_to_tensor(condition, DataType.BOOL, "condition"), name=name)
     if x is None or y is None:
@@ -184,7 +193,10 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int = 0) -> Tensor:
-    """The elements (or rows) where the mask, of known rank, is true."""
+    """The elements of `tensor`, or slices from `axis` on, where `mask` is True.
+
+    Raises ValueError for a scalar mask or one of unknown rank.
+    """
     values, chosen = convert_to_tensor(tensor, name="tensor"), convert_to_tensor(mask, name="mask")
     depth = chosen.shape.rank
     if not depth:
@@ -210,7 +222,10 @@ def one_hot(
     dtype: Any = None,
     name: str = "one_hot",
 ) -> Tensor:
-    """`on_value` (1) at the index, `off_value` (0) elsewhere, along a new axis."""
+    """One-hot vectors along a new axis of size `depth`: `on_value` at the index, else `off_value`.
+
+    The defaults are 1 and 0; an index outside `[0, depth)` gives `off_value` only.
+    """
     wanted = as_dtype(dtype) if dtype is not None else None
     for value in (on_value, off_value):
         tensor = first_tensor(value)
@@ -223,12 +238,12 @@ def one_hot(
 
 
 def zeros(shape: Any, dtype: Any = DataType.FLOAT, name: str | None = None) -> Tensor:
-    """Zeros; False for bool, empty strings."""
+    """A tensor of zeros: False for bool, empty strings for STRING."""
     return _filled(shape, as_dtype(dtype), 0, name or "zeros")
 
 
 def ones(shape: Any, dtype: Any = DataType.FLOAT, name: str | None = None) -> Tensor:
-    """Ones; True for bool."""
+    """A tensor of ones; True for bool."""
     return _filled(shape, as_dtype(dtype), 1, name or "ones")
 
 
@@ -242,14 +257,14 @@ def _filled(shape: Any, dtype: DataType, value: int, name: str) -> Tensor:
 def zeros_like(
     tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
-    """Zeros in the shape of a tensor, and of its type unless another is given."""
+    """Zeros of the shape of `tensor`, and of its type unless `dtype` is given."""
     return _like(tensor, dtype, name, "ZerosLike", zeros)
 
 
 def ones_like(
     tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
-    """Ones in the shape of a tensor, and of its type unless another is given."""
+    """Ones of the shape of `tensor`, and of its type unless `dtype` is given."""
     return _like(tensor, dtype, name, "OnesLike", ones)
 
 
@@ -265,7 +280,7 @@ def _like(tensor: Any, dtype: Any, name: str | None, op: str, fill: Any) -> Tens
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: Any = DataType.BOOL, name: str | None = None
 ) -> Tensor:
-    """`[…, maxlen]`: True at the first so many places of each row."""
+    """`[…, maxlen]`: the first `lengths[…]` elements of each row are True."""
     counts = convert_to_tensor(lengths, name="lengths")
     with counts.graph.as_default(), counts.graph.name_scope(name or "SequenceMask"):
         if maxlen is None:
@@ -278,7 +293,7 @@ def sequence_mask(
 
 
 def as_sizes(shape: Any) -> Any:
-    """A shape argument: a TensorShape, sizes, or a tensor."""
+    """A shape argument (TensorShape, sizes or tensor) as ops take it; an empty list as int32."""
     if isinstance(shape, TensorShape):
         return np.array(shape.as_list(), np.int32)
     is_empty = isinstance(shape, Sequence) and builtins.len(shape) == 0

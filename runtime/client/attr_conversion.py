@@ -19,7 +19,8 @@ from runtime.framework.dtypes import DataType, from_number
 def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: Any) -> pb.AttrValue:
     """The AttrValue of `value` for an attribute of `op`.
 
-    Raises TypeError for a value of another kind, ValueError for one that the signature refuses.
+    Raises TypeError for a value or type of another kind, ValueError for a number, list length or
+    string that the signature does not allow.
     """
     if isinstance(value, pb.AttrValue):
         return value
@@ -46,7 +47,7 @@ def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: Any) -> pb.AttrValue:
 
 
 def check_allowed(op: str, attr: pb.OpDef.AttrDef, proto: pb.AttrValue) -> None:
-    """ValueError for a text that the signature does not list; types are `check_allowed_type`'s."""
+    """Raise ValueError for a string, TypeError for a type that the signature does not allow."""
     allowed = attr.allowed_values.list
     if allowed.s and proto.s not in allowed.s:
         choices = ", ".join(f'"{text.decode()}"' for text in allowed.s)
@@ -58,7 +59,7 @@ def check_allowed(op: str, attr: pb.OpDef.AttrDef, proto: pb.AttrValue) -> None:
 
 
 def check_allowed_type(attr: pb.OpDef.AttrDef, data_type: DataType, parameter: str) -> None:
-    """TypeError when the signature does not list the type."""
+    """Raise TypeError for a type that the signature does not allow."""
     allowed = [from_number(number)[0] for number in attr.allowed_values.list.type]
     if allowed and data_type not in allowed:
         choices = ", ".join(each.name_on_wire for each in allowed)
@@ -115,7 +116,7 @@ def _tensor(value: Any) -> pb.AttrValue:
 
 
 def _function(value: Any) -> pb.AttrValue:
-    """From a name, a NameAttrList, or anything named that stands for a function."""
+    """The AttrValue of a function given as its name, a NameAttrList, or an object with a name."""
     if isinstance(value, pb.NameAttrList):
         return pb.AttrValue(func=value)
     if isinstance(value, NameAttrList):
@@ -126,7 +127,7 @@ def _function(value: Any) -> pb.AttrValue:
     return pb.AttrValue(func=pb.NameAttrList(name=name))
 
 
-# kind of attribute → (how messages call it, what converts to it)
+# attribute kind → (its name in error messages, the converter)
 _CONVERTERS: dict[str, tuple[str, Callable[[Any], pb.AttrValue]]] = {
     "bool": ("bool", _bool),
     "int": ("int", _int),
@@ -143,6 +144,6 @@ def _list_of(protos: list[pb.AttrValue]) -> pb.AttrValue:
     result = pb.AttrValue(list=pb.AttrValue.ListValue())
     for proto in protos:
         field = proto.WhichOneof("value")
-        assert field is not None  # every converter sets one
+        assert field is not None  # every converter sets one field
         getattr(result.list, field).append(getattr(proto, field))
     return result

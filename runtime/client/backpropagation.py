@@ -1,8 +1,7 @@
-"""Gradients of tensors: from the results back to what they are made of, operation by operation.
+"""Reverse-mode differentiation: from the results back to the sources, operation by operation.
 
-Guarantees: operations are only added. Each operation is differentiated once, with the sum of what
-came to its outputs; a tensor that several gradients come to gets their sum, IndexedSlices as long
-as all of them are.
+Guarantees: operations are only added. Each operation is differentiated once, with the sums of the
+gradients of its outputs. A sum of gradients is IndexedSlices if all of them are, else a tensor.
 
 TF: tensorflow/python/ops/gradients_util.py (_GradientsHelper)
 """
@@ -29,15 +28,15 @@ _HANDLES = (DataType.RESOURCE, DataType.VARIANT)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GradientOptions:
-    """How `backpropagate` goes back."""
+    """Options of `backpropagate`."""
 
-    colocate: bool = False  # operations stand beside those that they differentiate
-    gate: bool = False  # no gradient of an operation's is used before all are there
-    stops: frozenset[Tensor] = frozenset()  # taken as constants
+    colocate: bool = False  # place new operations with those that they differentiate
+    gate: bool = False  # use no gradient of an operation before all are computed
+    stops: frozenset[Tensor] = frozenset()  # treated as constants
 
 
 def is_trainable(tensor: Tensor) -> bool:
-    """Whether a tensor can have a gradient: it is of floating or complex numbers, or a handle."""
+    """Whether a tensor can have a gradient: a floating-point or complex one, or a handle."""
     dtype = tensor.dtype
     return dtype.is_floating or dtype in _HANDLES or dtype.numpy.kind == "c"
 
@@ -48,11 +47,11 @@ def backpropagate(
     gradients: Sequence[Gradient | None],
     options: GradientOptions = GradientOptions(),
 ) -> list[Gradient | None]:
-    """The gradients of `sources`, None where no result depends on one.
+    """The gradients of `sources`; None for a source on which no result depends.
 
-    `gradients` are those of the results; all are tensors of one graph. Raises LookupError for an
-    operation on the way that has no gradient function, ValueError for one that gives another
-    number of gradients than there are inputs.
+    `gradients` are the gradients of the results. All tensors belong to one graph. Raises
+    LookupError for an operation between sources and results that has no gradient function,
+    ValueError for a gradient function that does not return one gradient per input.
     """
     order = _dependent(results, sources)
     way = _Way(order, options)
@@ -65,7 +64,7 @@ def backpropagate(
 
 
 def _dependent(results: Iterable[Tensor], sources: Sequence[Tensor]) -> list[Operation]:
-    """The operations between sources and results, each after those that it reads."""
+    """The operations between sources and results, in topological order."""
     wanted = set(sources)
     depends: dict[Operation, bool] = {}
     order: list[Operation] = []
@@ -77,7 +76,7 @@ def _dependent(results: Iterable[Tensor], sources: Sequence[Tensor]) -> list[Ope
             if depends[operation]:
                 order.append(operation)
         elif operation not in depends:
-            depends[operation] = False  # until its inputs are known; a loop's back edge stays so
+            depends[operation] = False  # until the inputs are visited; stays on back edges
             pending.append((operation, True))
             pending += [(tensor.op, False) for tensor in operation.inputs]
     return order
@@ -93,7 +92,7 @@ def _depends(operation: Operation, wanted: set[Tensor], known: dict[Operation, b
 
 
 class _Way:
-    """The gradients that have come to each tensor."""
+    """One backpropagation: the gradients collected so far for each tensor."""
 
     def __init__(self, dependent: Sequence[Operation], options: GradientOptions) -> None:
         self._options = options
@@ -103,11 +102,11 @@ class _Way:
         self._totals: dict[Tensor, Gradient] = {}
 
     def bring(self, tensor: Tensor, gradient: Gradient) -> None:
-        """Add a gradient to those of a tensor."""
+        """Add a gradient of a tensor; `total` sums them."""
         self._found.setdefault(tensor, []).append(gradient)
 
     def total(self, tensor: Tensor) -> Gradient | None:
-        """The sum of the gradients that came to a tensor, None when none came."""
+        """The sum of the gradients added for a tensor; None when there are none."""
         found = self._found.get(tensor)
         if found is None:
             return None
@@ -116,7 +115,7 @@ class _Way:
         return self._totals[tensor]
 
     def go_back(self, operation: Operation) -> None:
-        """Give the gradients of an operation's outputs on to its inputs."""
+        """Propagate the gradients of an operation's outputs to its inputs."""
         totals = [self.total(output) for output in operation.outputs]
         is_wanted = any(tensor.op in self._dependent for tensor in operation.inputs)
         is_reached = any(total is not None for total in totals)
@@ -139,7 +138,7 @@ class _Way:
     def _derive(
         self, operation: Operation, derivation: Derivation, totals: list[Gradient | None]
     ) -> list[Gradient | None]:
-        """The gradients of the inputs."""
+        """Call the gradient function; the gradients of the inputs, None where there is none."""
         given: list[Any] = [
             zeros_of(output)
             if total is None and derivation.fills_zeros and is_trainable(output)
@@ -148,7 +147,7 @@ class _Way:
         ]
         if not derivation.takes_slices:
             given = [convert_to_tensor(each) if each is not None else None for each in given]
-        assert derivation.function is not None  # the caller has looked
+        assert derivation.function is not None  # checked by the caller
         answer = derivation.function(operation, *given)
         found: list[Any] = list(answer) if isinstance(answer, list | tuple) else [answer]
         if len(found) != len(operation.inputs):
@@ -187,7 +186,7 @@ def _gated(found: list[Any]) -> list[Any]:
 
 
 def _with_shape_of(gradient: Gradient, tensor: Tensor, operation: Operation) -> Gradient:
-    """The gradient, which has the shape of its tensor; that of a handle has the variable's."""
+    """The gradient with its tensor's static shape; the gradient of a handle is not changed."""
     if isinstance(gradient, Tensor) and tensor.dtype not in _HANDLES:
         try:
             gradient.set_shape(tensor.shape)
@@ -218,7 +217,7 @@ def _sum(found: list[Gradient]) -> Gradient:
 
 
 def zeros_of(tensor: Tensor) -> Tensor:
-    """Zeros like a tensor, like the value of a variable when the tensor is its handle."""
+    """Zeros of a tensor's shape and type; for a resource handle, those of its variable."""
     zeros: Tensor
     if tensor.dtype is not DataType.RESOURCE:
         zeros = op_function("ZerosLike")(tensor)
@@ -232,9 +231,9 @@ def zeros_of(tensor: Tensor) -> Tensor:
 
 
 def variable_type(handle: Tensor) -> tuple[DataType, TensorShape]:
-    """(element type, shape) of the variable that a handle leads to.
+    """(element type, shape) of the variable that a resource handle refers to.
 
-    LookupError when the handle comes from something else than a variable.
+    Raises LookupError when the handle is not the output of a VarHandleOp.
     """
     graph = handle.graph
     while graph.is_function:

@@ -1,9 +1,10 @@
-"""Gradient functions of calls, branches and loops: of their functions, computed once more.
+"""Gradient functions of function calls, If and While, which recompute the forward functions.
 
-The way back needs what the functions computed on the way there. A graph is never changed, so it is
-computed again beside the gradient: once for a call and a branch; for a loop a second loop keeps the
-variables of each iteration in tensor lists, and the loop back computes each iteration again. What
-must not run twice, as random numbers and assignments, is refused.
+A gradient needs intermediate values of the forward functions. Existing operations are never changed
+to return them, so the functions are computed again beside the gradient: once for a call or a
+branch. For a loop, a second loop stores the variables of each iteration in tensor lists, and the
+gradient loop recomputes each iteration from them. Functions with operations that must not run
+twice, such as random numbers and assignments, raise LookupError.
 
 TF: tensorflow/python/ops/cond_v2.py (_IfGrad), while_v2.py (_WhileGrad)
 """
@@ -34,7 +35,7 @@ from runtime.client.tensor_shape import TensorShape
 def _of_function(
     replay: Replay, inputs: Sequence[Tensor], grads: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    """The gradients of a function's inputs; of a tensor that is given twice, once."""
+    """The gradients of a function's inputs; for a tensor given twice, only at its first index."""
     arguments = [convert_to_tensor(each) for each in inputs]
     gradients = [None if each is None else convert_to_tensor(each) for each in grads]
     options = GradientOptions(stops=frozenset(arguments))
@@ -54,7 +55,7 @@ def _call(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
 
 
 def _if(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
-    """A branch of the gradients of the branches; zeros where one does not read an input."""
+    """An If whose branches are the gradients of the branches; zeros for inputs one doesn't read."""
     pred, *inputs = operation.inputs
     places = [place for place, each in enumerate(inputs) if is_trainable(each)]
     given = _dense(grads)
@@ -89,7 +90,7 @@ def _while(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]
 
 
 class _Loop:
-    """A While that is differentiated. Places are those of its variables."""
+    """The gradient of one While. A `place` is the index of a loop variable."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
@@ -106,14 +107,15 @@ class _Loop:
         return self._operation.outputs[place].shape
 
     def _variables(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """All variables, given those that change."""
+        """All loop variables, given the values of the changing ones."""
         by_place = dict(zip(self._changing, values, strict=True))
         return [by_place.get(place, outside) for place, outside in enumerate(self._inputs)]
 
     def repeat(self) -> tuple[Tensor, list[Tensor]]:
-        """(number of iterations, what each changing variable was before each of them).
+        """(number of iterations, one tensor list per changing variable).
 
-        A loop like the operation's, which keeps the values in lists.
+        Adds a loop that repeats the operation's; element i of a list is the variable's value
+        before iteration i.
         """
 
         def holds(_: Tensor, values: list[Tensor], __: list[Tensor]) -> Tensor:
@@ -149,16 +151,16 @@ class _Loop:
         return empty
 
     def _sizes(self, place: int) -> np.ndarray:
-        """What is known of a variable's shape, as the ops of lists take it."""
+        """A variable's static shape as the ops of tensor lists take it, −1 for what is unknown."""
         sizes = self._shape(place).sizes
         return np.array(-1 if sizes is None else sizes, np.int32)
 
     def go_back(
         self, count: Tensor, saved: list[Tensor], grads: Sequence[Tensor | None]
     ) -> list[Tensor | None]:
-        """The gradients of the inputs: a loop over the iterations, the last one first.
+        """The gradients of the inputs, from a loop over the iterations in reverse order.
 
-        It carries the gradients of the variables that change, and sums those of the others.
+        The loop carries the gradients of changing variables and sums those of the unchanging ones.
         """
         carried = [
             _or_zeros(grads[place], self._operation.outputs[place]) for place in self._carried
@@ -195,12 +197,12 @@ class _Loop:
         for place, gradient in zip(self._carried, carried, strict=True):
             found[place] = gradient
         for place, total in zip(self._read, sums, strict=True):
-            direct = grads[place]  # of an output that is the input itself
+            direct = grads[place]  # an unchanging variable's output is its input
             found[place] = total if direct is None else op_function("AddN")([total, direct])
         return found
 
     def _popped(self, saved: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """(the lists without their last values, these)."""
+        """(the lists without their last elements, those elements)."""
         rest, values = [], []
         for place, kept in zip(self._changing, saved, strict=True):
             dtype = self._inputs[place].dtype

@@ -19,7 +19,7 @@ class CheckpointReader:
     """A checkpoint of the V2 format."""
 
     def __init__(self, filepattern: str | os.PathLike[str]) -> None:
-        """Raises as `TensorBundleReader`: NotFoundError where there is no checkpoint."""
+        """Open a checkpoint; raises NotFoundError where there is none (see TensorBundleReader)."""
         self._reader = TensorBundleReader(os.fspath(filepattern), AllowAll())
 
     def has_tensor(self, tensor_str: str) -> bool:
@@ -27,20 +27,26 @@ class CheckpointReader:
         return tensor_str in self._reader
 
     def get_tensor(self, tensor_str: str) -> np.ndarray:
-        """The values; NotFoundError for a name that it lacks, DataLossError for damaged files."""
+        """The array of a tensor.
+
+        Raises NotFoundError for an unknown name, DataLossError for damaged files.
+        """
         return self._reader.read(tensor_str)
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
-        """{name: sizes}."""
+        """{tensor name: shape} of the whole checkpoint."""
         return {name: list(self._reader.entry(name).shape) for name in self._reader.names}
 
     def get_variable_to_dtype_map(self) -> dict[str, DataType]:
-        """{name: element type}."""
+        """{tensor name: element type} of the whole checkpoint."""
         return {name: self._reader.entry(name).dtype for name in self._reader.names}
 
 
 def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
-    """The reader of a checkpoint, or of the newest of a folder; ValueError where there is none."""
+    """The reader of a checkpoint, or of the newest checkpoint of a folder.
+
+    Raises ValueError for a folder without a checkpoint.
+    """
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
         newest = latest_checkpoint(path)
@@ -53,10 +59,10 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
 
 
 def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> np.ndarray:
-    """One tensor of a checkpoint; `:0` may end its name."""
+    """The array of one tensor of a checkpoint; `name` may end in `:0`."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
 
 
 def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
-    """[(name, sizes)], by name."""
+    """[(name, shape)] of all tensors of a checkpoint, sorted by name."""
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())

@@ -1,4 +1,4 @@
-"""Gradients kept small: by their own length, or by the length of all together.
+"""Gradient clipping: by the L2 norm of one tensor, or by the joint norm of several.
 
 TF: tensorflow/python/ops/clip_ops.py
 """
@@ -17,9 +17,9 @@ from runtime.client.ops import op_function
 
 
 def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
-    """The root of the sum of all squares of the tensors; None among them counts nothing.
+    """The L2 norm of all elements of all tensors together; None entries are skipped.
 
-    TypeError for what is no list.
+    Raises TypeError unless `t_list` is a sequence.
     """
     _check_list(t_list)
     with get_default_graph().name_scope(name or "global_norm") as scope:
@@ -34,10 +34,10 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
-    """(the tensors, all made smaller alike so that their `global_norm` is at most `clip_norm`;
-    what that was before). Not a number where that is infinite.
+    """(the tensors scaled so that their `global_norm` is at most `clip_norm`, the norm before).
 
-    `use_norm` is the norm, where it is known. TypeError for what is no list.
+    All tensors are scaled by one factor, and become NaN if the norm is infinite. `use_norm` is the
+    norm if it is already computed. Raises TypeError unless `t_list` is a sequence.
     """
     _check_list(t_list)
     norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
@@ -49,7 +49,7 @@ def clip_by_global_norm(
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """The tensor, made smaller where needed so that its length along `axes` is at most so large."""
+    """The tensor, scaled down where its L2 norm along `axes` is larger than `clip_norm`."""
     with get_default_graph().name_scope(name or "clip_by_norm"):
         values = _values(t)
         total = reduce_sum(op_function("Square")(values), axes, True)

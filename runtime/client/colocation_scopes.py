@@ -1,4 +1,4 @@
-"""Which operation new operations stand beside: nested `with graph.colocate_with(…)`.
+"""Colocation of new operations: nested `with graph.colocate_with(…)`.
 
 TF: tensorflow/python/framework/ops.py (Graph.colocate_with)
 """
@@ -16,14 +16,14 @@ _ATTR = "_class"
 
 
 class ColocationScopes:
-    """What each thread has entered, outermost first."""
+    """The operations that each thread colocates with, outermost scope first."""
 
     def __init__(self) -> None:
         self._current = threading.local()
 
     @contextlib.contextmanager
     def entered(self, operation: Operation | None, ignore_existing: bool) -> Iterator[None]:
-        """Operations made inside stand beside `operation` too; None: beside none."""
+        """Colocate operations made inside with `operation` too; None: with no operation."""
         outer: list[Operation] = getattr(self._current, "stack", [])
         kept = [] if ignore_existing or operation is None else outer
         self._current.stack = kept if operation is None else [*kept, operation]
@@ -33,7 +33,7 @@ class ColocationScopes:
             self._current.stack = outer
 
     def mark(self, node_def: pb.NodeDef) -> None:
-        """Write where a new operation stands into its `_class`."""
+        """Write the colocation groups of a new operation into its `_class`, unless it has one."""
         beside: list[Operation] = getattr(self._current, "stack", [])
         if beside and _ATTR not in node_def.attr:
             places = {place for each in beside for place in _places(each)}
@@ -41,6 +41,6 @@ class ColocationScopes:
 
 
 def _places(operation: Operation) -> list[bytes]:
-    """Where an operation stands itself, else beside it."""
+    """The colocation groups of an operation, else the group that is named after it."""
     known = operation.node_def.attr[_ATTR].list.s if _ATTR in operation.node_def.attr else ()
     return list(known) or [b"loc:@" + operation.name.encode()]

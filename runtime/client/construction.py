@@ -25,14 +25,14 @@ from runtime.client.tensor_shape import TensorShape
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that runs feed; `shape` is checked then (None: any)."""
+    """A tensor that every run must feed with a value of shape `shape` (None: any shape)."""
     attrs = {"dtype": as_dtype(dtype), "shape": _known(shape)}
     result: Tensor = op_function("Placeholder")(**attrs, name=name)
     return result
 
 
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
-    """A tensor that has a value when it is not fed."""
+    """A tensor that may be fed, and has the value of `input` when it is not."""
     result: Tensor = op_function("PlaceholderWithDefault")(input, shape=_known(shape), name=name)
     return result
 
@@ -43,7 +43,7 @@ def _known(shape: Any) -> pb.AttrValue:
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A constant; the last element fills what is left of `shape`.
+    """A constant; if `shape` has more elements than `value`, its last one fills the rest.
 
     Raises TypeError or ValueError for a value that no constant can have.
     """
@@ -71,7 +71,7 @@ def _filled_up(array: np.ndarray, sizes: Sequence[Any]) -> np.ndarray:
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
-    """A tensor of what may be a tensor, a variable, nested lists with tensors, or a value."""
+    """A tensor of `value`: a tensor, a variable, nested lists with tensors, or a plain value."""
     graph = graph_of([value], get_default_graph)
     return convert_into(graph, value, None if dtype is None else as_dtype(dtype), name)
 
@@ -105,9 +105,9 @@ def group(*inputs: Any, name: str = "group_deps") -> Operation:
 def tuple_(
     tensors: Sequence[Any], control_inputs: Sequence[Any] | None = None, name: str = "tuple"
 ) -> list[Any]:
-    """The tensors (None stays None), none of which is there before all are.
+    """The tensors, each available only when all of them and `control_inputs` are computed.
 
-    ValueError when there is no tensor.
+    None entries stay None. Raises ValueError when there is no tensor.
     """
     waited = [each for each in [*tensors, *(control_inputs or ())] if each is not None]
     if not any(each is not None for each in tensors):
@@ -172,7 +172,7 @@ def Assert(  # noqa: N802 # TensorFlow's name
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
-    """An operation that runs what the collection `table_initializer` holds."""
+    """An operation that runs the initializers in the collection `table_initializer`."""
     return group(*get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
 
 

@@ -24,10 +24,11 @@ from runtime.framework.dtypes import DataType
 def cond(
     pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str = "cond"
 ) -> Any:
-    """The result of `true_fn` where the bool scalar `pred` is true, else that of `false_fn`.
+    """The result of `true_fn` if the bool scalar `pred` is true, else the result of `false_fn`.
 
-    Both give tensors (or values) in the same structure, or operations only: then the operation
-    that runs one of them comes back. Raises ValueError when they differ in type or structure.
+    Both return tensors (or values) in the same structure; if they return operations only, the
+    result is the If operation. Raises ValueError when the results differ in type or structure,
+    TypeError for a function that is not callable or a Python bool as `pred`.
     """
     for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
@@ -55,7 +56,7 @@ def cond(
 
 
 def _build_branch(branch: FunctionGraph, function: Callable[[], Any]) -> Any:
-    """Build a branch; the structure of its result, with tensors of the branch as leaves."""
+    """Build a branch; return the structure of its result with the branch's tensors as leaves."""
     result = branch.build(function)
     with branch.as_default():
         leaves = [leaf for leaf in flatten(result) if not _is_effect(leaf)]
@@ -95,7 +96,7 @@ def _check_same(
 
 
 def _take_captures(branch: FunctionGraph, captured: Sequence[Tensor]) -> None:
-    """Make the arguments of a branch those tensors, in that order."""
+    """Make the arguments of a branch the captures of these tensors, in this order."""
     for tensor in captured:
         branch.capture(tensor)
     branch.arguments = [branch.captures[tensor] for tensor in captured]
@@ -127,7 +128,7 @@ def _pairs(branches: Sequence[FunctionGraph]) -> list[tuple[Tensor, Tensor]]:
 
 
 def _common(one: Tensor, other: Tensor) -> Tensor:
-    """The one of two tensors that says less of its shape, as far as both agree."""
+    """A tensor with the common static shape of both: sizes that differ are unknown."""
     if one.shape == other.shape:
         return one
     unknown = Tensor(one.op, one.value_index, one.dtype, False)
@@ -151,11 +152,12 @@ def while_loop(
     maximum_iterations: Any = None,
     name: str = "while",
 ) -> Any:
-    """The loop variables after `body` was applied while `cond` held; one alone is unpacked.
+    """The loop variables after `body` was applied while `cond` was true; a single one unpacked.
 
-    Both functions take the loop variables, `cond` gives a bool scalar, `body` the next values in
-    the same structure. `shape_invariants` are shapes that hold in every iteration, where they
-    change. Raises TypeError and ValueError when types, shapes or structure change.
+    Both functions take the loop variables; `cond` returns a bool scalar, `body` the next values in
+    the same structure. `shape_invariants` has a shape per variable that holds in every iteration
+    (default: the initial shapes). Raises TypeError and ValueError when types, shapes or structure
+    change.
     """
     for argument, function in (("cond", cond), ("body", body)):
         if not callable(function):
@@ -170,9 +172,9 @@ def while_loop(
 
 
 def switch(data: Any, pred: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(output_false, output_true): `data` on the side that `pred` says, deadness on the other.
+    """(output_false, output_true): `data` on the output that `pred` selects; the other is dead.
 
-    The form of version 1: what reads the other side does not run; `merge` joins both again.
+    Control flow of version 1: operations that read the dead output do not run; `merge` joins both.
     """
     op = "RefSwitch" if isinstance(data, Tensor) and data.is_ref else "Switch"
     result = op_function(op)(data, pred, name=name)
@@ -180,7 +182,7 @@ def switch(data: Any, pred: Any, name: str | None = None) -> tuple[Tensor, Tenso
 
 
 def merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(value, index) of the input that is alive. ValueError for None among the inputs."""
+    """(value, index) of the input that is not dead. Raises ValueError for None among the inputs."""
     if any(each is None for each in inputs):
         raise ValueError(f"At least one of the merge inputs is None: {inputs}")
     result = op_function("Merge")(list(inputs), name=name)
@@ -201,7 +203,7 @@ class _Loop:
         if invariants is not None:
             shapes = [TensorShape(each) for each in invariants]
         self._shapes = shapes
-        # A limit is one more variable, the first: the iterations that are left.
+        # `maximum_iterations` becomes a hidden first variable that counts down the iterations left.
         self._limit = []
         if maximum_iterations is not None:
             self._limit = [convert_to_tensor(maximum_iterations, DataType.INT32, "limit")]
@@ -210,7 +212,7 @@ class _Loop:
     def build(
         self, cond: Callable[..., Any], body: Callable[..., Any], parallel_iterations: int
     ) -> Operation:
-        """The While operation."""
+        """Build both functions and add the While operation."""
         base = self._scope[:-1].replace("/", "_")
         condition = FunctionGraph(f"{base}_cond", self._graph)
         step = FunctionGraph(f"{base}_body", self._graph)
@@ -288,7 +290,7 @@ class _Loop:
 
 
 def _type_hint(leaf: Any, initial: Tensor) -> DataType | None:
-    """A Python number takes the variable's type if it can; tensors have their own."""
+    """The variable's type for a Python number that fits it; None leaves the value's own type."""
     if isinstance(leaf, bool) or not isinstance(leaf, int | float):
         return None
     fits = initial.dtype.is_floating or (isinstance(leaf, int) and initial.dtype.is_integer)

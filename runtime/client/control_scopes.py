@@ -1,4 +1,4 @@
-"""Which operations new operations wait for: nested `with graph.control_dependencies(…)`.
+"""Control inputs of new operations: nested `with graph.control_dependencies(…)`.
 
 TF: tensorflow/python/framework/ops.py (_ControlDependenciesController)
 """
@@ -15,14 +15,14 @@ from runtime.client.operation import Operation, Tensor
 
 @dataclasses.dataclass
 class _Scope:
-    """What the operations made in a scope wait for; those made so far, which wait already."""
+    """The control inputs of one scope, and the operations made in it, which wait for them."""
 
     control_inputs: list[Operation]
     made_inside: set[Operation] = dataclasses.field(default_factory=set)
 
 
 class ControlScopes:
-    """What each thread has entered, outermost first."""
+    """The scopes that each thread has entered, outermost first."""
 
     def __init__(self) -> None:
         self._current = threading.local()
@@ -36,7 +36,7 @@ class ControlScopes:
 
     @contextlib.contextmanager
     def entered(self, control_inputs: Sequence[Operation] | None) -> Iterator[None]:
-        """Operations made inside wait for these too; None: for none, whatever is around."""
+        """Add control inputs to operations made inside; None removes those of all outer scopes."""
         outer = self._stack
         inner = [_Scope(list(control_inputs))] if control_inputs is not None else []
         self._current.stack = [*outer, *inner] if control_inputs is not None else []
@@ -46,15 +46,15 @@ class ControlScopes:
             self._current.stack = outer
 
     def for_inputs(self, inputs: Sequence[Tensor]) -> list[Operation]:
-        """What an operation with these inputs has to wait for besides them."""
+        """The control inputs that an operation with these data inputs needs."""
         sources = {tensor.op for tensor in inputs}
         wanted: dict[Operation, None] = {}
         for scope in self._stack:
-            if not sources & scope.made_inside:  # else an input waits for all of it
+            if not sources & scope.made_inside:  # else an input already waits for the scope
                 wanted |= dict.fromkeys(scope.control_inputs)
         return [operation for operation in wanted if operation not in sources]
 
     def note(self, operation: Operation) -> None:
-        """Record an operation that waits for what the scopes say."""
+        """Record a new operation in the current scopes, for whose control inputs it waits."""
         for scope in self._stack:
             scope.made_inside.add(operation)

@@ -1,4 +1,4 @@
-"""Python values as tensors: tensors pass, variables are read, the rest becomes Const or Pack.
+"""Conversion to tensors: tensors stay, variables are read, other values become Const or Pack.
 
 TF: tensorflow/python/framework/tensor_conversion_registry.py, constant_op.py
 """
@@ -17,23 +17,23 @@ from runtime.framework.tensor_codec import tensor_to_proto
 
 
 class TensorConvertible(abc.ABC):
-    """What can stand for a tensor, as a variable does."""
+    """An object that can be used in place of a tensor, such as a variable."""
 
     graph: Any
     dtype: DataType
 
     @abc.abstractmethod
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
-        """The tensor to read; its handle for RESOURCE, its reference for `as_ref`."""
+        """A tensor of the value; the handle for dtype RESOURCE, the reference if `as_ref`."""
 
 
 def convert_to_tensor(
     graph: Any, value: Any, dtype: DataType | None = None, name: str = "Const", as_ref: bool = False
 ) -> Tensor:
-    """A tensor of `graph`.
+    """A tensor of `graph` that has the value `value`.
 
-    Raises ValueError for a tensor of another type, TypeError or ValueError for a value that no
-    constant can have.
+    Raises ValueError for a tensor of another type than `dtype`, TypeError or ValueError for a value
+    that no constant can have.
     """
     if isinstance(value, TensorConvertible):
         value = value.to_tensor(dtype, as_ref)
@@ -51,7 +51,7 @@ def convert_to_tensor(
 
 
 def constant_tensor(graph: Any, value: Any, dtype: DataType | None, name: str) -> Tensor:
-    """A Const in `graph`."""
+    """The output of a new Const operation of `graph`."""
     array = as_array(value, dtype)
     proto = tensor_to_proto(array, dtype)
     attrs = {
@@ -63,7 +63,7 @@ def constant_tensor(graph: Any, value: Any, dtype: DataType | None, name: str) -
 
 
 def first_tensor(value: Any) -> Tensor | TensorConvertible | None:
-    """The first tensor, or what stands for one, in nested lists."""
+    """The first Tensor or TensorConvertible in nested lists; None when there is none."""
     if isinstance(value, Tensor | TensorConvertible):
         return value
     if isinstance(value, list | tuple):
@@ -75,7 +75,7 @@ def first_tensor(value: Any) -> Tensor | TensorConvertible | None:
 
 
 def _pack(graph: Any, values: Any, dtype: DataType | None) -> Tensor:
-    """Nested lists with tensors in them: a Pack of Packs."""
+    """Nested lists that contain tensors, as nested Pack operations."""
     if dtype is None:
         found = first_tensor(values)
         dtype = found.dtype if found is not None else None

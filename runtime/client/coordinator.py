@@ -1,4 +1,4 @@
-"""Coordinator and QueueRunner: threads that fill queues, and their common end.
+"""Coordinator and QueueRunner: threads that fill queues, and that stop together.
 
 TF: tensorflow/python/training/coordinator.py, queue_runner_impl.py
 """
@@ -21,48 +21,48 @@ from runtime.client.ops import op_function
 from runtime.client.session import BaseSession
 from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError
 
-_ENDS = (OutOfRangeError, CancelledError)  # how a queue tells that there is no more
+_ENDS = (OutOfRangeError, CancelledError)  # raised by queue operations once the input has ended
 
 
 class Coordinator:
-    """Asks threads to stop, waits for them, and raises in one what went wrong in another."""
+    """Stops a group of threads, waits for them, and raises the first error of any in `join`."""
 
     def __init__(self, clean_stop_exception_types: tuple[type[Exception], ...] = _ENDS[:1]) -> None:
         self._clean = clean_stop_exception_types
         self._stop = threading.Event()
-        self._lock = threading.Lock()  # guards the two below
+        self._lock = threading.Lock()  # guards _error and _threads
         self._error: BaseException | None = None
         self._threads: list[threading.Thread] = []
 
     def should_stop(self) -> bool:
-        """Whether somebody has asked the threads to stop."""
+        """Whether a stop was requested."""
         return self._stop.is_set()
 
     def request_stop(self, ex: BaseException | None = None) -> None:
-        """Ask the threads to stop; `join` raises `ex`, unless it is a clean end."""
+        """Request a stop; `join` raises the first `ex` that is not a clean-stop exception."""
         with self._lock:
             if ex is not None and self._error is None and not isinstance(ex, self._clean):
                 self._error = ex
         self._stop.set()
 
     def clear_stop(self) -> None:
-        """Forget that a stop was asked for."""
+        """Withdraw the request to stop, and forget the error."""
         with self._lock:
             self._error = None
         self._stop.clear()
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
-        """Wait until a stop is asked for; False when `timeout` seconds were over first."""
+        """Wait until a stop is requested; False when `timeout` seconds pass first."""
         return self._stop.wait(timeout)
 
     def register_thread(self, thread: threading.Thread) -> None:
-        """Let `join` wait for a thread."""
+        """Add a thread that `join` waits for."""
         with self._lock:
             self._threads.append(thread)
 
     @contextlib.contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """What is raised inside asks the threads to stop."""
+        """Pass an exception raised inside to `request_stop` instead of raising it."""
         try:
             yield
         except Exception as error:
@@ -74,9 +74,10 @@ class Coordinator:
         stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Wait for the end of the threads, no longer than the period once a stop is asked for.
+        """Wait until the threads end, at most `stop_grace_period_secs` after a stop is requested.
 
-        Raises what was given to `request_stop`, RuntimeError for threads that have not ended.
+        Raises the error given to `request_stop`, and RuntimeError for threads that still run
+        unless `ignore_live_threads`.
         """
         with self._lock:
             waited = [*self._threads, *(threads or ())]
@@ -96,10 +97,10 @@ class Coordinator:
 
 
 class QueueRunner:
-    """Enqueue operations that run, one thread each, until the input ends; then the queue closes."""
+    """Runs enqueue operations in a thread each until the input ends, then closes the queue."""
 
     def __init__(self, queue: QueueBase | Tensor, enqueue_ops: Sequence[Operation]) -> None:
-        """For a queue or its handle; ValueError without an operation."""
+        """Take a queue or its handle; raises ValueError without an enqueue operation."""
         if not enqueue_ops:
             raise ValueError("Must provide queue and enqueue_ops.")
         self.queue = queue
@@ -118,7 +119,7 @@ class QueueRunner:
         daemon: bool = False,
         start: bool = False,
     ) -> list[threading.Thread]:
-        """A thread for each operation, and with a coordinator one that closes the queue."""
+        """A thread per operation, and with `coord` one that closes the queue on a stop request."""
         self._running = len(self.enqueue_ops)
         threads = [
             threading.Thread(target=self._run, args=(sess, operation, coord), daemon=daemon)
@@ -158,12 +159,12 @@ class QueueRunner:
 
     @staticmethod
     def _end(sess: BaseSession, operation: Operation) -> None:
-        with contextlib.suppress(OpError, RuntimeError):  # closed already, or its session is
+        with contextlib.suppress(OpError, RuntimeError):  # the queue or the session is closed
             sess.run(operation)
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
-    """Let `start_queue_runners` start it."""
+    """Add a queue runner to those that `start_queue_runners` starts."""
     get_default_graph().add_to_collection(collection, qr)
 
 
@@ -174,7 +175,10 @@ def start_queue_runners(
     start: bool = True,
     collection: str = GraphKeys.QUEUE_RUNNERS,
 ) -> list[threading.Thread]:
-    """Create, and start, the threads of all queue runners; ValueError without a session."""
+    """Create, and with `start` start, the threads of all queue runners of the session's graph.
+
+    Raises ValueError when neither `sess` nor a default session is there.
+    """
     session = sess if sess is not None else default_sessions.innermost
     if session is None:
         raise ValueError(

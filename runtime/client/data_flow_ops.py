@@ -18,7 +18,7 @@ from runtime.framework.dtypes import DataType
 
 
 class QueueBase:
-    """A queue of elements; each has components of these types and (perhaps) shapes."""
+    """A queue whose elements are tuples of components of fixed types and optionally shapes."""
 
     def __init__(
         self, dtypes: Sequence[DataType], shapes: Sequence[TensorShape], names: Any, queue: Tensor
@@ -35,29 +35,29 @@ class QueueBase:
         return name
 
     def enqueue(self, vals: Any, name: str | None = None) -> Operation:
-        """Add one element: its components in a list, or alone; a dict for named ones."""
+        """Add one element: a list of its components, a single component, or a dict by name."""
         components = self._components(vals, name, 0)
         return self._do("QueueEnqueueV2", components, name or f"{self.name}_enqueue")
 
     def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
-        """Add an element for each row of the components."""
+        """Add `n` elements: each component is `[n, …]`, with an element per row."""
         components = self._components(vals, name, 1)
         return self._do("QueueEnqueueManyV2", components, name or f"{self.name}_EnqueueMany")
 
     def dequeue(self, name: str | None = None) -> Any:
-        """Take the next element; waits for one."""
+        """Take the next element; blocks until there is one."""
         return self._take("QueueDequeueV2", name or f"{self.name}_Dequeue", [])
 
     def dequeue_many(self, n: Any, name: str | None = None) -> Any:
-        """Take n elements, their components as rows; waits for all of them."""
+        """Take n elements, as components `[n, …]`; blocks until there are n."""
         return self._take("QueueDequeueManyV2", name or f"{self.name}_DequeueMany", [n])
 
     def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
-        """Take n elements, or as many as a closed queue has left."""
+        """Take n elements as components `[n, …]`, or fewer when a closed queue has fewer left."""
         return self._take("QueueDequeueUpToV2", name or f"{self.name}_DequeueUpTo", [n])
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """Take no more elements; those in the queue may still be taken out."""
+        """Refuse further elements; those in the queue can still be dequeued."""
         name = name or f"{self.name}_Close"
         return self._do("QueueCloseV2", cancel_pending_enqueues, name)
 
@@ -130,7 +130,7 @@ class FIFOQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "fifo_queue",
     ) -> None:
-        """Of so many elements; what is put into a full queue waits."""
+        """Create a queue of at most `capacity` elements; enqueuing to a full queue blocks."""
         types, sizes = _types(dtypes), _shapes(shapes)
         attributes = {"shapes": sizes, "shared_name": shared_name or ""}
         queue = op_function("FIFOQueueV2")(types, capacity=capacity, **attributes, name=name)
@@ -138,7 +138,7 @@ class FIFOQueue(QueueBase):
 
 
 class PaddingFIFOQueue(QueueBase):
-    """First in, first out; elements taken together are padded to the largest."""
+    """First in, first out; components dequeued together are padded to the largest of them."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class PaddingFIFOQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "padding_fifo_queue",
     ) -> None:
-        """ValueError unless every component has a shape, which may have unknown sizes."""
+        """Create the queue; raises ValueError unless every component has a (partial) shape."""
         types, sizes = _types(dtypes), _shapes(shapes)
         if len(types) != len(sizes):
             raise ValueError(
@@ -162,7 +162,7 @@ class PaddingFIFOQueue(QueueBase):
 
 
 class RandomShuffleQueue(QueueBase):
-    """Any of the elements, all equally likely, while more than `min_after_dequeue` stay."""
+    """Dequeues at random, all equally likely; keeps `min_after_dequeue` elements until closed."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class RandomShuffleQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "random_shuffle_queue",
     ) -> None:
-        """Of so many elements."""
+        """Create a queue of at most `capacity` elements."""
         types, sizes = _types(dtypes), _shapes(shapes)
         queue = op_function("RandomShuffleQueueV2")(
             types,
@@ -190,7 +190,7 @@ class RandomShuffleQueue(QueueBase):
 
 
 class PriorityQueue(QueueBase):
-    """The smallest priority first: an int64 scalar that stands before the components."""
+    """Dequeues the smallest priority first: an int64 scalar, the first component of an element."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class PriorityQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "priority_queue",
     ) -> None:
-        """Of so many elements, whose shapes are all known."""
+        """Create a queue of at most `capacity` elements, whose shapes are all known."""
         given, sizes = _types(types), _shapes(shapes)
         attributes = {"shapes": sizes, "shared_name": shared_name or ""}
         queue = op_function("PriorityQueueV2")(
@@ -218,7 +218,7 @@ def _types(dtypes: Any) -> list[DataType]:
 
 
 def _shapes(shapes: Any) -> list[TensorShape]:
-    """One shape, or a list of them."""
+    """The shapes of the components, from one shape or a list of them."""
     if shapes is None:
         return []
     is_one = isinstance(shapes, TensorShape) or (

@@ -1,6 +1,6 @@
-"""What is the default in a thread: the stacks of default graphs and default sessions.
+"""The stacks of default graphs and default sessions.
 
-Guarantees: each thread has stacks of its own, empty at first.
+Guarantees: each thread has separate stacks, which are empty at first.
 
 TF: tensorflow/python/framework/ops.py (_DefaultStack)
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class DefaultStack(threading.local):
-    """The objects that are the default, innermost last."""
+    """The nested default objects of the current thread, innermost last."""
 
     def __init__(self) -> None:
         self._stack: list[Any] = []
@@ -26,7 +26,7 @@ class DefaultStack(threading.local):
 
     @property
     def depth(self) -> int:
-        """How many objects are stacked."""
+        """The number of objects on the stack."""
         return len(self._stack)
 
     def push(self, default: Any) -> None:
@@ -34,7 +34,7 @@ class DefaultStack(threading.local):
         self._stack.append(default)
 
     def remove(self, default: Any) -> None:
-        """Take the innermost entry of `default` away, wherever it stands."""
+        """Remove the innermost entry of `default`, even if it is not on top."""
         for index in reversed(range(len(self._stack))):
             if self._stack[index] is default:
                 del self._stack[index]
@@ -42,7 +42,7 @@ class DefaultStack(threading.local):
 
     @contextlib.contextmanager
     def entered(self, default: Any) -> Iterator[Any]:
-        """`default` is the default inside; AssertionError when the nesting is violated."""
+        """Make `default` the default inside; AssertionError when the nesting is violated."""
         self._stack.append(default)
         try:
             yield default

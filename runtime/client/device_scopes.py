@@ -1,4 +1,4 @@
-"""The devices that new operations ask for: nested `with graph.device(…)`.
+"""Requested devices of new operations: nested `with graph.device(…)`.
 
 TF: tensorflow/python/framework/device.py (merge_device), device_spec.py
 """
@@ -19,7 +19,7 @@ _SHORT = re.compile(r"/(cpu|gpu)(:|/|$)", re.IGNORECASE)
 
 
 class DeviceScopes:
-    """What each thread has entered, outermost first."""
+    """The device scopes that each thread has entered, outermost first."""
 
     def __init__(self) -> None:
         self._current = threading.local()
@@ -33,10 +33,10 @@ class DeviceScopes:
 
     @contextlib.contextmanager
     def entered(self, device: str | DeviceFunction | None) -> Iterator[None]:
-        """Operations made inside ask for `device`; None: for none, whatever is around.
+        """Request `device` for operations made inside; None ignores all outer scopes.
 
-        A string states parts, which inner scopes override; a function of the operation gives the
-        whole name. ValueError for a malformed name.
+        A string sets parts of the name, which inner scopes override; a function of the operation
+        returns the whole name. Raises ValueError for a malformed name.
         """
         self._stack.append(read_spec(device) if isinstance(device, str) else device)
         try:
@@ -45,9 +45,9 @@ class DeviceScopes:
             self._stack.pop()
 
     def device_for(self, operation: Any, explicit: str = "") -> str:
-        """The device of a new operation; what it states itself comes first."""
+        """The device requested for a new operation; `explicit` overrides the scopes."""
         spec = read_spec(explicit) if explicit else DeviceSpec()
-        alone: str | None = None  # what a function gave, as long as nothing is merged with it
+        alone: str | None = None  # a function's result, kept verbatim if no scope changes it
         for entry in reversed(self._stack):
             if entry is None:
                 break
@@ -62,7 +62,7 @@ class DeviceScopes:
 
 
 def read_spec(device: str) -> DeviceSpec:
-    """The parts of a device's name; ValueError when it is malformed."""
+    """The parts of a device name. Raises ValueError when it is malformed."""
     found = parse_device_spec(_SHORT.sub(_spell_out, device if device[:1] in "/" else f"/{device}"))
     if found is None:
         raise ValueError(
@@ -76,7 +76,7 @@ def _spell_out(match: re.Match[str]) -> str:
 
 
 def merge(outer: DeviceSpec, inner: DeviceSpec) -> DeviceSpec:
-    """The inner spec's parts, and the outer's where the inner says nothing."""
+    """The parts of `inner`, and those of `outer` where `inner` has none."""
     stated = {
         field.name: getattr(inner, field.name)
         for field in dataclasses.fields(inner)
@@ -86,7 +86,7 @@ def merge(outer: DeviceSpec, inner: DeviceSpec) -> DeviceSpec:
 
 
 def device_text(spec: DeviceSpec) -> str:
-    """The name that says what a spec states; "" when it states nothing."""
+    """The device name of a spec; "" when no part is set."""
     parts = [("job", spec.job), ("replica", spec.replica), ("task", spec.task)]
     text = "".join(f"/{name}:{value}" for name, value in parts if value is not None)
     if spec.device_type is not None:

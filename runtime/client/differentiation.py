@@ -26,12 +26,12 @@ from runtime.client.operation import Tensor
 from runtime.client.ops import op_function
 from runtime.client.variables import Variable
 
-# What the gradient functions of `runtime.graph` can't say: they know no variables and no functions.
+# These replace functions of `runtime.graph`, which support neither variables nor function calls.
 replace_derivations({**FRONT_END_GRADIENTS, **CALL_GRADIENTS})
 
 
 class AggregationMethod:
-    """How the gradients that come to one tensor are added; all give the same sum here."""
+    """How several gradients of one tensor are added; every method has the same effect here."""
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -40,7 +40,7 @@ class AggregationMethod:
 
 
 class UnconnectedGradients(enum.Enum):
-    """What the gradient of a tensor is that no result depends on."""
+    """The gradient of a tensor on which no result depends."""
 
     NONE = "none"
     ZERO = "zero"
@@ -57,13 +57,13 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list[Gradient | None]:
-    """The gradients of the sum of all `ys` by each of `xs`: tensors, IndexedSlices, or None.
+    """The gradients of the sum of all `ys` with respect to each of `xs`.
 
-    `grad_ys` are the gradients of the ys, ones where it or one of them is None. What comes through
-    `stop_gradients` is taken as constant. A gradient is None (zeros, when `unconnected_gradients`
-    says so) where nothing depends on x. Raises LookupError for an operation on the way without a
-    gradient function, ValueError for other arguments than these, TypeError for the gradient of a
-    complex y that is not given.
+    They are tensors, IndexedSlices, or None (zeros with UnconnectedGradients.ZERO) for an x on
+    which no y depends. `grad_ys` are the gradients of the ys, ones where None. The tensors of
+    `stop_gradients` are treated as constants. Raises LookupError for an operation between xs and ys
+    that has no gradient function, ValueError for invalid arguments, TypeError for a complex y
+    without a gradient and for a gradient of another type than its y.
     """
     results, sources = _as_list(ys), _as_list(xs)
     starts = [None] * len(results) if grad_ys is None else _as_list(grad_ys)
@@ -105,7 +105,7 @@ def _result(graph: Any, y: Any) -> Tensor:
 
 
 def _source(graph: Any, x: Any) -> Tensor:
-    """The tensor whose gradient is wanted: of a variable its handle or reference."""
+    """The tensor to differentiate by: for a variable its handle or reference."""
     if isinstance(x, Variable):
         return graph.capture(x.handle)  # type: ignore[no-any-return]
     if isinstance(x, IndexedSlices):
@@ -114,7 +114,7 @@ def _source(graph: Any, x: Any) -> Tensor:
 
 
 def _start(y: Tensor, given: Any) -> Gradient | None:
-    """The gradient of a result."""
+    """The initial gradient of a result: `given`, else ones, or None if it can have no gradient."""
     if given is None:
         if not is_trainable(y):
             return None
@@ -146,8 +146,8 @@ def hessians(
 ) -> list[Tensor]:
     """`[*shape of x, *shape of x]` for each x: the second derivatives of the sum of all `ys`.
 
-    Operations are added for each element of x. ValueError where the ys do not depend on an x, and
-    where its shape is not known.
+    Adds operations for each element of x. Raises ValueError when no y depends on an x, and when the
+    static shape of an x is not fully known.
     """
     keywords = {
         "colocate_gradients_with_ops": colocate_gradients_with_ops,
@@ -156,12 +156,12 @@ def hessians(
     }
     sources = _as_list(xs)
     with get_default_graph().name_scope(name):
-        slopes = gradients(ys, sources, **keywords)  # type: ignore[arg-type] # by their names
+        slopes = gradients(ys, sources, **keywords)  # type: ignore[arg-type] # keyword arguments of several types
         return [_hessian(slope, x, keywords) for slope, x in zip(slopes, sources, strict=True)]
 
 
 def _hessian(slope: Gradient | None, x: Any, keywords: dict[str, Any]) -> Tensor:
-    """The gradients of the elements of a gradient, side by side."""
+    """The gradients of the elements of `slope`, stacked to `[*shape of x, *shape of x]`."""
     if slope is None:
         raise ValueError(f"hessians: the ys do not depend on {x}")
     shape = convert_to_tensor(x).shape

@@ -1,4 +1,4 @@
-"""What a program may say for an element type, and Python values as arrays of one.
+"""Conversion of dtype arguments to DataType, and of Python values to arrays.
 
 TF: tensorflow/python/framework/dtypes.py (as_dtype), tensor_util.py, constant_op.py
 """
@@ -25,7 +25,7 @@ _TEXT = (str, bytes)
 
 
 def as_dtype(given: Any) -> DataType:
-    """The DataType of a DataType, its number, a name, a numpy or a Python type.
+    """The DataType of a dtype argument: a DataType, its number, a name, a numpy or Python type.
 
     Raises TypeError for anything else.
     """
@@ -33,7 +33,7 @@ def as_dtype(given: Any) -> DataType:
         return given
     if isinstance(given, type) and given in _PYTHON_TYPES:
         return _PYTHON_TYPES[given]
-    number = getattr(given, "as_datatype_enum", given)  # a DType of TensorFlow's own
+    number = getattr(given, "as_datatype_enum", given)  # set by TensorFlow's DType
     try:
         if isinstance(number, int):
             return from_number(number)[0]
@@ -43,7 +43,7 @@ def as_dtype(given: Any) -> DataType:
 
 
 def as_array(value: Any, dtype: DataType | None = None) -> np.ndarray:
-    """An array of a Python value: int32 (int64 where needed), float32, bool, complex128 or bytes.
+    """A Python value as an array: int32 (int64 if it needs it), float32, bool, complex128 or bytes.
 
     numpy values keep their type. Raises TypeError when the value has no element type or is not of
     `dtype`'s kind, ValueError for None and for ragged lists.
@@ -77,7 +77,7 @@ def as_strings(value: Any) -> np.ndarray:
 
 def _of_numpy(array: np.ndarray, dtype: DataType | None) -> np.ndarray:
     if array.dtype.kind not in "SUO":
-        from_numpy(array.dtype)  # InvalidArgumentError unless tensors can have it
+        from_numpy(array.dtype)  # raises InvalidArgumentError for a type that no tensor has
         return array
     if dtype not in (None, DataType.STRING):
         raise TypeError(f"Expected {dtype.name_on_wire}, but got an array of {array.dtype}.")
@@ -103,12 +103,12 @@ def _infer(value: Any, leaves: list[Any]) -> DataType:
         return types.pop()
     if DataType.STRING in types or DataType.BOOL in types:
         raise _no_element_type(value)
-    # float32 beats integers; numpy's types beat Python's.
+    # Floating-point types win over integers; the rest is numpy's promotion.
     return as_dtype(np.result_type(*(data_type.numpy for data_type in types - _weak(types))))
 
 
 def _weak(types: set[DataType]) -> set[DataType]:
-    """Integers do not widen the floating-point type that they stand beside."""
+    """The integer types beside floating-point ones, whose width they must not change."""
     floating = {data_type for data_type in types if not data_type.is_integer}
     return types - floating if floating else set()
 
