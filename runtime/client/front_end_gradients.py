@@ -1,8 +1,8 @@
-"""Gradient functions that only graphs under construction have: of variables, rows, and losses.
+"""Gradient functions that exist for graphs under construction only: variables, lookups, losses.
 
-The rows of a lookup have IndexedSlices for a gradient, so that training an embedding touches only
-the rows of a batch. The slope that cross entropies give beside the loss has a gradient of its own,
-where somebody asks for second derivatives.
+The gradient of a lookup is IndexedSlices, so that training an embedding updates only the rows of a
+batch. Cross-entropy ops have a second output, the gradient of the loss (`slope`); it is
+differentiable too, for second derivatives.
 
 TF: tensorflow/python/ops/array_grad.py, resource_variable_ops.py, nn_grad.py
 """
@@ -29,7 +29,7 @@ def _as_it_is(_: Operation, grad: Any) -> Any:
 
 
 def _rows(indices: Tensor, grad: Tensor, sizes: Any) -> IndexedSlices:
-    """The slices of a lookup's gradient; `sizes` are those of the table."""
+    """The gradient of a lookup as IndexedSlices; `sizes` is the shape of the table."""
     flat = reshape(indices, [-1])
     values = reshape(grad, concat([op_function("Shape")(flat), sizes[1:]], 0))
     return IndexedSlices(values, flat, sizes)
@@ -44,7 +44,7 @@ _DENSE_GATHER = for_tensors(GRADIENT_FUNCTIONS["GatherV2"])
 
 
 def _gather_v2(operation: Operation, grad: Tensor) -> list[Any]:
-    """Slices along the first axis, a tensor along another."""
+    """IndexedSlices for a lookup along axis 0, else a tensor."""
     params, indices, axis = operation.inputs
     along = known_value(axis)
     if along is None or along != 0 or operation.get_attr("batch_dims"):
@@ -53,7 +53,7 @@ def _gather_v2(operation: Operation, grad: Tensor) -> list[Any]:
 
 
 def _resource_gather(operation: Operation, grad: Tensor) -> list[Any]:
-    """TensorFlow gives no other gradient for `batch_dims`, which `gather` of a variable has not."""
+    """As in TensorFlow, `batch_dims` is ignored: `gather` of a variable never sets it."""
     handle, indices = operation.inputs
     sizes = op_function("VariableShape")(handle, out_type=DataType.INT32)
     return [_rows(indices, grad, sizes), None]
@@ -85,7 +85,7 @@ FRONT_END_GRADIENTS: dict[str, Derivation] = {
     "ResourceGather": Derivation(_resource_gather),
     "SoftmaxCrossEntropyWithLogits": Derivation(_cross_entropy, fills_zeros=False),
     "SparseSoftmaxCrossEntropyWithLogits": Derivation(_cross_entropy, fills_zeros=False),
-    # The way back ends here: values that programs hold, not make.
+    # Differentiation ends at variables: they are state, not results of other operations.
     "VarHandleOp": Derivation(None),
     "VariableV2": Derivation(None),
     "Variable": Derivation(None),

@@ -1,8 +1,8 @@
 """FunctionGraph: the body of a function while Python code builds it.
 
-A tensor of the graph around it becomes an argument when the body reads it (a capture). Operations
-with side effects run in the order of the program: each waits for the one before, and the function
-is done when the last is.
+A tensor of the outer graph becomes an argument when the body reads it (a capture). Operations with
+side effects run in program order: each waits for the previous one, and the function returns after
+the last.
 
 TF: tensorflow/python/framework/func_graph.py, function_def_to_graph, auto_control_deps.py
 """
@@ -21,8 +21,8 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import shape_to_proto
 from runtime.graph.function_library import FunctionLibrary
 
-_ARGUMENT_OP = "Placeholder"  # replaced by the function's argument when it becomes a message
-_numbers = itertools.count(1)  # of all functions of the process
+_ARGUMENT_OP = "Placeholder"  # `to_function_def` replaces it by the function's argument
+_numbers = itertools.count(1)  # makes function names unique in the process
 
 
 class FunctionGraph(Graph):
@@ -34,7 +34,7 @@ class FunctionGraph(Graph):
         super().__init__()
         self.outer = outer
         self.name = f"{name}_{next(_numbers)}"
-        while self.name in outer.library:  # an imported function may be called so
+        while self.name in outer.library:  # an imported function may have that name
             self.name = f"{name}_{next(_numbers)}"
         self.arguments: list[Tensor] = []
         self.captures: dict[Tensor, Tensor] = {}  # tensor of `outer` → argument
@@ -42,12 +42,12 @@ class FunctionGraph(Graph):
         self._effects: list[Operation] = []
 
     def build(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call `function` so that its operations are added here; what it returns."""
+        """Call `function` with this graph as the default, and return its result."""
         with self.as_default():
             return function(*arguments)
 
     def add_argument(self, dtype: DataType, shape: TensorShape) -> Tensor:
-        """A new argument, the last one."""
+        """Append an argument and return its tensor."""
         attrs = {
             "dtype": pb.AttrValue(type=int(dtype)),  # type: ignore[arg-type] # same numbers
             "shape": pb.AttrValue(shape=shape.as_proto()),
@@ -57,7 +57,7 @@ class FunctionGraph(Graph):
         return argument
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor itself if it is of this body, else the argument that stands for it."""
+        """The tensor itself if it belongs to this body, else the argument that has its value."""
         if tensor.graph is self:
             return tensor
         outside = self.outer.capture(tensor)
@@ -69,7 +69,7 @@ class FunctionGraph(Graph):
     def as_graph_element(
         self, element: Any, allow_tensor: bool = True, allow_operation: bool = True
     ) -> Any:
-        """As in every graph; tensors from outside are captured."""
+        """As `Graph.as_graph_element`; tensors of outer graphs are captured."""
         if isinstance(element, Tensor) and allow_tensor:
             return self.capture(element)
         return super().as_graph_element(element, allow_tensor, allow_operation)
@@ -84,21 +84,21 @@ class FunctionGraph(Graph):
 
     @property
     def is_stateful(self) -> bool:
-        """Whether the body has side effects, or reads what others change."""
+        """Whether the body has stateful operations."""
         return bool(self._effects)
 
     @property
     def library(self) -> FunctionLibrary:
-        """Functions are the outermost graph's."""
+        """The function library of the outermost graph."""
         return self.outer.library
 
     def add_functions(self, functions: pb.FunctionDefLibrary) -> None:
-        """Add functions to the outermost graph, and know them here."""
+        """Add functions to the outermost graph's library, which this graph shares."""
         self.outer.add_functions(functions)
         self._library = self.outer.library
 
     def to_function_def(self) -> pb.FunctionDef:
-        """The function; arguments and results are called by their numbers."""
+        """The FunctionDef; arguments are named `arg_<n>`, results `output_<n>`."""
         argument_names = {tensor.op.name: tensor for tensor in self.arguments}
         signature = pb.OpDef(name=self.name, is_stateful=self.is_stateful)
         for name, tensor in argument_names.items():
@@ -111,7 +111,7 @@ class FunctionGraph(Graph):
         for operation in self.get_operations():
             if operation.name not in argument_names:
                 function.node_def.append(self._body_node(operation))
-        for operation in self._effects[-1:]:  # it waits for all that came before
+        for operation in self._effects[-1:]:  # the last one waits for all previous ones
             function.signature.control_output.append(operation.name)
             function.control_ret[operation.name] = operation.name
         return function
@@ -125,7 +125,7 @@ class FunctionGraph(Graph):
         return node
 
     def _reference(self, tensor: Tensor) -> str:
-        """An argument by its name, an output as `node:output:index`."""
+        """The input name of a tensor: an argument's name, or `node:output:index`."""
         if tensor in self.arguments:
             return tensor.op.name
         index = tensor.value_index
@@ -144,6 +144,6 @@ def _length(operation: Operation, argument: pb.OpDef.ArgDef) -> int:
 
 
 def output_shapes(tensors: Sequence[Tensor]) -> pb.AttrValue:
-    """The `output_shapes` of an operation that gives tensors of these shapes."""
+    """The `output_shapes` attribute of an operation whose outputs have these tensors' shapes."""
     shapes = [shape_to_proto(tensor.shape.sizes) for tensor in tensors]
     return pb.AttrValue(list=pb.AttrValue.ListValue(shape=shapes))

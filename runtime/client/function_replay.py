@@ -1,4 +1,4 @@
-"""The body of a function as operations of the graph of here, for whoever differentiates a call.
+"""A function's body repeated as operations of the default graph, to differentiate a call of it.
 
 TF: tensorflow/python/framework/function_def_to_graph.py
 """
@@ -20,19 +20,19 @@ from runtime.graph.node import Node
 from runtime.graph.symbolic_gradient import function_body
 from runtime.graph.topology import topological_order
 
-# Stateful ops that may run once more: they give what they gave, or only stop a step and tell.
+# Stateful ops that may run twice in a step: they only read state, check, print, or name a resource.
 _REPEATABLE = frozenset((
     "Assert", "LookupTableFindV2", "LookupTableSizeV2", "Print", "PrintV2", "ReadVariableOp",
     "ResourceGather", "ResourceGatherNd", "VarHandleOp", "VariableShape", "_Arg",
 ))  # fmt: skip
-_PLACES = ("_class",)  # attributes that name nodes of the function
+_PLACES = ("_class",)  # attributes that name nodes of the function; not copied
 
 
 class Replay:
-    """A function that is computed once more."""
+    """A function whose results are computed again in another graph."""
 
     def __init__(self, library: FunctionLibrary, function: NameAttrList, caller: str) -> None:
-        """LookupError for a function that must not run twice."""
+        """Look up the function's body. Raises LookupError for one that must not run twice."""
         self._body = function_body(library, function)
         for name, op in _not_repeatable(library, self._body):
             raise LookupError(
@@ -42,15 +42,15 @@ class Replay:
 
     @classmethod
     def of(cls, operation: Operation, attr: str) -> Replay:
-        """The function that an attribute of an operation names."""
+        """The replay of the function that an attribute of an operation names."""
         return cls(operation.graph.library, operation.node.attr(attr), operation.name)
 
     def passes(self, index: int) -> bool:
-        """Whether a result is the argument of the same number, as it is."""
+        """Whether result `index` is argument `index`, unchanged."""
         return self._body.results[index] == (self._body.arguments[index], 0)
 
     def results(self, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """The results for these arguments; operations are added to the default graph."""
+        """The results for these arguments; adds the operations to the default graph."""
         outputs = {
             node: [convert_to_tensor(argument)]
             for node, argument in zip(self._body.arguments, arguments, strict=True)
@@ -64,7 +64,7 @@ class Replay:
 
     @functools.cached_property
     def _needed(self) -> list[Node]:
-        """What the results are made of, in order; what only has effects is left out."""
+        """The nodes that the results depend on, in topological order; no side effects besides."""
         found: set[Node] = set()
         pending = [node for node, _ in self._body.results]
         while pending:
@@ -87,7 +87,7 @@ def _attrs(node: Node) -> dict[str, pb.AttrValue]:
 
 
 def _not_repeatable(library: FunctionLibrary, body: FunctionBody) -> Iterator[tuple[str, str]]:
-    """(name, op) of the nodes that must not run twice, in the functions that are called too."""
+    """(name, op) of the nodes that must not run twice, also in called functions."""
     for node in body.nodes:
         if not node.info.is_stateful or node.op in _REPEATABLE:
             continue

@@ -29,7 +29,11 @@ def map_fn(
     infer_shape: bool = True,
     name: str = "map",
 ) -> Any:
-    """What `fn` gives for each row of `elems`, side by side; `dtype` when its types differ."""
+    """The results of `fn` for each row of `elems`, stacked `[rows, …]`.
+
+    `elems` and the result of `fn` are tensors or structures of them; `dtype` gives the types, and
+    the structure, of the result where they are not those of `elems`.
+    """
     del back_prop, swap_memory
     with get_default_graph().name_scope(name):
         rows = _Rows(elems)
@@ -61,7 +65,7 @@ def foldl(
     swap_memory: bool = False,
     name: str = "foldl",
 ) -> Any:
-    """fn(… fn(fn(initializer, row 0), row 1) …, last row); the first row begins without one."""
+    """fn(… fn(fn(initializer, row 0), row 1) …, last row); default initializer: the first row."""
     del back_prop, swap_memory
     return _fold(fn, elems, initializer, parallel_iterations, name, is_backward=False)
 
@@ -75,7 +79,7 @@ def foldr(
     swap_memory: bool = False,
     name: str = "foldr",
 ) -> Any:
-    """As `foldl`, from the last row to the first."""
+    """`foldl` from the last row to the first."""
     del back_prop, swap_memory
     return _fold(fn, elems, initializer, parallel_iterations, name, is_backward=True)
 
@@ -117,7 +121,7 @@ def scan(
     reverse: bool = False,
     name: str = "scan",
 ) -> Any:
-    """All values that `foldl` (or, with `reverse`, `foldr`) comes through, by their rows."""
+    """`[rows, …]`: the intermediate values of `foldl` (with `reverse`, of `foldr`) by row."""
     del back_prop, swap_memory
     _check_callable(fn)
     with get_default_graph().name_scope(name):
@@ -155,10 +159,10 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """What the function beside the first condition that holds gives, else that of `default`.
+    """The result of the function paired with the first true condition, else of `default`.
 
-    `exclusive`: no two may hold. Without a default one has to hold, else the step fails with
-    INVALID_ARGUMENT. Raises TypeError for what are no pairs.
+    The step fails with INVALID_ARGUMENT if no condition is true and there is no default, or if two
+    are true and `exclusive` is set. Raises TypeError unless there are (condition, callable) pairs.
     """
     del strict
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, Mapping) else pred_fn_pairs)
@@ -226,7 +230,7 @@ def _leaves(value: Any, structure: Any) -> list[Any]:
 
 
 class _Rows:
-    """The rows of one tensor, or of several of one length."""
+    """The rows of a tensor, or of a structure of tensors with the same number of rows."""
 
     def __init__(self, elems: Any) -> None:
         self._structure = elems
@@ -241,14 +245,14 @@ class _Rows:
         self.count: Any = op_function("Shape")(self._tensors[0])[0] if known is None else known
 
     def at(self, index: Any) -> Any:
-        """The row at an index, in the structure of the whole."""
+        """The row at `index`, in the structure of `elems`."""
         rows = [op_function("GatherV2")(tensor, index, 0) for tensor in self._tensors]
         for row, tensor in zip(rows, self._tensors, strict=True):
             row.set_shape(tensor.shape[1:] if tensor.shape.rank else TensorShape(None))
         return pack_as(self._structure, rows)
 
     def beginning(self, initializer: Any, is_backward: bool) -> tuple[Any, int]:
-        """(the first value, the number of rows that it stands for)."""
+        """(the initial value of a fold, the number of rows that it already includes)."""
         if initializer is not None:
             return initializer, 0
         return self.at(self.count - 1 if is_backward else 0), 1

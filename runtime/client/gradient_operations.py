@@ -1,7 +1,7 @@
 """Gradient functions of `runtime.graph`, applied to a graph under construction.
 
-They are those of SymbolicGradient: what they add to a function's body there, they add to a graph
-here, with what is known of shapes.
+SymbolicGradient uses the same functions: there they add nodes to a function's body, here they add
+operations to a graph and use its static shapes.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from runtime.graph.elementwise_gradients import GradientFunction
 from runtime.graph.gradient_nodes import GradientNodes
 from runtime.graph.node import Endpoint, Node
 
-# From an operation and the gradients of its outputs to those of its inputs, None where there is
-# none; a gradient is a Tensor or IndexedSlices, and may come alone where there is one input.
+# (operation, gradient of each output) → gradients of its inputs: a list of Tensor, IndexedSlices or
+# None, or a single gradient if there is one input.
 TensorGradientFunction = Callable[..., Any]
 
 
 class GraphNodes(GradientNodes):
-    """Operations that gradient functions add to `graph`."""
+    """Adds the nodes of gradient functions to `graph` as operations."""
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
 
     def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
-        """Add an operation; its output, or a tuple of several. Known shapes are constants."""
+        """Add an operation; return its output or a tuple. Shape of a known shape is a constant."""
         if op == "Shape":
             sizes = self.tensor(inputs[0]).shape.sizes
             if sizes is not None and min(sizes, default=0) >= 0:
@@ -45,7 +45,7 @@ class GraphNodes(GradientNodes):
         return outputs[0] if operation.node.info.has_single_output else outputs
 
     def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
-        """The gradient of a broadcast operand; itself where nothing was broadcast."""
+        """`gradient` summed to the shape of `operand`; unchanged if nothing was broadcast."""
         shapes = [self.tensor(each).shape for each in (operand, other, gradient)]
         is_known = all(shape.is_fully_defined() for shape in shapes[:2])
         if is_known and shapes[0] == shapes[1] == shapes[2]:
@@ -53,19 +53,19 @@ class GraphNodes(GradientNodes):
         return super().reduced_to(gradient, operand, other)
 
     def tensor(self, output: Any) -> Tensor:
-        """The tensor of an output."""
+        """The tensor of a (node, output index)."""
         node, index = output
         found: Tensor = self._graph.get_operation_by_name(node.name).outputs[index]
         return found
 
 
 def endpoint(tensor: Tensor) -> Endpoint:
-    """The output of a node that a tensor is."""
+    """The (node, output index) of a tensor."""
     return tensor.op.node, tensor.value_index
 
 
 def for_tensors(function: GradientFunction) -> TensorGradientFunction:
-    """A gradient function of nodes as one of tensors; these take zeros for integers too."""
+    """A gradient function of nodes as one of tensors; a missing output gradient becomes zeros."""
 
     def gradient(operation: Operation, *grads: Tensor | None) -> list[Tensor | None]:
         ops = GraphNodes(operation.graph)

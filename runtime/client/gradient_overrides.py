@@ -1,4 +1,4 @@
-"""Which gradient function new operations name: nested `with graph.gradient_override_map(…)`.
+"""Gradient overrides of new operations: nested `with graph.gradient_override_map(…)`.
 
 TF: tensorflow/python/framework/ops.py (Graph.gradient_override_map)
 """
@@ -15,14 +15,17 @@ _ATTR = "_gradient_op_type"
 
 
 class GradientOverrides:
-    """What each thread has entered: op → name of a gradient function."""
+    """The overrides that each thread has entered: op → name of a gradient function."""
 
     def __init__(self) -> None:
         self._current = threading.local()
 
     @contextlib.contextmanager
     def entered(self, names: Mapping[str, str]) -> Iterator[None]:
-        """Operations made inside name these gradient functions; TypeError unless all are text."""
+        """Override the gradient functions of operations made inside.
+
+        Raises TypeError unless `names` is a mapping from strings to strings.
+        """
         if not isinstance(names, Mapping):
             raise TypeError("op_type_map must be a dictionary mapping strings to strings")
         for op, name in names.items():
@@ -36,7 +39,7 @@ class GradientOverrides:
             self._current.names = outer
 
     def mark(self, node_def: pb.NodeDef) -> None:
-        """Write the gradient function of a new operation into its attributes."""
+        """Write the override of a new operation, if any, into its `_gradient_op_type`."""
         name = getattr(self._current, "names", {}).get(node_def.op)
         if name is not None and _ATTR not in node_def.attr:
             node_def.attr[_ATTR].s = name.encode()

@@ -1,4 +1,4 @@
-"""Which function differentiates an op: `RegisterGradient`, `NotDifferentiable`, `custom_gradient`.
+"""The gradient functions of ops: `RegisterGradient`, `NotDifferentiable`, `custom_gradient`.
 
 Guarantees: an op has one gradient function; registering a second one raises KeyError.
 
@@ -20,18 +20,18 @@ from runtime.client.ops import op_function
 from runtime.client.structures import flatten, pack_as
 from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
 
-_TYPE_ATTR = "_gradient_op_type"  # names the function of one operation
+_TYPE_ATTR = "_gradient_op_type"  # overrides the gradient function of one operation
 _READS = frozenset(("ReadVariableOp", "VariableV2"))
-_numbers = itertools.count(1)  # of all custom gradients of the process
+_numbers = itertools.count(1)  # makes names of custom gradients unique in the process
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Derivation:
     """How an op is differentiated."""
 
-    function: TensorGradientFunction | None  # None: the way back ends at the op
-    fills_zeros: bool = True  # zeros, not None, for outputs that no gradient came to
-    takes_slices: bool = False  # IndexedSlices come as they are, not as tensors
+    function: TensorGradientFunction | None  # None: the op is not differentiable
+    fills_zeros: bool = True  # pass zeros, not None, for an output without a gradient
+    takes_slices: bool = False  # pass IndexedSlices without conversion to a tensor
 
 
 _derivations: dict[str, Derivation] = {  # one dict write is atomic
@@ -41,7 +41,7 @@ _derivations: dict[str, Derivation] = {  # one dict write is atomic
 
 
 def find_derivation(operation: Operation) -> Derivation | None:
-    """How an operation is differentiated; None when nobody has said it.
+    """How an operation is differentiated; None when nothing is registered.
 
     Raises LookupError when the operation names a function that is not registered.
     """
@@ -57,7 +57,7 @@ def find_derivation(operation: Operation) -> Derivation | None:
 
 
 def replace_derivations(derivations: Mapping[str, Derivation]) -> None:
-    """For the front end's own tables, which come before anything that programs register."""
+    """Replace registrations without a check; for the front end's tables, at import only."""
     _derivations.update(derivations)
 
 
@@ -68,27 +68,27 @@ def _register(name: str, derivation: Derivation) -> None:
 
 
 class RegisterGradient:
-    """`@RegisterGradient("Op")` makes a function that op's gradient function.
+    """`@RegisterGradient("Op")` registers a function as that op's gradient function.
 
-    It takes the operation and the gradients of its outputs, and gives those of its inputs: a
-    tensor, or a list with None where there is no gradient. The name may also be one that
-    `Graph.gradient_override_map` says.
+    It takes the operation and the gradients of its outputs, and returns the gradients of its
+    inputs: a tensor, or a list with None where there is no gradient. Instead of an op's name, any
+    name may be given that `Graph.gradient_override_map` refers to.
     """
 
     def __init__(self, op_type: str) -> None:
-        """TypeError unless `op_type` is a string."""
+        """Take the op or name to register for. Raises TypeError unless it is a string."""
         if not isinstance(op_type, str):
             raise TypeError(f"op_type must be a string, got {op_type!r}")
         self._op_type = op_type
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the function; KeyError when the op has one."""
+        """Register the function. Raises KeyError when the op has one."""
         _register(self._op_type, Derivation(function))
         return function
 
 
 def NotDifferentiable(op_type: str) -> None:  # noqa: N802 # TensorFlow's name
-    """Let the way back end at an op; KeyError when it has a gradient function."""
+    """Register an op as not differentiable. Raises KeyError when it is registered already."""
     if not isinstance(op_type, str):
         raise TypeError(f"op_type must be a string, got {op_type!r}")
     _register(op_type, Derivation(None))
@@ -98,11 +98,12 @@ NoGradient = no_gradient = NotDifferentiable
 
 
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose gradient is what it says itself.
+    """Decorate a function that returns its result together with its gradient function.
 
-    `f(*args)` gives (result, gradient function); that one takes the gradients of the results and
-    gives those of the arguments, as a list or, of one argument, alone. TypeError for keyword
-    arguments, and when `f` reads variables: their gradients would be lost.
+    `f(*args)` returns (result, gradient function). The gradient function takes the gradients of the
+    results and returns those of the arguments, as a list or, for one argument, a single one. The
+    decorated function raises TypeError for keyword arguments, and when `f` reads variables, whose
+    gradients would be lost.
     """
 
     def decorated(*args: Any, **kwargs: Any) -> Any:

@@ -1,8 +1,8 @@
 """Graph: operations under construction, which sessions run.
 
-Guarantees: operations are only added, never changed or removed, so a session sends what is new
-before each run. `_lock` guards the operations and the function library; scopes and
-defaults belong to threads.
+Guarantees: operations are only added, never changed or removed, so a session extends its runtime by
+the new ones before each run. `_lock` guards the operations and the function library; scopes and
+defaults are per thread.
 
 TF: tensorflow/python/framework/ops.py (Graph)
 """
@@ -60,17 +60,17 @@ class Graph(GraphElements):
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
-        """Ops called inside, in this thread, add to this graph."""
+        """Make this graph the default of this thread inside."""
         with default_graphs.entered(self):
             yield self
 
     def innermost(self) -> Graph:
-        """The function that is being built, when one is, else this graph."""
+        """The innermost function under construction in this thread, else this graph."""
         innermost: Graph | None = default_graphs.innermost
         return innermost if innermost is not None and innermost.is_function else self
 
     def finalize(self) -> None:
-        """Refuse further operations: RuntimeError `Graph is finalized and cannot be modified.`"""
+        """Make the graph read-only: adding an operation raises RuntimeError from now on."""
         self._is_finalized = True
 
     @property
@@ -79,7 +79,7 @@ class Graph(GraphElements):
         return self._is_finalized
 
     def check_not_finalized(self) -> None:
-        """RuntimeError when the graph is finalized."""
+        """Raise RuntimeError when the graph is finalized."""
         if self._is_finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
 
@@ -87,29 +87,29 @@ class Graph(GraphElements):
 
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
-        """Names given inside stand under `name`; gives the scope with its last slash."""
+        """Prefix the names of operations made inside with `name/`; yields the whole prefix."""
         with self._names.entered(name) as scope:
             yield scope
 
     def get_name_scope(self) -> str:
-        """The scope of this thread, "" at the root."""
+        """The current name scope of this thread, "" at the root."""
         return self._names.current
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """`name` within the scope, numbered when it is taken."""
+        """`name` under the current scope, with a number appended when it is in use."""
         return self._names.unique(name, mark_as_used)
 
     @contextlib.contextmanager
     def device(self, device: str | DeviceFunction | None) -> Iterator[None]:
-        """Operations made inside ask for `device`; ValueError for a malformed name."""
+        """Request `device` for operations made inside. Raises ValueError for a malformed name."""
         with self._devices.entered(device):
             yield
 
     @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
-        """Operations made inside stand on the device of `op`; None: wherever they may.
+        """Place operations made inside on the device of `op`; None removes the constraint.
 
-        Raises as `as_graph_element` for what is neither operation nor tensor.
+        Raises what `as_graph_element` raises unless `op` is an operation or tensor of the graph.
         """
         found = None if op is None else self.as_graph_element(op)
         beside = found.op if isinstance(found, Tensor) else found
@@ -123,9 +123,9 @@ class Graph(GraphElements):
 
     @contextlib.contextmanager
     def control_dependencies(self, control_inputs: Iterable[Any] | None) -> Iterator[None]:
-        """Operations made inside wait for these; None: for nothing at all.
+        """Add control inputs to operations made inside; None removes those of outer scopes.
 
-        Raises as `as_graph_element` for what is neither operation nor tensor.
+        Raises what `as_graph_element` raises unless all are operations or tensors of the graph.
         """
         operations = None
         if control_inputs is not None:
@@ -136,7 +136,7 @@ class Graph(GraphElements):
 
     @contextlib.contextmanager
     def gradient_override_map(self, op_type_map: Mapping[str, str]) -> Iterator[None]:
-        """Operations made inside are differentiated by other functions: op → registered name."""
+        """Override gradient functions of operations made inside: op → registered name."""
         with self._gradient_overrides.entered(op_type_map):
             yield
 
@@ -144,11 +144,11 @@ class Graph(GraphElements):
 
     @property
     def version(self) -> int:
-        """How many operations there are."""
+        """The number of operations."""
         return len(self._order)
 
     def get_operations(self) -> list[Operation]:
-        """The operations, in the order of their making."""
+        """The operations, in the order in which they were added."""
         return list(self._order)
 
     def create_op(
@@ -160,8 +160,8 @@ class Graph(GraphElements):
     ) -> Operation:
         """Add an operation whose attributes are all given.
 
-        A name that ends in a slash is taken as it is (that of a name scope); others are made
-        unique. Raises RuntimeError on a finalized graph, NotFoundError for an unknown op.
+        A name that ends in a slash (a name scope) is used unchanged without the slash; other names
+        are made unique. Raises RuntimeError on a finalized graph, NotFoundError for an unknown op.
         """
         node_def = pb.NodeDef(op=op, attr=attrs or {})
         with self._lock:
@@ -182,7 +182,7 @@ class Graph(GraphElements):
         return self._control.for_inputs(inputs)
 
     def new_operation(self, node_def: pb.NodeDef) -> Operation:
-        """An operation that is not connected yet and not of the graph; for `add_operations`."""
+        """Make an operation that is neither connected nor added yet; see `add_operations`."""
         check_node_name(node_def.name)
         if node_def.name in self._operations:
             raise ValueError(f"Duplicate node name in graph: '{node_def.name}'")
@@ -195,9 +195,9 @@ class Graph(GraphElements):
         return Operation(self, node)
 
     def add_operations(self, operations: Sequence[Operation]) -> None:
-        """Take connected operations in, all or none of them."""
+        """Add connected operations: all of them, or none if one raises."""
         self.check_not_finalized()
-        for operation in operations:  # may refuse, and then nothing is added
+        for operation in operations:  # raises before anything is added
             infer_shapes(operation)
         with self._lock:
             self.check_not_finalized()
@@ -209,7 +209,10 @@ class Graph(GraphElements):
                 self._control.note(operation)
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor as this graph's operations may read it; ValueError for a foreign one."""
+        """The tensor as an input for this graph's operations.
+
+        Raises ValueError for a tensor of another graph; functions capture it instead.
+        """
         if tensor.graph is not self:
             raise ValueError(f"{tensor} must be from the same graph as {self}.")
         return tensor
@@ -225,7 +228,10 @@ class Graph(GraphElements):
         return slice_tensor(graph_of((tensor, key), lambda: self), tensor, key)
 
     def evaluate(self, what: Any, feed_dict: Any = None, session: Any = None) -> Any:
-        """Run in `session`, or in the default session; ValueError when neither is of this graph."""
+        """Run `what` in `session` or the default session.
+
+        Raises ValueError when there is no session or it belongs to another graph.
+        """
         is_run = isinstance(what, Operation)
         act, noun, method = (
             ("execute operation", "operation", "run")
@@ -250,16 +256,16 @@ class Graph(GraphElements):
         return session.run(what, feed_dict)
 
     def session_opened(self, session: Any) -> None:
-        """Note a session of this graph; it needs the graph, not the graph it."""
+        """Count a session of this graph as open; the graph holds a weak reference only."""
         self._sessions.add(session)
 
     def session_closed(self, session: Any) -> None:
-        """Forget a session that is closed."""
+        """Stop counting a session as open."""
         self._sessions.discard(session)
 
     @property
     def open_sessions(self) -> int:
-        """How many sessions of this graph are open."""
+        """The number of open sessions of this graph."""
         return len(self._sessions)
 
     # Feeding and fetching
@@ -283,7 +289,7 @@ class Graph(GraphElements):
 
     @property
     def unfetchable_count(self) -> int:
-        """How many operations may not be fetched; never gets less."""
+        """The number of operations that may not be fetched; it never decreases."""
         return len(self._unfetchable)
 
     # Functions and messages
@@ -294,16 +300,16 @@ class Graph(GraphElements):
         return self._library
 
     def add_functions(self, functions: pb.FunctionDefLibrary) -> None:
-        """Add functions; InvalidArgumentError for one of a known name with another body."""
+        """Add functions. Raises InvalidArgumentError for a known name with another body."""
         with self._lock:
             self._library = self._library.merged(functions)
             known = set(self._function_order)
             self._function_order += [name for name in self._library.names if name not in known]
 
     def as_graph_def(self, from_version: int = 0, add_shapes: bool = False) -> pb.GraphDef:
-        """The GraphDef of the operations after the first `from_version`.
+        """The GraphDef of all functions and of the operations after the first `from_version`.
 
-        The functions are all in it. `add_shapes` writes `_output_shapes`.
+        `add_shapes` writes the static shapes into `_output_shapes`.
         """
         graph_def, _, _ = self.additions(from_version, 0)
         if add_shapes:
@@ -315,11 +321,11 @@ class Graph(GraphElements):
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many operations and functions there are; neither ever gets fewer."""
+        """(number of operations, number of functions); neither ever decreases."""
         return len(self._order), len(self._function_order)
 
     def additions(self, from_version: int, from_function: int) -> tuple[pb.GraphDef, int, int]:
-        """What came after so many operations and functions, and how many there are now."""
+        """(GraphDef of what was added after so many operations and functions, both numbers now)."""
         with self._lock:
             operations = self._order[from_version:]
             functions = self._function_order[from_function:]
@@ -331,11 +337,11 @@ class Graph(GraphElements):
             return graph_def, len(self._order), len(self._function_order)
 
 
-_thread_default = threading.local()  # .graph: the thread's graph when no other is the default
+_thread_default = threading.local()  # .graph: the default graph of a thread with an empty stack
 
 
 def get_default_graph() -> Graph:
-    """The innermost graph of this thread's stack, else a graph that the thread keeps."""
+    """The innermost graph of this thread's stack, else the thread's global default graph."""
     innermost: Graph | None = default_graphs.innermost
     if innermost is not None:
         return innermost
@@ -346,7 +352,10 @@ def get_default_graph() -> Graph:
 
 
 def reset_default_graph() -> None:
-    """Give the thread a new default graph; AssertionError inside `with graph.as_default()`."""
+    """Replace the thread's default graph by an empty one.
+
+    Raises AssertionError inside `with graph.as_default()`.
+    """
     if default_graphs.depth:
         raise AssertionError(
             "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared "

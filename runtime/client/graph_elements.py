@@ -1,4 +1,4 @@
-"""Finding operations and tensors of a graph, and its collections.
+"""Lookup of a graph's operations and tensors, and its collections.
 
 TF: tensorflow/python/framework/ops.py (Graph.as_graph_element, GraphKeys)
 """
@@ -36,21 +36,28 @@ class GraphKeys:
 
 
 class GraphElements:
-    """Operations by name, what stands for them, and collections."""
+    """The part of Graph that finds operations and tensors, and that holds collections."""
 
     def __init__(self) -> None:
         self._operations: dict[str, Operation] = {}
         self._collections: dict[Any, list[Any]] = {}
 
     def get_operation_by_name(self, name: str) -> Operation:
-        """The operation; KeyError when there is none, TypeError unless `name` is a string."""
+        """The operation of that name.
+
+        Raises KeyError when there is none, TypeError unless `name` is a string.
+        """
         if not isinstance(name, str):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
         found: Operation = self.as_graph_element(name, allow_tensor=False)
         return found
 
     def get_tensor_by_name(self, name: str) -> Tensor:
-        """The tensor `operation:index`; KeyError when there is none, ValueError if malformed."""
+        """The tensor `operation:index`.
+
+        Raises KeyError when there is none, ValueError for a malformed name, TypeError unless `name`
+        is a string.
+        """
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
         found: Tensor = self.as_graph_element(name, allow_operation=False)
@@ -59,10 +66,10 @@ class GraphElements:
     def as_graph_element(
         self, element: Any, allow_tensor: bool = True, allow_operation: bool = True
     ) -> Any:
-        """The operation or tensor of this graph that a name or an object stands for.
+        """The operation or tensor of this graph that a name or object refers to.
 
-        Raises KeyError for a name that is not there, ValueError for a malformed name or an element
-        of another graph, TypeError for anything else.
+        Raises KeyError for an unknown name, ValueError for a malformed name or an element of
+        another graph, TypeError for anything else.
         """
         if not allow_tensor and not allow_operation:
             raise ValueError("allow_tensor and allow_operation can't both be False.")
@@ -74,7 +81,7 @@ class GraphElements:
             element = element.decode()
         if isinstance(element, str):
             return self._by_name(element, allow_tensor, allow_operation)
-        if hasattr(element, "as_graph_element"):  # a variable stands for its tensor
+        if hasattr(element, "as_graph_element"):  # a variable
             element = element.as_graph_element()
         if isinstance(element, Tensor) and allow_tensor:
             if element.graph is not self:
@@ -145,7 +152,7 @@ class GraphElements:
         return [each for each in members if hasattr(each, "name") and pattern.match(each.name)]
 
     def get_collection_ref(self, name: Any) -> list[Any]:
-        """The collection itself, made empty when it is not there."""
+        """The collection itself, not a copy; created empty if there is none."""
         return self._collections.setdefault(name, [])
 
     def get_all_collection_keys(self) -> list[Any]:
@@ -153,5 +160,5 @@ class GraphElements:
         return [name for name in self._collections if isinstance(name, str)]
 
     def clear_collection(self, name: Any) -> None:
-        """Forget a collection."""
+        """Remove a collection; no error if there is none."""
         self._collections.pop(name, None)

@@ -1,4 +1,4 @@
-"""GraphDefs into graphs: every node checked and connected, or none of them added.
+"""Import of a GraphDef into a graph: all nodes are checked and connected, or none is added.
 
 TF: tensorflow/python/framework/importer.py, tensorflow/core/common_runtime/graph_constructor.cc
 """
@@ -25,12 +25,12 @@ def import_graph_def(
 ) -> list[Any] | None:
     """Add the nodes and functions of `graph_def` to the default graph.
 
-    Names stand under the scope `name` ("import" when None, none when ""). `input_map` says what
-    nodes read in place of tensors (`x:0`, `x`) or operations (`^x`). Gives the tensors (`y:0`) and
-    operations (`y`) that `return_elements` names, or None.
+    Names get the prefix `name` ("import" when None, no prefix when ""). `input_map` replaces
+    tensors (`x:0`, `x`) and control inputs (`^x`) that nodes read. Returns the tensors (`y:0`) and
+    operations (`y`) named by `return_elements`, or None without it.
 
-    Raises TypeError for arguments of other types, ValueError for a graph or names that are not
-    valid, NotFoundError for unknown ops.
+    Raises TypeError for arguments of other types, ValueError for an invalid graph or unknown names,
+    NotFoundError for unknown ops.
     """
     if not isinstance(graph_def, pb.GraphDef):
         raise TypeError("Argument `graph_def` must be a GraphDef proto.")
@@ -56,7 +56,7 @@ def _text(name: str | bytes) -> str:
 
 
 def _read_map(graph: Graph, input_map: Mapping[Any, Any]) -> dict[tuple[str, int], Any]:
-    """{(node, output): tensor}; output −1 is the operation itself."""
+    """{(node, output index): tensor}; index −1 is a control input."""
     return {
         parse_tensor_name(_text(key)): graph.as_graph_element(value)
         for key, value in input_map.items()
@@ -64,7 +64,7 @@ def _read_map(graph: Graph, input_map: Mapping[Any, Any]) -> dict[tuple[str, int
 
 
 class _Importer:
-    """One import."""
+    """The state of one import."""
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class _Importer:
         self._mapped = mapped
         self._used: set[tuple[str, int]] = set()
         self._scope = scope
-        self._operations: dict[str, Operation] = {}  # by the name in the GraphDef
+        self._operations: dict[str, Operation] = {}  # by their names in the GraphDef
 
     def run(self, return_elements: Sequence[str]) -> list[Any]:
-        """Import; the returned elements."""
+        """Add all nodes, and return the elements of these names."""
         self._graph.check_not_finalized()
         try:
             self._graph.add_functions(self._graph_def.library)
@@ -93,7 +93,7 @@ class _Importer:
             returned = [self._element(name) for name in return_elements]
         except NotFoundError:
             raise
-        except OpError as error:  # Python programs know these as ValueErrors
+        except OpError as error:  # TensorFlow's Python API raises ValueError
             raise ValueError(error.message) from None
         self._graph.add_operations(list(self._operations.values()))
         return returned
@@ -113,7 +113,7 @@ class _Importer:
         self._operations[node_def.name] = self._graph.new_operation(copy)
 
     def _rename_colocations(self, operation: Operation) -> None:
-        """`_class` names the nodes to stand beside, by the names of the GraphDef."""
+        """Replace the node names in `_class` (colocation groups), which are the GraphDef's."""
         if "_class" not in operation.node_def.attr:
             return
         names = operation.node_def.attr["_class"].list.s
@@ -164,9 +164,12 @@ class _Importer:
         return outputs[index]
 
     def _check_types(self, operation: Operation, inputs: list[Tensor]) -> None:
-        """The messages of the runtime, which would refuse the graph later."""
+        """Raise ValueError for inputs that do not match the op's signature.
+
+        The message is the runtime's, which would reject the graph later.
+        """
         info = self._graph.library.find_info(operation.type)
-        assert info is not None  # `_make` has seen to it
+        assert info is not None  # checked by `_make`
         node = Node(operation.name, info, operation.node_def)
         expected = node.expected_inputs()
         if len(inputs) != len(expected):

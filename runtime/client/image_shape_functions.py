@@ -12,7 +12,7 @@ from runtime.client.static_values import MisfitError, Shape
 
 
 def _windows(kernel: Sequence[int], operation: Operation) -> Shape:
-    """Of images and windows `[height, width]`; the channels are the caller's."""
+    """The output sizes `(height, width)` of a window `kernel` over images; None when unknown."""
     sizes = operation.inputs[0].shape.sizes
     padding = operation.get_attr("padding")
     if sizes is None or len(sizes) != 4 or padding not in (b"SAME", b"VALID"):

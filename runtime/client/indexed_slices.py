@@ -1,4 +1,4 @@
-"""IndexedSlices: rows of a tensor that is zero elsewhere, as gradients of lookups are.
+"""IndexedSlices: some rows of a tensor that is zero elsewhere, such as the gradient of a lookup.
 
 TF: tensorflow/python/framework/indexed_slices.py
 """
@@ -23,13 +23,13 @@ class IndexedSlicesValue(NamedTuple):
 
 
 class IndexedSlices(TensorConvertible):
-    """`values[i]` `[n, …]` at row `indices[i]` `[n]` of a tensor of zeros of `dense_shape`.
+    """`values` `[n, …]` at the rows `indices` `[n]` of a tensor of shape `dense_shape`, else zeros.
 
-    Values of one row are added. It stands for the whole tensor wherever a tensor may.
+    Values of the same row are added. It converts to the dense tensor wherever a tensor is expected.
     """
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
-        """From tensors or values; without `dense_shape` it can't become a tensor."""
+        """Take tensors or values; without `dense_shape` it does not convert to a tensor."""
         self.values = convert_to_tensor(values, name="values")
         self.indices = convert_to_tensor(indices, name="indices")
         self.dense_shape = None
@@ -40,7 +40,7 @@ class IndexedSlices(TensorConvertible):
 
     @property
     def op(self) -> Any:
-        """The operation that gives the values."""
+        """The operation that computes the values."""
         return self.values.op
 
     @property
@@ -55,12 +55,12 @@ class IndexedSlices(TensorConvertible):
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
-        """The tensors that there are, in the order of IndexedSlicesValue."""
+        """The tensors in the order of IndexedSlicesValue, without `dense_shape` if it is None."""
         found = (self.values, self.indices, self.dense_shape)
         return tuple(each for each in found if each is not None)
 
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
-        """The whole tensor; ValueError when its shape is not known."""
+        """The dense tensor. Raises ValueError without `dense_shape`."""
         if self.dense_shape is None:
             raise ValueError(
                 "Tensor conversion requested for IndexedSlices without dense_shape: " + str(self)
@@ -78,7 +78,7 @@ class IndexedSlices(TensorConvertible):
 
 
 def with_values(slices: Any, values: Any) -> Any:
-    """The gradient whose values are others: the tensor, or slices of the same rows."""
+    """`values` as IndexedSlices of the rows of `slices`; `values` itself if that is a tensor."""
     if not isinstance(slices, IndexedSlices):
         return values
     return IndexedSlices(values, slices.indices, slices.dense_shape)

@@ -1,4 +1,4 @@
-"""Initial values of variables that `get_variable` makes: functions of a shape and a type.
+"""Initializers of variables for `get_variable`: functions of a shape and a type.
 
 TF: tensorflow/python/ops/init_ops.py
 """
@@ -18,13 +18,13 @@ from runtime.client.operation import Tensor
 from runtime.client.ops import op_function
 from runtime.framework.dtypes import DataType
 
-_DEFAULT_SEED = 87654321  # of a graph that has none, where an op has one
-# (sizes, dtype) → a tensor of that shape and type
+_DEFAULT_SEED = 87654321  # graph seed if only the op's seed is given (TF: random_seed.py)
+# (shape, dtype) → a tensor of that shape and type
 Initializer = Callable[..., Tensor]
 
 
 def constant_initializer(value: Any = 0, dtype: Any = DataType.FLOAT) -> Initializer:
-    """`value` everywhere, or a list of as many values as the variable has."""
+    """Initialize with `value`; a list fills in row-major order, its last value the rest."""
 
     def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
         return constant(value, dtype, shape)
@@ -33,7 +33,7 @@ def constant_initializer(value: Any = 0, dtype: Any = DataType.FLOAT) -> Initial
 
 
 def zeros_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
-    """Zeros; False for bool, empty strings."""
+    """Initialize with zeros: False for bool, empty strings for STRING."""
 
     def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
         wanted = as_dtype(dtype)
@@ -44,7 +44,7 @@ def zeros_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
 
 
 def ones_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
-    """Ones."""
+    """Initialize with ones."""
 
     def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
         return constant(np.ones((), as_dtype(dtype).numpy), dtype, shape)
@@ -55,7 +55,7 @@ def ones_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
 def random_uniform_initializer(
     minval: float = 0.0, maxval: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
 ) -> Initializer:
-    """Equally likely values from `minval` up to `maxval`."""
+    """Initialize with values uniformly distributed in [minval, maxval)."""
 
     def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
         wanted = as_dtype(dtype)
@@ -68,19 +68,19 @@ def random_uniform_initializer(
 def random_normal_initializer(
     mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
 ) -> Initializer:
-    """Normally distributed values."""
+    """Initialize with normally distributed values."""
     return _normal("RandomStandardNormal", mean, stddev, seed, dtype)
 
 
 def truncated_normal_initializer(
     mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
 ) -> Initializer:
-    """Normally distributed values, none further than two deviations from the mean."""
+    """Initialize with normally distributed values within two standard deviations of the mean."""
     return _normal("TruncatedNormal", mean, stddev, seed, dtype)
 
 
 def glorot_uniform_initializer(seed: int | None = None, dtype: Any = DataType.FLOAT) -> Initializer:
-    """Uniform in ±√(6 / (fan in + fan out)): what floating variables begin with by default."""
+    """Initialize uniformly in ±√(6 / (fan in + fan out)); the default for floating-point types."""
 
     def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
         fan_in, fan_out = _fans(shape)
@@ -103,12 +103,15 @@ def _sizes(shape: Sequence[int]) -> np.ndarray:
 
 
 def set_random_seed(seed: int | None) -> None:
-    """Let what is drawn in the default graph from now on be the same in every session."""
+    """Set the graph seed of the default graph, so that every session draws the same numbers."""
     get_default_graph().seed = seed
 
 
 def seeds_of(seed: int | None) -> dict[str, int]:
-    """The two seeds of an op: the graph's and its own (TF: random_seed.py, get_seed)."""
+    """The seed attributes of a random op, from the graph seed and `seed` (the op's seed).
+
+    Empty if neither is set: the runtime then picks a random seed. TF: random_seed.py (get_seed)
+    """
     graph = get_default_graph()
     if graph.seed is None:
         return {} if seed is None else {"seed": _DEFAULT_SEED, "seed2": seed}
@@ -116,7 +119,7 @@ def seeds_of(seed: int | None) -> dict[str, int]:
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """(inputs, outputs) of a unit; the leading dimensions of a filter count for both."""
+    """(fan in, fan out) of a weight tensor; the leading dimensions of a filter count for both."""
     sizes = list(shape)
     if len(sizes) < 2:
         size = sizes[0] if sizes else 1

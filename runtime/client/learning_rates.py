@@ -1,6 +1,6 @@
-"""Learning rates that change with the number of the step.
+"""Learning rate schedules: the rate as a function of the global step.
 
-Steps are tensors or variables of integers; the rate has the type of `learning_rate`.
+Steps are integer tensors or variables; the rate has the type of `learning_rate`.
 
 TF: tensorflow/python/keras/optimizer_v2/legacy_learning_rate_decay.py
 """
@@ -72,9 +72,10 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """From `learning_rate` to `end_learning_rate`, along a power of what is left of the steps.
+    """(rate − end_rate) × (1 − step / decay_steps) ^ power + end_rate.
 
-    `cycle` begins again with so many times the steps as are needed.
+    After `decay_steps` the rate stays at `end_learning_rate`; with `cycle`, decay_steps is rounded
+    up to the next multiple that is not below the step.
     """
     with get_default_graph().name_scope(name or "PolynomialDecay") as scope:
         rate = convert_to_tensor(learning_rate, name="learning_rate")
@@ -97,7 +98,7 @@ def cosine_decay(
     alpha: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """Along half a cosine, to `alpha` times the rate."""
+    """Half a period of a cosine from the rate down to `alpha` × rate, over `decay_steps`."""
     with get_default_graph().name_scope(name or "CosineDecay") as scope:
         rate = convert_to_tensor(learning_rate, name="learning_rate")
         steps = _like(rate, decay_steps)
@@ -109,9 +110,9 @@ def cosine_decay(
 def piecewise_constant(
     x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
 ) -> Tensor:
-    """values[0] up to boundaries[0], then values[1] up to boundaries[1], …, at last the last one.
+    """values[0] while x ≤ boundaries[0], values[1] while x ≤ boundaries[1], …, then the last value.
 
-    ValueError unless there is one more value than there are boundaries.
+    Raises ValueError unless there is one more value than boundaries.
     """
     if len(boundaries) != len(values) - 1:
         raise ValueError("The length of boundaries should be 1 less than the length of values")
@@ -130,7 +131,7 @@ piecewise_constant_decay = piecewise_constant
 def _progress(
     learning_rate: Any, global_step: Any, decay_steps: Any, staircase: bool
 ) -> tuple[Tensor, Tensor]:
-    """(the rate, step / decay_steps); ValueError without a step."""
+    """(rate, step / decay_steps), rounded down if `staircase`. Raises ValueError without a step."""
     if global_step is None:
         raise ValueError("global_step is required for a decay of the learning rate.")
     rate = convert_to_tensor(learning_rate, name="learning_rate")
@@ -139,7 +140,7 @@ def _progress(
 
 
 def _like(rate: Tensor, value: Any) -> Tensor:
-    """A number in the type of the rate."""
+    """A number or tensor converted to the type of the rate."""
     if isinstance(value, int | float):
         return convert_to_tensor(as_array(value).astype(rate.dtype.numpy))
     tensor = convert_to_tensor(value)
@@ -152,7 +153,7 @@ def _cast(tensor: Tensor, dtype: DataType) -> Tensor:
 
 
 def _one(op: str, *arguments: Any) -> Tensor:
-    """An operation whose last argument is its name."""
+    """The output of a new operation; the last argument is its name."""
     *inputs, name = arguments
     result: Tensor = op_function(op)(*inputs, name=name)
     return result

@@ -1,4 +1,4 @@
-"""`tf.compat.v1.lookup`: tables from keys to values that an initializer fills.
+"""`tf.compat.v1.lookup`: lookup tables and their initializers.
 
 TF: tensorflow/python/ops/lookup_ops.py
 """
@@ -27,7 +27,7 @@ class KeyValueTensorInitializer:
         value_dtype: Any = None,
         name: str | None = None,
     ) -> None:
-        """From tensors or values; their types are the table's unless others are given."""
+        """Take tensors or values, converted to `key_dtype` and `value_dtype` if given."""
         key_type = None if key_dtype is None else as_dtype(key_dtype)
         value_type = None if value_dtype is None else as_dtype(value_dtype)
         self._keys = convert_to_tensor(keys, key_type, "keys")
@@ -46,7 +46,7 @@ class KeyValueTensorInitializer:
 
     @property
     def shared_name(self) -> str:
-        """Empty: tables that are filled so have no name of their own."""
+        """Empty: tables with this initializer are not shared by name."""
         return ""
 
     def initialize(self, table: LookupTable) -> Operation:
@@ -59,14 +59,14 @@ class KeyValueTensorInitializer:
 
 
 class TextFileIndex:
-    """What of a line of a text file is meant; other numbers are columns."""
+    """Values of `key_index` and `value_index` that are not column numbers."""
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
 
 
 class TextFileInitializer:
-    """Fills a table from the lines of a text file, in this process or where the session runs."""
+    """Fills a table from the lines of a text file, read where the session runs."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class TextFileInitializer:
         name: str | None = None,
         value_index_offset: int = 0,
     ) -> None:
-        """`vocab_size` lines (None: all); the indices are columns, or of `TextFileIndex`."""
+        """Take `vocab_size` lines (None: all); an index is a column or one of TextFileIndex."""
         self.key_dtype, self.value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
         self._filename = convert_to_tensor(filename, DataType.STRING, "asset_filepath")
         add_to_collection(GraphKeys.ASSET_FILEPATHS, self._filename)
@@ -104,7 +104,7 @@ class TextFileInitializer:
 
 
 class LookupTable:
-    """A table of a graph, of either kind."""
+    """The operations on a table that static and mutable tables share."""
 
     def __init__(self, handle: Tensor, default_value: Tensor, key_dtype: DataType) -> None:
         self.resource_handle = handle
@@ -124,7 +124,10 @@ class LookupTable:
         return size
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The values of keys, the default where there is none; TypeError for other keys."""
+        """The values of `keys`, `default_value` for unknown keys; sparse keys give sparse values.
+
+        Raises TypeError for keys of another type.
+        """
         if isinstance(keys, SparseTensor):
             found = self.lookup(keys.values, name)
             return SparseTensor(keys.indices, found, keys.dense_shape)
@@ -142,7 +145,7 @@ class LookupTable:
 
 
 class StaticHashTable(LookupTable):
-    """A table that is filled once, by `initializer` or by `tables_initializer()`."""
+    """A table that is filled once, by running `initializer` or `tables_initializer()`."""
 
     def __init__(self, initializer: Any, default_value: Any, name: str | None = None) -> None:
         """`default_value` is the value of keys that the table has not."""
@@ -159,7 +162,7 @@ class StaticHashTable(LookupTable):
 
 
 class MutableHashTable(LookupTable):
-    """A table that steps write."""
+    """A table that operations can write."""
 
     def __init__(
         self,
@@ -181,7 +184,7 @@ class MutableHashTable(LookupTable):
         return self._do("LookupTableInsertV2", keys, values, name)
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
-        """Forget keys."""
+        """Remove keys; unknown ones are ignored."""
         asked = convert_to_tensor(keys, self.key_dtype, "keys")
         operation: Operation = op_function("LookupTableRemoveV2")(
             self.resource_handle, asked, name=name
@@ -189,7 +192,7 @@ class MutableHashTable(LookupTable):
         return operation
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """(keys, values), in no order."""
+        """(keys `[n]`, values), in unspecified order."""
         found = op_function("LookupTableExportV2")(
             self.resource_handle, self.key_dtype, self.value_dtype, name=name
         )

@@ -1,4 +1,4 @@
-"""Arithmetic of tf.compat.v1 whose parameters are not those of an op; see `op_names` for the rest.
+"""tf.compat.v1's math functions whose parameters differ from their op's; the rest: `op_names`.
 
 TF: tensorflow/python/ops/math_ops.py
 """
@@ -33,12 +33,12 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x + y, broadcast; strings are joined."""
+    """x + y with broadcasting; strings are concatenated."""
     return _operate("add", name or "Add", x, y)
 
 
 def add_n(inputs: Any, name: str | None = None) -> Tensor:
-    """The sum of tensors of one shape and type; ValueError when there is none."""
+    """The sum of tensors of one shape and type. Raises ValueError when there is none."""
     tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     if not tensors:
         raise ValueError("inputs must be an iterable of at least one Tensor with the same dtype")
@@ -48,12 +48,12 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
 
 
 def abs(x: Any, name: str | None = None) -> Tensor:
-    """The magnitude; of complex numbers a real one."""
+    """The absolute value; of a complex tensor a real one."""
     return _operate("Abs", name, x)
 
 
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y as Python 3 divides: the quotient of integers is a floating number."""
+    """x / y as in Python 3: integers give a floating-point quotient."""
     return _operate("truediv", name, x, y)
 
 
@@ -61,12 +61,12 @@ divide = truediv
 
 
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x // y, rounded to the smaller."""
+    """x // y, rounded towards −∞."""
     return _operate("floordiv", name, x, y)
 
 
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y as Python 2 divides: integers give an integer."""
+    """x / y as in Python 2: integers give an integer, rounded towards −∞."""
     found = [each for each in map(first_tensor, (x, y)) if each is not None]
     tensor = found[0] if found else convert_to_tensor(x)
     operator = "floordiv" if tensor.dtype.is_integer else "truediv"
@@ -74,7 +74,7 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """The values in another type; a tensor that has it already comes back as it is."""
+    """`x` converted to `dtype`; a tensor that already has that type is returned unchanged."""
     wanted = as_dtype(dtype)
     if isinstance(x, SparseTensor):
         return SparseTensor(x.indices, cast(x.values, wanted, name), x.dense_shape)
@@ -113,9 +113,9 @@ def matmul(
     adjoint_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The product of matrices `[…, n, m]` and `[…, m, k]`, batches broadcast.
+    """The matrix product `[…, n, k]` of `[…, n, m]` and `[…, m, k]`; batch dimensions broadcast.
 
-    ValueError when an operand is to be transposed and adjoined.
+    Raises ValueError when an operand is to be both transposed and adjoined.
     """
     for letter, transpose, adjoint in (
         ("a", transpose_a, adjoint_a),
@@ -132,7 +132,7 @@ def matmul(
         rank = convert_to_tensor(b).shape.rank if first_tensor(b) is not None else np.ndim(b)
         if _are_matrices(x.shape.rank, rank) and not (adjoint_a or adjoint_b):
             return _only(op_function("MatMul")(x, b, transpose_a, transpose_b, name=scope))
-        if x.dtype.numpy.kind == "c":  # the op can adjoin only
+        if x.dtype.numpy.kind == "c":  # BatchMatMulV2 has adjoint flags only
             x = op_function("Conj")(x) if transpose_a else x
             b = op_function("Conj")(b) if transpose_b else b
         flags = {"adj_x": adjoint_a or transpose_a, "adj_y": adjoint_b or transpose_b}
@@ -140,14 +140,14 @@ def matmul(
 
 
 def _are_matrices(*ranks: int | None) -> bool:
-    """Ranks that MatMul takes: not more than two, and one of them known."""
+    """Whether MatMul takes operands of these ranks: none above 2, at least one known to be 2."""
     return _MATRIX_RANK in ranks and not any((rank or 0) > _MATRIX_RANK for rank in ranks)
 
 
 def range(
     start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
 ) -> Tensor:
-    """The numbers from `start` (0 when only one is given) up to `limit`, `delta` apart."""
+    """`[n]`: the numbers start, start + delta, … below `limit`; with one argument from 0 to it."""
     if limit is None:
         start, limit = 0, start
     wanted = None if dtype is None else as_dtype(dtype)
@@ -170,7 +170,7 @@ def argmax(
     dimension: Any = None,
     output_type: Any = DataType.INT64,
 ) -> Tensor:
-    """The index of the largest value along an axis (0 by default)."""
+    """The index of the largest value along `axis` (default 0)."""
     return _extreme("ArgMax", input, axis, name, dimension, output_type)
 
 
@@ -181,7 +181,7 @@ def argmin(
     dimension: Any = None,
     output_type: Any = DataType.INT64,
 ) -> Tensor:
-    """The index of the smallest value along an axis (0 by default)."""
+    """The index of the smallest value along `axis` (default 0)."""
     return _extreme("ArgMin", input, axis, name, dimension, output_type)
 
 
@@ -195,21 +195,21 @@ def _extreme(op: str, x: Any, axis: Any, name: str | None, old_axis: Any, out: A
 def cumsum(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """The sums of the values up to each along an axis."""
+    """The cumulative sums along `axis`; `exclusive` leaves each element out of its own sum."""
     return _only(op_function("Cumsum")(x, axis, exclusive, reverse, name=name))
 
 
 def cumprod(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """The products of the values up to each along an axis."""
+    """The cumulative products along `axis`; `exclusive` leaves each element out of its own."""
     return _only(op_function("Cumprod")(x, axis, exclusive, reverse, name=name))
 
 
 def clip_by_value(
     t: Any, clip_value_min: Any, clip_value_max: Any, name: str = "clip_by_value"
 ) -> Tensor:
-    """The values, none smaller or larger than the bounds."""
+    """The values limited to [clip_value_min, clip_value_max], elementwise."""
     tensor = convert_to_tensor(t, name="t")
     with tensor.graph.as_default(), tensor.graph.name_scope(name) as scope:
         bounded = op_function("Minimum")(tensor, clip_value_max)
@@ -253,7 +253,7 @@ reduce_any = _reduction("Any", "Whether any is true")
 
 
 def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
-    """Whether exactly one of both is true."""
+    """Whether exactly one of x and y is true, elementwise."""
     return _only(op_function("NotEqual")(x, y, name=name))
 
 

@@ -1,4 +1,4 @@
-"""MetaGraphDefs of graphs, collections included, and back.
+"""Export of a graph and its collections to a MetaGraphDef, and import.
 
 TF: tensorflow/python/framework/meta_graph.py, training/saver.py (export_meta_graph)
 """
@@ -20,7 +20,7 @@ from runtime.foundation.errors import DataLossError
 from runtime.framework.file_errors import file_error
 from runtime.graph.graph import RELEASE
 
-# Collections of variables: what TensorFlow's readers expect VariableDefs in
+# collections whose members TensorFlow stores as VariableDefs
 _VARIABLE_COLLECTIONS = frozenset(
     ("variables", "trainable_variables", "local_variables", "model_variables")
 )
@@ -32,9 +32,10 @@ def export_meta_graph(
     saver_def: pb.SaverDef | None = None,
     tags: Any = (),
 ) -> pb.MetaGraphDef:
-    """The MetaGraphDef of a graph (None: the default graph), written to `filename` too if given.
+    """The MetaGraphDef of a graph (None: the default graph), also written to `filename` if given.
 
-    Collections of variables, tensors, operations, strings and numbers go along; others can't.
+    It contains collections of variables, tensors, operations, strings and numbers; others are left
+    out.
     """
     graph = graph or get_default_graph()
     meta_graph_def = pb.MetaGraphDef(graph_def=graph.as_graph_def())
@@ -57,15 +58,15 @@ def import_meta_graph(
     import_scope: str = "",
     input_map: Mapping[Any, Any] | None = None,
 ) -> pb.MetaGraphDef:
-    """Add a meta graph to the default graph, its collections included; gives the message.
+    """Add a meta graph and its collections to the default graph; returns the MetaGraphDef.
 
-    Raises as `import_graph_def`, NotFoundError for a missing file and DataLossError for one that
-    is none.
+    Raises what `import_graph_def` raises, NotFoundError for a missing file and DataLossError for
+    one that is not a MetaGraphDef.
     """
     meta_graph_def = read_meta_graph(meta_graph_or_file)
     graph = get_default_graph()
     import_graph_def(meta_graph_def.graph_def, input_map, name=import_scope)
-    variables: dict[str, Variable] = {}  # one object, whatever number of collections it is in
+    variables: dict[str, Variable] = {}  # by name: one object for all collections
     for key, collection in meta_graph_def.collection_def.items():
         for value in _members(graph, key, collection, import_scope, variables):
             graph.add_to_collection(key, value)
@@ -73,7 +74,7 @@ def import_meta_graph(
 
 
 def _collection_def(key: str, members: list[Any]) -> pb.CollectionDef | None:
-    """The message of a collection; None when its members have no form there."""
+    """The CollectionDef of a collection; None when it cannot represent the members."""
     written = pb.CollectionDef()
     if key in _VARIABLE_COLLECTIONS and all(isinstance(each, Variable) for each in members):
         written.bytes_list.value.extend(each.to_proto().SerializeToString() for each in members)
@@ -120,7 +121,7 @@ def _variable(
 
 
 def read_meta_graph(meta_graph_or_file: pb.MetaGraphDef | str) -> pb.MetaGraphDef:
-    """The message itself, or that of a file; errors as `import_meta_graph`."""
+    """The MetaGraphDef itself, or read from a file; raises errors as in `import_meta_graph`."""
     if isinstance(meta_graph_or_file, pb.MetaGraphDef):
         return meta_graph_or_file
     path = os.fspath(meta_graph_or_file)

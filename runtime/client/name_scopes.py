@@ -1,4 +1,4 @@
-"""Names of a graph: scopes, unique names, and which names are names at all.
+"""Names of a graph: name scopes, unique names, and the syntax of names.
 
 TF: tensorflow/python/framework/ops.py (Graph.name_scope, Graph.unique_name)
 """
@@ -15,9 +15,9 @@ _NODE_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 
 
 class NameScopes:
-    """The names in use, and the scope that each thread is in.
+    """The names in use, and the current scope of each thread.
 
-    Names that differ in case only are not told apart: on some file systems they would clash.
+    Names that differ in case only count as equal: on some file systems they would clash.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class NameScopes:
         return scope
 
     def unique(self, name: str, mark_as_used: bool = True) -> str:
-        """`name` within the scope, numbered when it is taken."""
+        """`name` under the current scope, with a number appended when it is in use."""
         full = f"{self.current}/{name}" if self.current else name
         key = full.lower()
         with self._lock:
@@ -49,16 +49,16 @@ class NameScopes:
             return f"{full}_{number}"
 
     def mark(self, full_name: str) -> None:
-        """Note that a name is taken."""
+        """Mark a full name as in use."""
         with self._lock:
             self._in_use.setdefault(full_name.lower(), 1)
 
     @contextlib.contextmanager
     def entered(self, name: str | None) -> Iterator[str]:
-        """Names inside stand under `name`; gives the scope with its last slash.
+        """Enter a scope under the current one; yields its prefix with the final slash.
 
-        None or "" is the root. A name that ends in a slash is that very scope again. ValueError
-        for a name that no node could have.
+        None or "" is the root. A name that ends in a slash is an absolute scope, entered again
+        without a new number. Raises ValueError for an invalid name.
         """
         outer = self.current
         if not name:
@@ -83,7 +83,7 @@ class NameScopes:
 
 
 def check_node_name(name: str) -> None:
-    """ValueError unless a node may be called so."""
+    """Raise ValueError unless `name` is a valid node name."""
     if not _NODE_NAME.match(name):
         raise ValueError(
             f"`{name}` is not a valid node name. Accepted names conform to Regex /{_NODE_NAME!r}/"

@@ -1,4 +1,4 @@
-"""Neural networks: `tf.compat.v1.nn`, as far as it is one op or a few.
+"""Neural network functions: the part of `tf.compat.v1.nn` that is one op or a few.
 
 TF: tensorflow/python/ops/nn_ops.py, nn_impl.py
 """
@@ -15,7 +15,7 @@ from runtime.client.operation import Tensor
 from runtime.client.ops import op_function
 from runtime.client.random_ops import random_uniform
 
-# functions that are an op, parameters included
+# functions that have the same parameters as an op
 _OPS = {
     "elu": "Elu", "erf": "Erf", "in_top_k": "InTopK", "l2_loss": "L2Loss", "lrn": "LRN",
     "local_response_normalization": "LRN", "relu": "Relu", "relu6": "Relu6", "selu": "Selu",
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
 def bias_add(
     value: Any, bias: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """`bias` `[channels]` added to each channel; "N…C" keeps the channels last, "NC…" second."""
+    """`value` + `bias` `[channels]`; channels are last, or second if `data_format` starts "NC"."""
     layout = "NCHW" if data_format and data_format.startswith("NC") else "NHWC"
     return _one("BiasAdd", value, bias, data_format=layout, name=name or "BiasAdd")
 
@@ -45,19 +45,19 @@ def xw_plus_b(x: Any, weights: Any, biases: Any, name: str = "xw_plus_b") -> Ten
 def softmax(
     logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> Tensor:
-    """exp(logits) over its sum along an axis, the last by default."""
+    """exp(logits) / sum(exp(logits)) along `axis` (default: the last)."""
     return _along_axis("Softmax", logits, dim if axis is None else axis, name)
 
 
 def log_softmax(
     logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> Tensor:
-    """The logarithm of `softmax`."""
+    """log(softmax(logits)) along `axis` (default: the last)."""
     return _along_axis("LogSoftmax", logits, dim if axis is None else axis, name)
 
 
 def _along_axis(op: str, logits: Any, axis: int | None, name: str | None) -> Tensor:
-    """The op works along the last axis; another one is moved there and back."""
+    """Apply an op that works along the last axis to another one, by transposing there and back."""
     values = convert_to_tensor(logits, name="logits")
     rank = values.shape.rank
     if axis in (None, -1) or rank is None or axis == rank - 1:
@@ -70,14 +70,17 @@ def _along_axis(op: str, logits: Any, axis: int | None, name: str | None) -> Ten
 
 
 def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """The values, `alpha` times those below zero."""
+    """max(x, alpha × x) for alpha < 1, elementwise."""
     return _one("LeakyRelu", features, alpha, name=name)
 
 
 def softmax_cross_entropy_with_logits_v2(
     labels: Any, logits: Any, axis: int | None = None, name: str | None = None, dim: Any = None
 ) -> Tensor:
-    """`[…]`: the loss of each row of `[…, classes]`; only the last axis."""
+    """`[…]`: the cross entropy of `labels` and softmax(logits), both `[…, classes]`.
+
+    Raises ValueError unless `axis` is the last.
+    """
     axis = dim if axis is None else axis
     scores = convert_to_tensor(logits, name="logits")
     if axis not in (None, -1):
@@ -90,14 +93,14 @@ def softmax_cross_entropy_with_logits_v2(
 
 
 def _rows(scores: Tensor) -> Tensor:
-    """The shape `[-1, classes]`."""
+    """The shape `[-1, classes]`, for a reshape to two dimensions."""
     return concat([[-1], op_function("Shape")(scores)[-1:]], 0)
 
 
 def softmax_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1, name: Any = None
 ) -> Tensor:
-    """As `softmax_cross_entropy_with_logits_v2`; the labels stay what they are."""
+    """`softmax_cross_entropy_with_logits_v2` without a gradient for the labels."""
     _check_named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     constant_labels = op_function("StopGradient")(labels)
     return softmax_cross_entropy_with_logits_v2(constant_labels, logits, dim, name)
@@ -106,7 +109,7 @@ def softmax_cross_entropy_with_logits(
 def sparse_softmax_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: Any = None
 ) -> Tensor:
-    """`[…]`: the loss of each row of `[…, classes]`, whose right class `labels` `[…]` tell."""
+    """`[…]`: the cross entropy of `logits` `[…, classes]` and class indices `labels` `[…]`."""
     _check_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     scores, right = convert_to_tensor(logits, name="logits"), convert_to_tensor(labels)
     op = op_function("SparseSoftmaxCrossEntropyWithLogits")
@@ -121,7 +124,7 @@ def sparse_softmax_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: Any = None
 ) -> Tensor:
-    """max(x, 0) − x z + log(1 + exp(−|x|)), elementwise."""
+    """max(x, 0) − x × z + log(1 + exp(−|x|)), elementwise, for x = logits and z = labels."""
     _check_named("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
     x = convert_to_tensor(logits, name="logits")
     with x.graph.as_default(), x.graph.name_scope(name or "logistic_loss") as scope:
@@ -152,7 +155,10 @@ def conv2d(
     name: str | None = None,
     filters: Any = None,
 ) -> Tensor:
-    """Images `[batch, height, width, channels]` with filters `[height, width, in, out]`."""
+    """2-D convolution of images `[batch, height, width, in]` by filters `[height, width, in, out]`.
+
+    The images are `[batch, in, height, width]` for `data_format` "NCHW".
+    """
     del use_cudnn_on_gpu
     return _one(
         "Conv2D",
@@ -175,7 +181,7 @@ def depthwise_conv2d_native(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """Each channel with filters of its own, `[height, width, in, multiplier]`."""
+    """Convolution of each channel by its own filters, `[height, width, in, multiplier]`."""
     attributes = {"strides": strides, "data_format": data_format, "dilations": list(dilations)}
     op = "DepthwiseConv2dNative"
     return _one(op, input, filter, **attributes, **_padding(padding), name=name)
@@ -190,7 +196,7 @@ def max_pool(
     name: str | None = None,
     input: Any = None,
 ) -> Tensor:
-    """The largest value of each window."""
+    """The largest value of each window `ksize` per channel."""
     return _pool(
         "MaxPool", input if value is None else value, ksize, strides, padding, data_format, name
     )
@@ -205,7 +211,7 @@ def avg_pool(
     name: str | None = None,
     input: Any = None,
 ) -> Tensor:
-    """The mean of each window."""
+    """The mean of each window `ksize` per channel."""
     return _pool(
         "AvgPool", input if value is None else value, ksize, strides, padding, data_format, name
     )
@@ -220,7 +226,7 @@ def _pool(
 
 
 def _of_image(sizes: Any, data_format: str) -> list[int]:
-    """Four numbers: those of height and width stand alone, or once for both."""
+    """One number per image dimension, from four, from (height, width), or from one for both."""
     numbers = list(sizes) if isinstance(sizes, Sequence) else [1 if sizes is None else sizes]
     if len(numbers) == 4:
         return numbers
@@ -229,7 +235,7 @@ def _of_image(sizes: Any, data_format: str) -> list[int]:
 
 
 def _padding(padding: Any) -> dict[str, Any]:
-    """The attributes of "SAME", "VALID", or explicit pairs a dimension."""
+    """The padding attributes from "SAME", "VALID", or explicit (before, after) pairs."""
     if isinstance(padding, str):
         return {"padding": padding}
     return {"padding": "EXPLICIT", "explicit_paddings": [size for pair in padding for size in pair]}
@@ -243,7 +249,10 @@ def dropout(
     name: str | None = None,
     rate: Any = None,
 ) -> Tensor:
-    """Each value zero with the probability `rate`, the others enlarged so that the mean stays."""
+    """Set each value to zero with probability `rate`, and scale the rest by 1 / (1 − rate).
+
+    `keep_prob` is 1 − rate. Raises ValueError when neither is given or the rate is not in [0, 1).
+    """
     values = convert_to_tensor(x, name="x")
     if keep_prob is None and rate is None:
         raise ValueError(
@@ -271,7 +280,7 @@ def embedding_lookup(
     validate_indices: bool = True,
     max_norm: float | None = None,
 ) -> Tensor:
-    """The rows of one table that `ids` say; ValueError for tables in parts, and for a norm."""
+    """The rows `ids` of a table. Raises ValueError for a partitioned table and for `max_norm`."""
     del partition_strategy, validate_indices
     tables = params if isinstance(params, list | tuple) else [params]
     if len(tables) != 1 or max_norm is not None:
@@ -287,8 +296,8 @@ def moments(
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(mean, variance) along the axes."""
-    del shift  # does nothing, there as here
+    """(mean, variance) along `axes`."""
+    del shift  # has no effect in TensorFlow either
     values = convert_to_tensor(x, name="x")
     keep = bool(keep_dims if keepdims is None else keepdims)
     with values.graph.as_default(), values.graph.name_scope(name or "moments"):
@@ -320,14 +329,14 @@ def batch_normalization(
 
 
 def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> Any:
-    """(values, indices) of the k largest of each row."""
+    """(values, indices), each `[…, k]`: the k largest of each row."""
     return op_function("TopKV2")(input, k, sorted, name=name)
 
 
 def l2_normalize(
     x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
 ) -> Tensor:
-    """The values over their length along an axis."""
+    """x / √max(sum(x²), epsilon) along `axis`."""
     values = convert_to_tensor(x, name="x")
     axis = dim if axis is None else axis
     with values.graph.as_default(), values.graph.name_scope(name or "l2_normalize") as scope:

@@ -1,6 +1,6 @@
-"""Calls of ops: arguments converted, attributes inferred, all checked against the signature.
+"""Calls of ops: converts arguments, infers attributes, and checks both against the signature.
 
-The messages are TensorFlow's.
+The error messages are TensorFlow's.
 
 TF: tensorflow/python/framework/op_def_library.py (apply_op)
 """
@@ -27,9 +27,9 @@ _WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 def apply_op(
     graph: Any, op_def: pb.OpDef, arguments: Mapping[str, Any], name: str | None = None
 ) -> Operation:
-    """Add an operation. `arguments` holds input arguments and attributes by name.
+    """Add an operation; `arguments` are input arguments and attributes by name.
 
-    Raises TypeError and ValueError with TensorFlow's texts.
+    Raises TypeError and ValueError with TensorFlow's messages.
     """
     with graph.name_scope(name or op_def.name) as scope:
         call = _Call(graph, op_def, arguments)
@@ -38,9 +38,10 @@ def apply_op(
 
 
 def op_result(operation: Operation) -> Any:
-    """What a call gives: the operation if it has no output, its tensor, a list, or a namedtuple.
+    """The result of a call: the output, a namedtuple of several, or the operation without outputs.
 
-    The fields of the namedtuple are the outputs of the signature; one that is a list is a list.
+    The fields of the namedtuple are the output arguments of the signature; a list argument is a
+    list of tensors.
     """
     arguments = operation.op_def.output_arg
     if not arguments:
@@ -57,9 +58,9 @@ def op_result(operation: Operation) -> Any:
 
 
 def graph_of(arguments: Any, default: Any) -> Any:
-    """The graph that a call adds to: a function's while it is built, else that of its tensors.
+    """The graph that a call adds to: a function under construction, else that of its tensors.
 
-    Raises ValueError when tensors of different graphs meet.
+    Without tensors it is `default()`. Raises ValueError for tensors of different graphs.
     """
     innermost = default_graphs.innermost
     if innermost is not None and innermost.is_function:
@@ -80,7 +81,7 @@ def graph_of(arguments: Any, default: Any) -> Any:
 
 
 def snake_case(op: str) -> str:
-    """`MatMul` is `mat_mul`, `Conv2D` is `conv2d`, as Python names of ops are made."""
+    """The Python name of an op: `mat_mul` for `MatMul`, `conv2d` for `Conv2D`."""
     return _WORD_BOUNDARY.sub("_", op).lower()
 
 
@@ -100,14 +101,14 @@ def _result_type(op_def: pb.OpDef) -> Any:
 
 
 class _Call:
-    """The tensors and attributes of one call, worked out in the order of the signature."""
+    """The inputs and attributes of one call, determined in the order of the signature."""
 
     def __init__(self, graph: Any, op_def: pb.OpDef, arguments: Mapping[str, Any]) -> None:
         self._graph = graph
         self._op = op_def.name
         self._attr_defs = {attr.name: attr for attr in op_def.attr}
-        self._types: dict[str, DataType] = {}  # type attributes that are known
-        self._origin: dict[str, str] = {}  # the argument that fixed each of them
+        self._types: dict[str, DataType] = {}  # values of type attributes known so far
+        self._origin: dict[str, str] = {}  # attribute → the argument that determined it
         self.inputs: list[Tensor] = []
         self.attrs: dict[str, pb.AttrValue] = {}
         for name, attr in self._attr_defs.items():
@@ -154,7 +155,7 @@ class _Call:
         self._origin.setdefault(argument.number_attr, argument.name)
         self.attrs[argument.number_attr] = pb.AttrValue(i=len(values))
         wanted = self._wanted(argument)
-        if wanted is None:  # the type of a tensor in the list is meant for all of it
+        if wanted is None:  # a tensor in the list determines the type of all elements
             found = first_tensor(values)
             wanted = None if found is None else found.dtype
         tensors = [
@@ -195,7 +196,7 @@ class _Call:
         self.inputs += tensors
 
     def _wanted(self, argument: pb.OpDef.ArgDef) -> DataType | None:
-        """The element type that an argument has to have, as far as it is known by now."""
+        """The element type that an argument must have; None if it is not determined yet."""
         if argument.type:
             return from_number(argument.type)[0]
         return self._types.get(argument.type_attr)
@@ -227,7 +228,7 @@ class _Call:
         return tensor
 
     def _convert_freely(self, argument: pb.OpDef.ArgDef, value: Any, name: str) -> Tensor:
-        """By the type that the value has, the attribute's default type first."""
+        """Convert to the attribute's default type if possible, else to the value's own type."""
         attr = self._attr_defs.get(argument.type_attr)
         if attr is not None and attr.HasField("default_value") and first_tensor(value) is None:
             try:

@@ -1,10 +1,10 @@
-"""Functions of tf.compat.v1 that are an op under another or the same name, parameters included.
+"""Functions of tf.compat.v1 with the same parameters as an op, under the op's or another name.
 
     op_names.function("multiply")  # the function of ops.Mul
 
-What takes other parameters than its op has a function of its own in `math_ops`, `array_ops`, `nn`.
+Functions with other parameters than their op are in `math_ops`, `array_ops` and `nn`.
 
-TF: the generated modules that tf.compat.v1 shows without a wrapper, and thin wrappers
+TF: the generated modules that tf.compat.v1 exports directly, and thin wrappers
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ OP_NAMES = {**{snake_case(op): op for op in _SAME_NAME}, **_OTHER_NAME}
 
 
 def function(name: str) -> Callable[..., Any] | None:
-    """The function of that name, None when it is none of these."""
+    """The function of that name; None when no op has it."""
     op = OP_NAMES.get(name)
     return None if op is None else op_function(op)

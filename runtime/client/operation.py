@@ -23,7 +23,7 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 
 class Operation:
-    """A node of a graph. Made by `Graph.create_op`, by the ops, and by `import_graph_def`."""
+    """A node of a graph, made by `Graph.create_op`, the functions of ops, or `import_graph_def`."""
 
     def __init__(self, graph: Any, node: Node) -> None:
         self.graph = graph
@@ -39,7 +39,7 @@ class Operation:
 
     @property
     def node(self) -> Node:
-        """Its node, connected to those of its inputs: what gradient functions read."""
+        """The node of the runtime, connected to the nodes of its inputs; for gradient functions."""
         return self._node
 
     @property
@@ -54,12 +54,12 @@ class Operation:
 
     @property
     def device(self) -> str:
-        """The device that was asked for, perhaps in part; "" for none."""
+        """The requested device, possibly a partial name; "" for none."""
         return self._node.device
 
     @property
     def node_def(self) -> pb.NodeDef:
-        """The NodeDef as it will be sent to sessions."""
+        """The NodeDef that sessions receive."""
         return self._node.node_def
 
     @property
@@ -69,16 +69,16 @@ class Operation:
 
     @property
     def inputs(self) -> Sequence[Tensor]:
-        """The tensors that it reads."""
+        """The data inputs."""
         return tuple(self._inputs)
 
     @property
     def control_inputs(self) -> Sequence[Operation]:
-        """The operations that it waits for."""
+        """The operations that must run before this one."""
         return list(self._control_inputs)
 
     def get_attr(self, name: str) -> Any:
-        """The Python value of an attribute; ValueError when there is none.
+        """The Python value of an attribute. Raises ValueError when there is none.
 
         Types are DataTypes, shapes tuples (−1: unknown), strings bytes.
         """
@@ -92,7 +92,7 @@ class Operation:
         return tuple(self.outputs)
 
     def connect(self, inputs: Sequence[Tensor], control_inputs: Sequence[Operation]) -> None:
-        """Set the edges, in the NodeDef too; for the graph, before anybody sees the operation."""
+        """Set the edges, also in the NodeDef. Only for Graph, before the operation is added."""
         self._inputs, self._control_inputs = list(inputs), list(control_inputs)
         self._node.inputs = [(tensor.op.node, tensor.value_index) for tensor in inputs]
         node_def = self._node.node_def
@@ -103,11 +103,11 @@ class Operation:
         node_def.input.extend(f"^{operation.name}" for operation in control_inputs)
 
     def set_device(self, device: str) -> None:
-        """Ask for a device; for the graph, before anybody sees the operation."""
+        """Set the requested device. Only for Graph, before the operation is added."""
         self._node.device = self._node.node_def.device = device
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
-        """Run it in `session`, or in the default session (ValueError when there is none)."""
+        """Run the operation in `session` or the default session; ValueError when there is none."""
         self.graph.evaluate(self, feed_dict, session)
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class Operation:
 
 
 class Tensor(TensorOperators):
-    """An output of an operation. It has no value: a session computes one."""
+    """A symbolic output of an operation, without a value until a session computes it."""
 
     def __init__(self, op: Operation, value_index: int, dtype: DataType, is_ref: bool) -> None:
         self.op = op
@@ -134,7 +134,7 @@ class Tensor(TensorOperators):
 
     @property
     def graph(self) -> Any:
-        """The graph that it belongs to."""
+        """The graph of its operation."""
         return self.op.graph
 
     @property
@@ -144,7 +144,7 @@ class Tensor(TensorOperators):
 
     @property
     def shape(self) -> TensorShape:
-        """What is known of the shape."""
+        """The static shape: what is known of the shape while the graph is built."""
         return self._shape
 
     def get_shape(self) -> TensorShape:
@@ -152,15 +152,15 @@ class Tensor(TensorOperators):
         return self._shape
 
     def set_shape(self, shape: Any) -> None:
-        """Add what the caller knows of the shape; ValueError when it contradicts the rest."""
+        """Merge `shape` into the static shape. Raises ValueError when they contradict."""
         self._shape = self._shape.merge_with(shape)
 
     def consumers(self) -> list[Operation]:
-        """The operations that read it."""
+        """The operations that read this tensor."""
         return [operation for operation in self.graph.get_operations() if self in operation.inputs]
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
-        """Its value in `session`, or in the default session (ValueError when there is none)."""
+        """The value, from a run in `session` or the default session; ValueError without one."""
         return self.graph.evaluate(self, feed_dict, session)
 
     @property
@@ -175,7 +175,7 @@ class Tensor(TensorOperators):
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={self._shape} dtype={self._dtype_text}>"
 
-    # What Python would need a value for
+    # Python protocols that need a value, and raise
 
     def __bool__(self) -> NoReturn:
         raise OperatorNotAllowedInGraphError(

@@ -1,4 +1,4 @@
-"""What each Python operator on tensors adds to the graph, and slicing.
+"""The operations that Python operators and indexing of tensors add to the graph.
 
 TF: tensorflow/python/ops/math_ops.py (binary_op_wrapper), array_ops.py (_slice_helper)
 """
@@ -16,7 +16,7 @@ from runtime.client.operation import Tensor
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
 
-# operator → (op for most types, op for some types)
+# operator → (op, {type: another op for that type})
 _OPERATORS: dict[str, tuple[str, Mapping[DataType, str]]] = {
     "add": ("AddV2", {DataType.STRING: "Add"}),
     "sub": ("Sub", {}),
@@ -37,7 +37,7 @@ _OPERATORS: dict[str, tuple[str, Mapping[DataType, str]]] = {
     "Abs": ("Abs", {DataType.COMPLEX64: "ComplexAbs", DataType.COMPLEX128: "ComplexAbs"}),
     "invert": ("Invert", {DataType.BOOL: "LogicalNot"}),
 }
-# `/` between integers: the type that the quotient has
+# integer type → type of the quotient of `/`
 _QUOTIENT_TYPES = {
     DataType.INT8: DataType.FLOAT, DataType.UINT8: DataType.FLOAT,
     DataType.INT16: DataType.FLOAT, DataType.UINT16: DataType.FLOAT,
@@ -50,7 +50,7 @@ _MATRIX_RANK = 2
 def apply_operator(
     graph: Any, operator: str, operands: tuple[Any, ...], name: str | None = None
 ) -> Tensor:
-    """Add the operation of an operator; Python values take the type of the tensor beside them."""
+    """Add the operation of an operator; Python values take the type of the other operand."""
     with graph.name_scope(name or operator) as scope:
         tensors = _converted(graph, operands)
         op, exceptions = _OPERATORS[operator]
@@ -66,7 +66,7 @@ def apply_operator(
 
 
 def _converted(graph: Any, operands: tuple[Any, ...]) -> list[Tensor]:
-    """The operands as tensors, the one that fixes the type first converted."""
+    """The operands as tensors; the first one that is a tensor determines the type."""
     first = next(
         (index for index, each in enumerate(operands) if first_tensor(each) is not None), 0
     )
@@ -78,7 +78,7 @@ def _converted(graph: Any, operands: tuple[Any, ...]) -> list[Tensor]:
 
 
 def _convert_like(graph: Any, value: Any, dtype: DataType, name: str) -> Tensor:
-    """Of that type where the value can be; the op's own check tells where it can't."""
+    """A tensor of type `dtype` if `value` converts to it; else the op's own check raises."""
     if isinstance(value, Tensor | TensorConvertible):
         return convert_to_tensor(graph, value)
     try:
@@ -134,7 +134,7 @@ class _Slices:
 
 
 def slice_tensor(graph: Any, tensor: Tensor, key: Any) -> Tensor:
-    """`tensor[key]` as a StridedSlice; TypeError for a key that is no index."""
+    """`tensor[key]` as a StridedSlice. Raises TypeError for a key that is not an index."""
     slices = _Slices()
     with graph.name_scope("strided_slice") as scope:
         for each in key if isinstance(key, tuple) else (key,):
@@ -149,6 +149,6 @@ def slice_tensor(graph: Any, tensor: Tensor, key: Any) -> Tensor:
 
 
 def _index_type(part: list[Any]) -> DataType:
-    """int64 when an index is a tensor of that type, else int32."""
+    """INT64 if an index is an int64 tensor, else INT32."""
     types = {each.dtype for each in part if isinstance(each, Tensor)}
     return DataType.INT64 if DataType.INT64 in types else DataType.INT32

@@ -1,8 +1,8 @@
 """Every registered op as a function: `ops.MatMul(a, b, transpose_a=True)`, or `ops.mat_mul(…)`.
 
-Arguments are the inputs of the op's signature, in order, then its attributes; those that the
-inputs tell can be left out, as can those with defaults. `name` names the operation. A call gives
-the tensor, a namedtuple of several outputs, or the operation when there is no output.
+Arguments are the inputs of the op's signature, in order, then its attributes; attributes that the
+inputs determine can be left out, as can those with defaults. `name` names the operation. A call
+returns the tensor, a namedtuple of several outputs, or the operation when there is no output.
 `help(ops.MatMul)` shows the signature.
 
 TF: the generated modules behind tf.raw_ops
@@ -34,7 +34,7 @@ def __dir__() -> list[str]:
 
 @functools.cache
 def _names() -> Mapping[str, str]:
-    """Snake-case name → op; of two ops with one name the first wins."""
+    """{snake-case name: op}; the first of two ops with the same name wins."""
     names: dict[str, str] = {}
     for op in op_def_registry.all_op_defs():
         names.setdefault(snake_case(op), op)
@@ -43,7 +43,7 @@ def _names() -> Mapping[str, str]:
 
 @functools.cache
 def op_function(op: str) -> Callable[..., Any]:
-    """The function that adds operations of `op`; NotFoundError for an unknown op."""
+    """The function that adds operations of `op`. Raises NotFoundError for an unknown op."""
     op_def = op_def_registry.look_up(op)
     signature = _signature(op_def)
 
@@ -59,12 +59,12 @@ def op_function(op: str) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = snake_case(op)
     call.__doc__ = _describe(op_def)
-    call.__signature__ = signature  # type: ignore[attr-defined] # what `help` shows
+    call.__signature__ = signature  # type: ignore[attr-defined] # shown by `help`
     return call
 
 
 def _signature(op_def: pb.OpDef) -> inspect.Signature:
-    """Inputs, attributes that have to be given, what may be left out, what the inputs tell."""
+    """The parameters: inputs, required attributes, optional ones, and inferred ones by keyword."""
     told = {
         name
         for argument in op_def.input_arg
@@ -91,7 +91,7 @@ def _signature(op_def: pb.OpDef) -> inspect.Signature:
 
 
 def _describe(op_def: pb.OpDef) -> str:
-    """The signature in words: inputs, attributes with their types and defaults, outputs."""
+    """The docstring of an op's function: its inputs, attributes and outputs with their types."""
     lines = [f"Add a {op_def.name} operation.", ""]
     lines += [f"{argument.name}: input, {_type_text(argument)}" for argument in op_def.input_arg]
     lines += [f"{attr.name}: attribute, {attr.type}" for attr in op_def.attr]

@@ -1,10 +1,10 @@
-"""Optimizer: what all optimisers have; a kind says how one variable is updated.
+"""Optimizer: the base class of optimisers; a subclass defines how one variable is updated.
 
-A kind of one's own overrides `_apply_dense`, `_apply_sparse`, `_resource_apply_dense` and
-`_resource_apply_sparse`, as far as it needs them, and `_create_slots`, `_prepare` and `_finish`.
+A subclass overrides those of `_apply_dense`, `_apply_sparse`, `_resource_apply_dense` and
+`_resource_apply_sparse` that it needs, and `_create_slots`, `_prepare` and `_finish`.
 
-Guarantees: slots and further variables are called as TensorFlow calls them, so that checkpoints go
-both ways. Rows that a gradient names more than once are added up before they are applied.
+Guarantees: slots and non-slot variables have TensorFlow's names, so that each can read the other's
+checkpoints. Values of a row that occurs more than once in a gradient are summed before the update.
 
 TF: tensorflow/python/training/optimizer.py, slot_creator.py
 """
@@ -31,14 +31,14 @@ GradientAndVariable = tuple[Gradient | None, Variable]
 
 
 class Optimizer(abc.ABC):
-    """Changes variables so that a loss gets smaller."""
+    """Updates variables to minimise a loss."""
 
-    GATE_NONE = 0  # gradients are applied as they come
-    GATE_OP = 1  # none of an operation's is used before all of it are there
-    GATE_GRAPH = 2  # none is used before all are there
+    GATE_NONE = 0  # apply each gradient as soon as it is computed
+    GATE_OP = 1  # use no gradient of an operation before all of them are computed
+    GATE_GRAPH = 2  # use no gradient before all are computed
 
     def __init__(self, use_locking: bool, name: str) -> None:
-        """`name` is that of the slots; ValueError when it is empty."""
+        """`name` prefixes slot names. Raises ValueError when it is empty."""
         if not name:
             raise ValueError("Must specify the optimizer name")
         self._use_locking = use_locking
@@ -47,7 +47,7 @@ class Optimizer(abc.ABC):
         self._further: dict[tuple[str, Any], Variable] = {}
 
     def get_name(self) -> str:
-        """The name."""
+        """The name of the optimiser."""
         return self._name
 
     def minimize(
@@ -61,9 +61,9 @@ class Optimizer(abc.ABC):
         name: str | None = None,
         grad_loss: Any = None,
     ) -> Operation:
-        """The operation of one step; it adds one to `global_step` after it.
+        """The operation of one training step, which then adds one to `global_step`.
 
-        ValueError when the loss depends on none of the variables.
+        Raises ValueError when the loss depends on none of the variables.
         """
         pairs = self.compute_gradients(
             loss, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops,
@@ -86,7 +86,10 @@ class Optimizer(abc.ABC):
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> list[GradientAndVariable]:
-        """(gradient, variable) of each variable, of the trainable ones where no list is given."""
+        """[(gradient, variable)] of `var_list`, by default of all trainable variables.
+
+        Raises ValueError for a loss that is not floating-point, and when there is no variable.
+        """
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
             raise ValueError(
                 "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, "
@@ -119,9 +122,9 @@ class Optimizer(abc.ABC):
         global_step: Variable | None = None,
         name: str | None = None,
     ) -> Operation:
-        """The operation that updates the variables; it adds one to `global_step` after that.
+        """The operation that updates the variables and then adds one to `global_step`.
 
-        ValueError when there is no pair, or no gradient in any.
+        Raises ValueError when there is no pair, or no pair with a gradient.
         """
         pairs = list(grads_and_vars)
         if not pairs:
@@ -147,7 +150,7 @@ class Optimizer(abc.ABC):
         return step
 
     def _update(self, gradient: Gradient, variable: Variable) -> Operation:
-        """The operation that updates a variable, under a scope of its own."""
+        """The operation that updates a variable, under the name scope `update_<variable>`."""
         graph = get_default_graph()
         with graph.name_scope(f"update_{variable.op.name}"), graph.colocate_with(variable.op):
             if isinstance(gradient, Tensor):
@@ -164,7 +167,7 @@ class Optimizer(abc.ABC):
     # Slots
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
-        """The slot of that name that belongs to a variable, None when there is none."""
+        """The slot `name` of a variable; None when there is none."""
         return self._slots.get(name, {}).get(var)
 
     def get_slot_names(self) -> list[str]:
@@ -172,18 +175,18 @@ class Optimizer(abc.ABC):
         return sorted(self._slots)
 
     def variables(self) -> list[Variable]:
-        """The slots, and the variables that the optimiser has besides, by name."""
+        """The slots and non-slot variables in the default graph, sorted by name."""
         graph = get_default_graph()
         slots = [slot for named in self._slots.values() for slot in named.values()]
         found = [each for each in (*slots, *self._further.values()) if each.graph is graph]
         return sorted(found, key=lambda each: each.name)
 
     def _zeros_slot(self, var: Variable, slot_name: str, op_name: str) -> Variable:
-        """The slot of a variable, zero in the beginning."""
+        """The slot of a variable, created with zeros if there is none."""
         return self._slot(var, slot_name, op_name, zeros_initializer())
 
     def _get_or_make_slot(self, var: Variable, val: Any, slot_name: str, op_name: str) -> Variable:
-        """The slot of a variable, `val` in the beginning."""
+        """The slot of a variable, created with the value `val` if there is none."""
         return self._slot(var, slot_name, op_name, lambda *_: convert_to_tensor(val, var.dtype))
 
     def _slot(
@@ -205,7 +208,7 @@ class Optimizer(abc.ABC):
     def _create_non_slot_variable(
         self, initial_value: Any, name: str, colocate_with: Variable
     ) -> Variable:
-        """A variable that the optimiser has for all variables together."""
+        """A variable that is shared by all optimised variables, created if there is none."""
         key = (name, colocate_with.graph)
         if key not in self._further:
             with colocate_with.graph.colocate_with(colocate_with.op):
@@ -220,14 +223,14 @@ class Optimizer(abc.ABC):
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Variable | None:
         return self._further.get((name, graph))
 
-    # What a kind says
+    # Methods that subclasses override
 
     def _create_slots(self, var_list: Sequence[Variable]) -> None:
-        """Make the slots of variables; a kind without slots makes none."""
+        """Create the slots of variables; by default none."""
         del var_list
 
     def _prepare(self) -> None:
-        """Make tensors of the numbers; called before the updates are built."""
+        """Convert hyperparameters to tensors; called before the updates are built."""
         return
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Operation:
@@ -243,28 +246,28 @@ class Optimizer(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} does not update resource variables")
 
     def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Any:
-        """The operation that updates rows of a reference variable, no row twice."""
+        """The operation that updates rows of a reference variable; row indices are unique."""
         raise NotImplementedError(f"{type(self).__name__} does not update rows of a variable")
 
     def _resource_apply_sparse(self, grad: Tensor, handle: Variable, indices: Tensor) -> Any:
-        """The operation that updates rows of a resource variable, no row twice."""
+        """The operation that updates rows of a resource variable; row indices are unique."""
         raise NotImplementedError(f"{type(self).__name__} does not update rows of a variable")
 
     def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Variable) -> Any:
-        """The same where rows may come twice; overridden where that makes no difference."""
+        """`_apply_sparse` for indices that may repeat; overridden if the op handles repetition."""
         values, indices = summed_rows(grad.values, grad.indices)
         return self._apply_sparse(IndexedSlices(values, indices, grad.dense_shape), var)
 
     def _resource_apply_sparse_duplicate_indices(
         self, grad: Tensor, handle: Variable, indices: Tensor
     ) -> Any:
-        """The same where rows may come twice; overridden where that makes no difference."""
+        """`_resource_apply_sparse` for indices that may repeat; overridden if the op handles it."""
         values, rows = summed_rows(grad, indices)
         return self._resource_apply_sparse(values, handle, rows)
 
 
 def summed_rows(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
-    """(values `[m, …]`, indices `[m]`): each row once, with the sum of its values."""
+    """(values `[m, …]`, unique indices `[m]`): the values of each row summed."""
     rows, places = op_function("Unique")(indices)
     count = op_function("Size")(rows)
     return op_function("UnsortedSegmentSum")(values, places, count), rows
@@ -282,7 +285,7 @@ def _flat(variables: Any) -> list[Variable]:
 
 
 def _all_there(found: Sequence[Gradient | None]) -> list[Gradient | None]:
-    """The gradients, none of which is there before all are."""
+    """The gradients, each available only when all are computed."""
     values = [each.values if isinstance(each, IndexedSlices) else each for each in found]
     return [
         None if each is None else with_values(each, value)

@@ -1,4 +1,4 @@
-"""The optimisers of `tf.compat.v1.train`: each is a training op and what that op is given.
+"""The optimisers of `tf.compat.v1.train`: each is a training op with its slots and hyperparameters.
 
 TF: tensorflow/python/training/gradient_descent.py, momentum.py, adam.py, rmsprop.py, adagrad.py,
 ftrl.py, adadelta.py
@@ -29,18 +29,19 @@ from runtime.framework import op_def_registry
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot: what `get_slot` calls it, and which input of the op it is."""
+    """A slot: its name for `get_slot`, and the input of the training op that it is passed to."""
 
     name: str
     op_input: str
-    initializer: Initializer = zeros_initializer()  # noqa: RUF009 # a function, and never changed
-    op_name: str | None = None  # in the variable's name; None: the optimiser's
+    initializer: Initializer = zeros_initializer()  # noqa: RUF009 # a function, immutable
+    op_name: str | None = None  # in the slot variable's name; None: the optimiser's name
 
 
 class TrainingOpOptimizer(Optimizer):
-    """Updates by `[Resource][Sparse]Apply<kind>`, whose inputs are told by their names.
+    """Updates variables by the op `[Resource][Sparse]Apply<kind>`; its inputs are matched by name.
 
-    Numbers may be tensors, or functions that give them; they are cast to a variable's type.
+    Hyperparameters may be tensors, or functions that return them; they are cast to the type of the
+    variable.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class TrainingOpOptimizer(Optimizer):
         name: str,
         **attrs: Any,
     ) -> None:
-        """`numbers` are the op's other inputs, by name."""
+        """`slots` and `numbers` (hyperparameters) are the inputs of the op, by name."""
         super().__init__(use_locking, name)
         self._kind = kind
         self._kept = tuple(slots)
@@ -73,7 +74,7 @@ class TrainingOpOptimizer(Optimizer):
         }
 
     def _number(self, name: str, var: Variable) -> Tensor:
-        """A number in the variable's type."""
+        """A hyperparameter, cast to the variable's type."""
         tensor = self._tensors[name]
         if tensor.dtype is var.dtype:
             return tensor
@@ -81,7 +82,7 @@ class TrainingOpOptimizer(Optimizer):
         return cast
 
     def _inputs(self, var: Variable) -> dict[str, Any]:
-        """The op's inputs by name, but for the gradient."""
+        """The op's inputs by name, without the gradient."""
         slots = {slot.op_input: self.get_slot(var, slot.name) for slot in self._kept}
         numbers = {name: self._number(name, var) for name in self._tensors}
         return {"var": var, **slots, **numbers}
@@ -120,7 +121,7 @@ class GradientDescentOptimizer(TrainingOpOptimizer):
         alpha = self._number("alpha", var)
         return op_function(op)(var, alpha, gradient["grad"], **self._op_attrs)
 
-    # Rows that come twice are subtracted twice: nothing has to be added up before.
+    # A scatter subtracts every value of a repeated row, so the values need not be summed first.
 
     def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Variable) -> Any:
         change = op_function("Mul")(grad.values, self._number("alpha", var))
@@ -159,7 +160,7 @@ class AdagradOptimizer(TrainingOpOptimizer):
         use_locking: bool = False,
         name: str = "Adagrad",
     ) -> None:
-        """ValueError unless the accumulator begins with more than zero."""
+        """Raises ValueError unless `initial_accumulator_value` is positive."""
         if initial_accumulator_value <= 0.0:
             raise ValueError(
                 f"initial_accumulator_value must be positive: {initial_accumulator_value}"
@@ -170,7 +171,7 @@ class AdagradOptimizer(TrainingOpOptimizer):
 
 
 class AdadeltaOptimizer(TrainingOpOptimizer):
-    """Steps as large as those before were, for gradients as large as those before were."""
+    """Adadelta: var −= lr × gradient × √mean(past updates²) / √mean(past gradients²)."""
 
     def __init__(
         self,
@@ -186,7 +187,7 @@ class AdadeltaOptimizer(TrainingOpOptimizer):
 
 
 class RMSPropOptimizer(TrainingOpOptimizer):
-    """Steps over the root of the gradients' mean square, or, `centered`, of their variance."""
+    """RMSProp: divides gradients by the root of their moving mean square (`centered`: variance)."""
 
     def __init__(
         self,
@@ -206,7 +207,7 @@ class RMSPropOptimizer(TrainingOpOptimizer):
 
 
 class FtrlOptimizer(TrainingOpOptimizer):
-    """Follow the regularised leader, proximally: L1 makes weights zero that matter little."""
+    """FTRL-Proximal (follow the regularised leader) with L1 and L2 regularisation."""
 
     def __init__(
         self,
@@ -222,7 +223,7 @@ class FtrlOptimizer(TrainingOpOptimizer):
         l2_shrinkage_regularization_strength: float = 0.0,
         beta: float | None = None,
     ) -> None:
-        """ValueError for numbers outside of their ranges."""
+        """Raises ValueError for hyperparameters outside of their ranges."""
         for text, value in (
             ("initial_accumulator_value", initial_accumulator_value),
             ("l1_regularization_strength", l1_regularization_strength),
@@ -253,7 +254,7 @@ class FtrlOptimizer(TrainingOpOptimizer):
 
 
 def _with_beta(l2: float, beta: float, learning_rate: Any) -> Callable[[], Any] | float:
-    """The strength of L2 with what β adds to it, which depends on the learning rate."""
+    """l2 + β / (2 × learning rate); a function if β is set, as the rate may be one."""
     if not beta:
         return l2
 
@@ -265,7 +266,7 @@ def _with_beta(l2: float, beta: float, learning_rate: Any) -> Callable[[], Any] 
 
 
 class AdamOptimizer(TrainingOpOptimizer):
-    """Steps by the gradients' mean over the root of their mean square, both corrected for zero."""
+    """Adam: var −= lr × mean(gradients) / (√mean(gradients²) + ε), with bias-corrected means."""
 
     def __init__(
         self,
@@ -280,13 +281,13 @@ class AdamOptimizer(TrainingOpOptimizer):
         super().__init__("Adam", (Slot("m", "m"), Slot("v", "v")), numbers, use_locking, name)
 
     def _powers(self) -> tuple[Variable, Variable]:
-        """β₁ and β₂ to the power of the number of this step."""
+        """The variables of β₁ᵗ and β₂ᵗ, for the number t of the current step."""
         graph = get_default_graph()
         found = [
             self._get_non_slot_variable(name, graph) for name in ("beta1_power", "beta2_power")
         ]
         first, second = found
-        assert first is not None and second is not None  # `_create_slots` has made them
+        assert first is not None and second is not None  # created by `_create_slots`
         return first, second
 
     def _create_slots(self, var_list: Sequence[Variable]) -> None:
@@ -310,7 +311,7 @@ class AdamOptimizer(TrainingOpOptimizer):
             ]
         return group(*update_ops, *powers, name=name_scope)
 
-    # There is no op for rows: the means of all rows decay, those of some get a gradient.
+    # There is no SparseApplyAdam op: the means of all rows decay, the given rows add a gradient.
 
     def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Any:
         return self._update_rows(var, grad.values, grad.indices)
@@ -337,7 +338,7 @@ def _in_type_of(var: Variable, number: Variable) -> Tensor:
 
 
 def _decayed(slot: Variable, decay: Tensor, values: Tensor, indices: Tensor) -> Tensor:
-    """The slot after all of it decayed and rows of it got their share of new values."""
+    """slot = slot × decay, then slot[indices] += values × (1 − decay); the new value."""
     shrunk = slot.assign(slot * decay)
     with slot.graph.control_dependencies([shrunk]):
         after: Tensor = scatter_add(slot, indices, values * (1 - decay))

@@ -1,4 +1,4 @@
-"""Random tensors of tf.compat.v1, drawn anew in every step; seeds as `set_random_seed` says.
+"""Random tensors of tf.compat.v1, drawn again in every step; seeds as in `set_random_seed`.
 
 TF: tensorflow/python/ops/random_ops.py
 """
@@ -25,7 +25,10 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Equally likely values from `minval` up to `maxval` (1; integers need one)."""
+    """Values uniformly distributed in [minval, maxval); `maxval` is 1 by default.
+
+    Raises ValueError for an integer type without `maxval`.
+    """
     wanted = as_dtype(dtype)
     if maxval is None:
         if wanted.is_integer:
@@ -63,7 +66,7 @@ def truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed values, none further than two deviations from the mean."""
+    """Normally distributed values within two standard deviations of the mean."""
     return _normal("TruncatedNormal", shape, mean, stddev, dtype, seed, name or "truncated_normal")
 
 
@@ -79,7 +82,7 @@ def _normal(
 
 
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """The rows in a random order."""
+    """The rows of `value` in a random order."""
     return _tensor(op_function("RandomShuffle")(value, **seeds_of(seed), name=name))
 
 
@@ -90,7 +93,7 @@ def multinomial(
     name: str | None = None,
     output_dtype: Any = DataType.INT64,
 ) -> Tensor:
-    """`[batch, num_samples]` classes, as likely as `logits` `[batch, classes]` say."""
+    """`[batch, num_samples]`: classes drawn by probability softmax(logits), `[batch, classes]`."""
     wanted = as_dtype(output_dtype)
     draw = op_function("Multinomial")
     return _tensor(draw(logits, num_samples, **seeds_of(seed), output_dtype=wanted, name=name))

@@ -1,7 +1,8 @@
-"""Saver: variables to checkpoint files and back, by the operations that it adds to the graph.
+"""Saver: saves variables to checkpoint files and restores them, by operations of the graph.
 
-The files are read and written where the session runs: on a server in the folders that it allows.
-The list of checkpoints (the file `checkpoint`) and meta graphs are written here.
+The session reads and writes the checkpoint files where it runs: a server allows its configured
+folders only. The list of checkpoints (the file `checkpoint`) and meta graphs are written by this
+process.
 
 TF: tensorflow/python/training/saver.py, checkpoint_management.py
 """
@@ -35,7 +36,7 @@ _CHECKPOINT_LINE = re.compile(r'^(model_checkpoint_path|all_model_checkpoint_pat
 
 
 class Saver:
-    """Saves and restores variables. Made before the graph is finalized."""
+    """Saves and restores variables. It adds operations, so create it before `Graph.finalize`."""
 
     def __init__(
         self,
@@ -46,15 +47,16 @@ class Saver:
         name: str = "save",
         saver_def: pb.SaverDef | None = None,
     ) -> None:
-        """Of the given variables, or of all global ones; a mapping gives the checkpoint's keys.
+        """Add save and restore operations for `var_list` (None: all global variables).
 
-        `max_to_keep` checkpoints stay, the newest; None or 0 keeps all. `saver_def` names the
-        operations of a saver that the graph has already. ValueError without any variable, for two
-        of one name, and for what is not done here: `reshape` and `sharded`.
+        A mapping gives the variables' names in the checkpoint. The newest `max_to_keep` checkpoints
+        are kept, all for None or 0. `saver_def` names existing operations to use instead. Raises
+        ValueError without any variable, for two variables of one name, and for `reshape` and
+        `sharded`, which are not supported.
         """
         if reshape or sharded:
             raise ValueError("A Saver neither reshapes variables nor writes shards here")
-        self.last_checkpoints: list[str] = []  # paths without suffixes, the newest last
+        self.last_checkpoints: list[str] = []  # path prefixes, newest last
         if saver_def is None:
             variables, graph = _by_key(var_list), get_default_graph()
             with graph.name_scope(name), graph.control_dependencies(None):
@@ -63,7 +65,7 @@ class Saver:
         self._saver_def = saver_def
 
     def as_saver_def(self) -> pb.SaverDef:
-        """The names of the saver's operations, as meta graphs hold them."""
+        """The SaverDef with the names of the saver's operations."""
         return self._saver_def
 
     def save(
@@ -74,9 +76,10 @@ class Saver:
         latest_filename: str = "checkpoint",
         write_meta_graph: bool = True,
     ) -> str:
-        """Write a checkpoint; its path, with `-<global_step>` when one is given.
+        """Write a checkpoint; returns its path, which ends in `-<global_step>` if that is given.
 
-        Raises FailedPreconditionError for a variable without a value, and the OpError of a file.
+        Raises FailedPreconditionError for an uninitialised variable, and the OpError of a failed
+        file operation.
         """
         path = os.fspath(save_path)
         if global_step is not None:
@@ -91,9 +94,9 @@ class Saver:
         return path
 
     def restore(self, sess: BaseSession, save_path: str | os.PathLike[str] | None) -> None:
-        """Assign what a checkpoint holds.
+        """Assign the values of a checkpoint to the variables.
 
-        Raises ValueError where there is none, NotFoundError for a variable that it lacks.
+        Raises ValueError where there is no checkpoint, NotFoundError for a variable that it lacks.
         """
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
@@ -107,7 +110,7 @@ class Saver:
             raise NotFoundError(f"{_LACKING}\n\n{error}") from None
 
     def _note(self, path: str) -> None:
-        """Remember the newest; the oldest beyond the limit go."""
+        """Append a checkpoint, and delete the oldest ones beyond `max_to_keep`."""
         if path in self.last_checkpoints:
             self.last_checkpoints.remove(path)
         self.last_checkpoints.append(path)
@@ -120,7 +123,7 @@ class Saver:
 
 
 def _saver_def(variables: Mapping[str, Variable]) -> pb.SaverDef:
-    """Add the operations that save and restore; their names."""
+    """Add the save and restore operations of variables by key; the SaverDef that names them."""
     keys = list(variables)
     dtypes = [variable.dtype for variable in variables.values()]
     filename = placeholder_with_default("model", [], "Const")
@@ -168,12 +171,12 @@ def _shards(path: str) -> list[str]:
 
 
 def checkpoint_exists(checkpoint_prefix: str) -> bool:
-    """Whether there are files of a checkpoint of that path, of either version."""
+    """Whether a checkpoint of format V1 or V2 exists at that path prefix."""
     return os.path.exists(f"{checkpoint_prefix}.index") or os.path.exists(checkpoint_prefix)
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str = "checkpoint") -> str | None:
-    """The newest checkpoint that a Saver wrote into the folder, None when there is none."""
+    """The newest checkpoint that a Saver wrote to the folder; None when there is none."""
     try:
         with open(os.path.join(checkpoint_dir, latest_filename), encoding="utf-8") as file:
             lines = file.read().splitlines()
@@ -188,7 +191,7 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str = "checkpoint") 
 
 
 def _write_state(path: str, paths: Sequence[str], latest_filename: str) -> None:
-    """The CheckpointState, as text; paths in the folder are written relative to it."""
+    """Write the CheckpointState as text; paths in the folder are relative to it."""
     folder = os.path.dirname(path)
 
     def shown(each: str) -> str:
@@ -212,9 +215,10 @@ def import_meta_graph(
     import_scope: str | None = None,
     input_map: Mapping[Any, Any] | None = None,
 ) -> Saver | None:
-    """Add a meta graph to the default graph; a Saver of its operations, or of its variables.
+    """Add a meta graph to the default graph; returns a Saver of its saver operations.
 
-    None when there is neither. Raises as `meta_graph.import_meta_graph`.
+    If it has none, a new Saver of all variables; None without variables. Raises what
+    `meta_graph.import_meta_graph` raises.
     """
     scope = import_scope or ""
     message = read_meta_graph(meta_graph_or_file)

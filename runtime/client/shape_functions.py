@@ -1,6 +1,7 @@
-"""Static shapes of the ops that move, join and reduce.
+"""Shape functions of ops that reshape, slice, join and reduce.
 
-A function takes the operation and gives the shape of its output, or a list for several.
+A shape function takes an operation and returns the static shape of its output, or a list of the
+shapes of several outputs.
 
 TF: tensorflow/core/ops/array_ops.cc, math_ops.cc, nn_ops.cc (SetShapeFn), common_shape_fns.cc
 """
@@ -238,7 +239,7 @@ def _slice(operation: Operation) -> Shape:
 
 
 def _strided_slice(operation: Operation) -> Shape:
-    """Of constant bounds, measured on an array without memory of its own."""
+    """The shape for constant bounds, from slicing a broadcast array that takes no memory."""
     sizes = _sizes(operation, 0)
     bounds = [known_value(tensor) for tensor in operation.inputs[1:]]
     if sizes is None or any(bound is None for bound in bounds) or 0 in sizes:
@@ -261,7 +262,10 @@ def _strided_slice(operation: Operation) -> Shape:
 
 
 def _shape_of_slice(sizes: tuple[int, ...], key: tuple[object, ...]) -> Shape:
-    """Unknown sizes are measured twice; what differs between the two is unknown."""
+    """The shape of `array[key]`, computed with two different values for the unknown sizes.
+
+    A size of the result that differs between the two depends on an unknown size: it is unknown.
+    """
     found = []
     for stand_in in (_LARGE, _LARGER):
         actual = [stand_in if size < 0 else size for size in sizes]
@@ -285,7 +289,7 @@ def _check_indices(sizes: tuple[int, ...], key: tuple[object, ...]) -> None:
                 raise MisfitError(f"slice index {index} of dimension {place} out of bounds.")
 
 
-_LARGE, _LARGER = 1_000_003, 1_000_033  # sizes that no bound of a slice means
+_LARGE, _LARGER = 1_000_003, 1_000_033  # stand for unknown sizes; larger than any bound in practice
 
 
 def _batch_matmul(operation: Operation) -> Shape:
@@ -303,7 +307,7 @@ def _batch_matmul(operation: Operation) -> Shape:
 
 
 def _select(operation: Operation) -> Shape:
-    """Both values have one shape; the condition may be one for each row."""
+    """The common shape of both values; the condition may be a vector with one element per row."""
     one, other = _sizes(operation, 1), _sizes(operation, 2)
     if one is None or other is None:
         return other if one is None else one

@@ -1,7 +1,7 @@
-"""Static shapes of new operations, where they are cheap to know; the rest is unknown.
+"""Static shapes of new operations, for the ops that have a shape function; others are unknown.
 
-The runtime needs none of them: they check feeds, print, describe signatures, and tell of shapes
-that do not fit while the graph is built.
+The runtime does not need static shapes. They are used to check feeds, to print tensors, to describe
+signatures, and to reject incompatible shapes while the graph is built.
 
 TF: tensorflow/core/framework/common_shape_fns.cc, tensorflow/core/ops/*.cc (SetShapeFn)
 """
@@ -22,12 +22,12 @@ from runtime.framework.tensor_codec import shape_from_proto
 
 
 def infer_shapes(operation: Operation) -> None:
-    """Set what is known of the shapes of the outputs.
+    """Set the static shapes of an operation's outputs.
 
-    ValueError, with TensorFlow's text, when the inputs' shapes can't go together.
+    Raises ValueError, with TensorFlow's message, for incompatible shapes of inputs.
     """
     node_def = operation.node_def
-    if "_output_shapes" in node_def.attr:  # what the writer of the graph knew
+    if "_output_shapes" in node_def.attr:  # shapes stored by the graph's exporter
         shapes = node_def.attr["_output_shapes"].list.shape
         for tensor, proto in zip(operation.outputs, shapes, strict=False):
             tensor.set_shape(proto)
@@ -45,7 +45,7 @@ def infer_shapes(operation: Operation) -> None:
 
 
 def _described(operation: Operation) -> str:
-    """The node and its inputs' shapes, as TensorFlow's errors of shapes tell them."""
+    """The node and its inputs' shapes in the form of TensorFlow's shape errors."""
     attrs = [
         f"{name}={_attr_text(attr)}"
         for name, attr in sorted(operation.node_def.attr.items())
@@ -96,7 +96,7 @@ def _first_input(operation: Operation) -> Shape:
 
 
 def _variable(operation: Operation) -> Shape:
-    """Of the variable whose handle is read."""
+    """The shape of the variable whose handle is read."""
     handle = operation.inputs[0].op
     return _shape_attr(handle) if handle.type == "VarHandleOp" else None
 
@@ -110,7 +110,7 @@ def _broadcast(operation: Operation) -> Shape:
 
 
 def _broadcast_size(left: int, right: int) -> int:
-    """An unknown size beside a known one over 1 has to be that one."""
+    """The broadcast of two sizes; an unknown one beside a size above 1 must equal it."""
     if left == right or right == 1:
         return left
     if min(left, right) > 1:

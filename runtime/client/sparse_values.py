@@ -1,4 +1,4 @@
-"""SparseTensor, and the values of sparse tensors that runs take and give.
+"""SparseTensor, and SparseTensorValue for feeding and fetching it.
 
 TF: tensorflow/python/framework/sparse_tensor.py, indexed_slices.py
 """
@@ -23,10 +23,10 @@ class SparseTensorValue(NamedTuple):
 
 
 class SparseTensor:
-    """Three tensors that are one sparse tensor; runs feed and fetch it as a SparseTensorValue."""
+    """A sparse tensor in COO form, as three tensors; it is fed and fetched as SparseTensorValue."""
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
-        """From tensors or values: int64 `[n, rank]`, any `[n]`, int64 `[rank]`."""
+        """Take tensors or values: int64 `[n, rank]`, any type `[n]`, int64 `[rank]`."""
         self.indices = convert_to_tensor(indices, DataType.INT64, "indices")
         self.values = convert_to_tensor(values, name="values")
         self.dense_shape = convert_to_tensor(dense_shape, DataType.INT64, "dense_shape")
@@ -54,7 +54,7 @@ class SparseTensor:
 
 
 def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
-    """A sparse tensor that runs feed, with a SparseTensorValue or three arrays."""
+    """A sparse tensor that every run must feed, with a SparseTensorValue or three arrays."""
     rank = TensorShape(shape).rank
     base = "Placeholder" if name is None else name
     return SparseTensor(
@@ -70,7 +70,7 @@ def sparse_tensor_to_dense(
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """The dense tensor, with `default_value` (zero) where the sparse one has none."""
+    """The dense tensor, with `default_value` (0 or "") at indices without a value."""
     default = b"" if sp_input.dtype is DataType.STRING else 0
     if default_value is not None:
         default = default_value

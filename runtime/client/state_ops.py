@@ -1,4 +1,4 @@
-"""Rows of variables that an operation changes: `tf.compat.v1.scatter_update` and its like.
+"""Updates of some rows of a variable: `tf.compat.v1.scatter_update` and similar; `count_up_to`.
 
 TF: tensorflow/python/ops/state_ops.py
 """
@@ -46,7 +46,10 @@ scatter_max = _scatter("Max", "Take the larger of `updates` and")
 
 
 def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Any:
-    """The variable before one is added to it; OutOfRangeError where that would pass `limit`."""
+    """The value of an integer variable, which is then incremented.
+
+    The step fails with OUT_OF_RANGE if the new value would be above `limit`.
+    """
     if ref.is_resource:
         return op_function("ResourceCountUpTo")(ref.handle, limit, ref.dtype, name=name)
     return op_function("CountUpTo")(ref.handle, limit, name=name)

@@ -1,4 +1,4 @@
-"""What is known of a tensor's value while the graph is built: constants, and shapes of tensors.
+"""Values of tensors that are known while the graph is built: constants and shapes.
 
 TF: tensorflow/python/framework/tensor_util.py (constant_value, constant_value_as_shape)
 """
@@ -13,15 +13,15 @@ from runtime.client.operation import Tensor
 from runtime.framework.tensor_codec import tensor_from_proto
 
 Shape = tuple[int, ...] | None  # −1 for an unknown dimension, None for an unknown rank
-_LARGEST = 1 << 10  # elements; larger constants tell no shapes
+_LARGEST = 1 << 10  # elements; larger constants are not decoded
 
 
 class MisfitError(ValueError):
-    """Shapes that can't go together; the text is TensorFlow's without the node."""
+    """Incompatible shapes; the message is TensorFlow's without the description of the node."""
 
 
 def known_value(tensor: Tensor) -> np.ndarray | None:
-    """The value of a small constant, None for anything else."""
+    """The value of a constant of at most `_LARGEST` elements; None for other tensors."""
     operation = tensor.op
     if operation.type == "Const":
         proto = operation.node_def.attr["value"].tensor
@@ -31,7 +31,11 @@ def known_value(tensor: Tensor) -> np.ndarray | None:
 
 
 def known_shape(tensor: Tensor) -> Shape:
-    """The shape that an int vector says: a constant, a tensor's shape, or both put together."""
+    """The shape that an integer vector holds, as far as it is known.
+
+    The vector may be a constant, the output of Shape, or a Pack of sizes; of other vectors only the
+    length (the rank) is known.
+    """
     value = known_value(tensor)
     if value is not None:
         return tuple(value.tolist()) if value.ndim == 1 else None
