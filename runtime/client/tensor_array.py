@@ -1,7 +1,7 @@
-"""TensorArray: tensors by index, written and read inside of loops.
+"""TensorArray: a list of tensors that loops write and read by index.
 
-It is a TensorList, a value like any other: `write` gives the array after the write, and loops and
-branches carry it as they carry a tensor.
+It is implemented as a TensorList, an immutable value: `write` returns a new array, and loops and
+branches pass arrays like tensors.
 
 TF: tensorflow/python/ops/tensor_array_ops.py (_GraphTensorArrayV2)
 """
@@ -24,7 +24,7 @@ from runtime.framework.dtypes import DataType
 
 
 class TensorArray(TensorConvertible, Composite):
-    """`size` tensors of one type; `dynamic_size` lets writes make it longer."""
+    """`size` tensors of one type; with `dynamic_size`, writes beyond the end extend it."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class TensorArray(TensorConvertible, Composite):
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
-        """An array of elements that are not written yet, or (with `flow`) one that is there.
+        """Create an array of unwritten elements, or wrap the TensorList `flow`.
 
-        ValueError when neither a size nor a flow is given. What TensorFlow says about places and
-        the clearing of elements changes nothing here.
+        Raises ValueError when neither a size nor a flow is given. `clear_after_read`, `handle` and
+        `colocate_with_first_write_call` are accepted and have no effect.
         """
         del clear_after_read, handle, colocate_with_first_write_call
         self.dtype: DataType = as_dtype(dtype)
@@ -66,15 +66,15 @@ class TensorArray(TensorConvertible, Composite):
 
     @property
     def handle(self) -> None:
-        """None: the array is a value."""
+        """None: the array is a value, not a resource."""
         return
 
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
-        """The list as a tensor of type variant."""
+        """The TensorList as a scalar of type VARIANT."""
         return self.flow
 
     def rebuilt(self, tensor: Tensor) -> TensorArray:
-        """The array whose list is `tensor`."""
+        """A copy of this array with `tensor` as its TensorList."""
         return TensorArray(
             self.dtype,
             dynamic_size=self.dynamic_size,
@@ -85,7 +85,7 @@ class TensorArray(TensorConvertible, Composite):
         )
 
     def identity(self) -> TensorArray:
-        """The same array, with the control dependencies of here."""
+        """The same array, available after the current control dependencies."""
         return self.rebuilt(op_function("Identity")(self.flow))
 
     def size(self, name: str | None = None) -> Tensor:
@@ -93,12 +93,12 @@ class TensorArray(TensorConvertible, Composite):
         return self._tensor("TensorListLength", name=name)
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
-        """The element at an index."""
+        """The element at `index`."""
         sizes = self._element_sizes()
         return self._shaped(self._tensor("TensorListGetItem", index, sizes, self.dtype, name=name))
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array after the write; ValueError for an element of another shape."""
+        """The array after the write. Raises ValueError for an element of another static shape."""
         element = convert_to_tensor(value, self.dtype, "value")
         written = op_function("TensorListSetItem")(
             self.flow, index, element, self.dynamic_size, name=name
@@ -108,19 +108,19 @@ class TensorArray(TensorConvertible, Composite):
         return after
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements, along a new first axis."""
+        """`[size, …]`: all elements, stacked along a new first axis."""
         sizes = self._element_sizes()
         stacked = self._tensor("TensorListStack", sizes, self.dtype, name=name)
         return self._shaped(stacked, [None])
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
-        """The elements at the indices, along a new first axis."""
+        """`[n, …]`: the elements at `indices` `[n]`, stacked along a new first axis."""
         sizes = self._element_sizes()
         found = self._tensor("TensorListGather", indices, sizes, self.dtype, name=name)
         return self._shaped(found, [None])
 
     def concat(self, name: str | None = None) -> Tensor:
-        """The elements one after another along their first axis."""
+        """The elements concatenated along their first axis."""
         shape = self.element_shape
         rest = None if shape.rank is None else [None, *shape.as_list()[1:]]
         wanted = [] if rest is None else [-1 if each is None else each for each in rest]
@@ -132,14 +132,14 @@ class TensorArray(TensorConvertible, Composite):
         return tensor
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
-        """The array of the parts of `value` along its first axis."""
+        """The array of the rows of `value`."""
         whole = convert_to_tensor(value, self.dtype, "value")
         self._learn(whole.shape[1:])
         sizes = self._element_sizes()
         return self.rebuilt(op_function("TensorListFromTensor")(whole, sizes, name=name))
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array with the parts of `value` along its first axis at the indices."""
+        """The array after row i of `value` was written to `indices[i]`, for all i."""
         whole = convert_to_tensor(value, self.dtype, "value")
         op = op_function("TensorListScatterIntoExistingList")
         after = self.rebuilt(op(self.flow, whole, indices, name=name))
@@ -147,22 +147,22 @@ class TensorArray(TensorConvertible, Composite):
         return after
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """The array of parts of `value` that have these lengths along its first axis."""
+        """The array of `value` split along its first axis into parts of these lengths."""
         whole = convert_to_tensor(value, self.dtype, "value")
         sizes, lengths = np.array(-1, np.int32), convert_to_tensor(lengths, DataType.INT64)
         return self.rebuilt(op_function("TensorListSplit")(whole, sizes, lengths, name=name))
 
     def close(self, name: str | None = None) -> Operation:
-        """Nothing: the array goes with its last reader."""
+        """A NoOp: the array is freed with its last reference."""
         with get_default_graph().as_default():
             return no_op(name)
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> TensorArray:
-        """Refused: the gradient of an array is one that `gradients` makes."""
+        """Raises NotImplementedError: `gradients` differentiates arrays without this method."""
         raise NotImplementedError("TensorArray.grad is not supported")
 
     def _learn(self, shape: TensorShape) -> None:
-        """All elements have one shape, where that is inferred."""
+        """Merge an element's shape into `element_shape`. Raises ValueError when they contradict."""
         if not self.element_shape.is_compatible_with(shape):
             raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self.element_shape}")
         if self._infers_shape:

@@ -1,7 +1,7 @@
-"""The Python operators of tensors and of what stands for a tensor, as variables do.
+"""The Python operators of tensors and variables.
 
-Each adds an operation to the graph; `runtime.client.operators` says which. `==` compares identity,
-as in TensorFlow 1, so that tensors can be keys of feeds.
+Each adds an operation to the graph; `runtime.client.operators` has the table. `==` compares
+identity, as in TensorFlow 1, so that tensors can be keys of a feed_dict.
 
 TF: tensorflow/python/ops/math_ops.py, tensor.py (overloaded operators)
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 
 class TensorOperators:
-    """Operators; `graph` is what applies them."""
+    """Python operators, which `graph.apply_operator` implements."""
 
     graph: Any
-    # numpy's operators leave the work to ours: array + tensor is a tensor.
+    # makes numpy's operators defer to these: array + tensor is a tensor
     __array_priority__ = 100
 
     __hash__ = object.__hash__

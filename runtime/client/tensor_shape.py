@@ -1,4 +1,4 @@
-"""TensorShape: what is known of a tensor's shape while a graph is built.
+"""TensorShape: the static, possibly partial, shape of a tensor.
 
 TF: tensorflow/python/framework/tensor_shape.py
 """
@@ -15,7 +15,7 @@ from runtime.framework.tensor_codec import shape_from_proto, shape_to_proto
 
 
 class TensorShape:
-    """Sizes of the dimensions, None where one is unknown; the rank may be unknown too.
+    """The sizes of the dimensions, of which any may be unknown (None), and so may be the rank.
 
     Equal to lists and tuples of the same sizes. Prints like a tuple: `(None, 3)`, `<unknown>`.
     """
@@ -23,12 +23,15 @@ class TensorShape:
     __slots__ = ("_sizes",)
 
     def __init__(self, sizes: Any = None) -> None:
-        """From sizes (None or −1: unknown), one size, a TensorShapeProto, a shape, or None."""
+        """Take sizes (None or −1: unknown), one size, a TensorShapeProto, a TensorShape, or None.
+
+        Raises TypeError for anything else, ValueError for a negative size.
+        """
         self._sizes = _read_sizes(sizes)
 
     @property
     def sizes(self) -> tuple[int, ...] | None:
-        """−1 for an unknown dimension; None for an unknown rank."""
+        """The sizes with −1 for an unknown dimension; None for an unknown rank."""
         return self._sizes
 
     @property
@@ -39,13 +42,13 @@ class TensorShape:
     ndims = rank
 
     def as_list(self) -> list[int | None]:
-        """The sizes; ValueError when the rank is unknown."""
+        """The sizes with None for an unknown one. Raises ValueError when the rank is unknown."""
         if self._sizes is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape.")
         return [None if size < 0 else size for size in self._sizes]
 
     def as_proto(self) -> pb.TensorShapeProto:
-        """The message."""
+        """The TensorShapeProto."""
         return shape_to_proto(self._sizes)
 
     def is_fully_defined(self) -> bool:
@@ -66,7 +69,7 @@ class TensorShape:
         return product
 
     def merge_with(self, other: Any) -> TensorShape:
-        """What both say together; ValueError when they contradict each other."""
+        """The shape with what is known from both. Raises ValueError when they contradict."""
         theirs = _read_sizes(other)
         if self._sizes is None or theirs is None:
             return TensorShape(theirs if self._sizes is None else self._sizes)

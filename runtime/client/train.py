@@ -1,4 +1,4 @@
-"""What programs know as `tf.compat.v1.train`.
+"""The module `tf.compat.v1.train`: optimisers, savers, queue runners, and the global step.
 
 TF: tensorflow/python/training/training.py, training_util.py
 """
@@ -85,13 +85,13 @@ NewCheckpointReader = CheckpointReader
 
 
 def get_global_step(graph: Graph | None = None) -> Any:
-    """The variable that counts steps of training, None when the graph has none."""
+    """The variable that counts training steps; None when the graph has none."""
     found = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
     return found[0] if found else None
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Any:
-    """The variable that counts steps of training."""
+    """The variable that counts training steps, created if the graph has none."""
     graph = graph or get_default_graph()
     known = get_global_step(graph)
     if known is not None:
@@ -108,5 +108,5 @@ def get_or_create_global_step(graph: Graph | None = None) -> Any:
 
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:
-    """The number of steps of training, as a number."""
+    """The current number of training steps in a session."""
     return int(sess.run(global_step_tensor))

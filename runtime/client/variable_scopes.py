@@ -1,6 +1,6 @@
-"""`variable_scope` and `get_variable`: variables by name, made once and used again.
+"""`variable_scope` and `get_variable`: variables that are created once and shared by name.
 
-The scopes and the variables by name belong to a graph; which scope is entered, to a thread.
+Scopes and named variables are per graph; the current scope is also per thread.
 
 TF: tensorflow/python/ops/variable_scope.py
 """
@@ -24,18 +24,18 @@ from runtime.client.tensor_shape import TensorShape
 from runtime.client.variables import Variable
 from runtime.framework.dtypes import DataType
 
-_KEY = ("variable store",)  # of the collection that holds a graph's store; no string, not exported
+_KEY = ("variable store",)  # collection of a graph's store; not a string, so it is not exported
 
 
 class _Reuse(enum.Enum):
     AUTO = enum.auto()
 
 
-AUTO_REUSE = _Reuse.AUTO  # use a variable that is there, make one that is not
+AUTO_REUSE = _Reuse.AUTO  # use an existing variable, or create it
 
 
 class VariableScope:
-    """A prefix of variable names, and what holds for the variables made in it."""
+    """A prefix of variable names, and the defaults for variables that are created in it."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class VariableScope:
         self.initializer = initializer
         self.dtype = dtype
         self.use_resource = use_resource
-        self.original_name_scope = ""  # that of the operations, when it was first entered
+        self.original_name_scope = ""  # of operations, when the scope was first entered
 
     def reuse_variables(self) -> None:
-        """From now on `get_variable` only finds, and makes nothing."""
+        """Make `get_variable` return existing variables only; it raises for others."""
         self.reuse = True
 
     def inner(self, name: str, **stated: Any) -> VariableScope:
-        """A scope of that name that has what this one has, but for what is stated."""
+        """A scope of that full name with this one's defaults; values in `stated` override them."""
         stated = {key: value for key, value in stated.items() if value is not None}
         kept = {"initializer": self.initializer, "dtype": self.dtype}
         inherited = {"reuse": self.reuse, "use_resource": self.use_resource, **kept}
@@ -65,12 +65,12 @@ class VariableScope:
 
 
 class _Store:
-    """The variables of one graph by name; what each thread has entered."""
+    """The named variables of one graph, and the current scope of each thread."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # guards the two dicts
+        self.lock = threading.RLock()  # guards variables and scopes_made
         self.variables: dict[str, Variable] = {}
-        self.scopes_made: dict[str, int] = {}  # by full name
+        self.scopes_made: dict[str, int] = {}  # full name → how often it was entered
         self._entered = threading.local()
 
     @property
@@ -85,7 +85,7 @@ class _Store:
         self._entered.scope = scope
 
     def unique(self, name: str) -> str:
-        """`name` within the current scope, numbered when there was such a scope."""
+        """`name`, with a number appended if the current scope already had a scope of that name."""
         prefix = f"{self.current.name}/" if self.current.name else ""
         with self.lock:
             number, found = 0, name
@@ -104,7 +104,7 @@ def _store(graph: Graph) -> _Store:
 
 
 def get_variable_scope() -> VariableScope:
-    """The innermost scope of this thread; its name is "" outside of all."""
+    """The current scope of this thread; its name is "" outside of any `variable_scope`."""
     return _store(get_default_graph()).current
 
 
@@ -119,11 +119,11 @@ def variable_scope(
     use_resource: bool | None = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
-    """Variables made inside are called `<scope>/<name>`, operations too.
+    """Prefix the names of variables and operations made inside: `<scope>/<name>`.
 
-    A scope that is given as an object is entered again. `default_name` is made unique and used
-    where the name is None. `reuse` is True, False, None (as outside) or AUTO_REUSE. ValueError
-    without any name, TypeError for what is no name.
+    A VariableScope is entered again, under its full name. If the name is None, `default_name` is
+    made unique and used. `reuse` is True, False, None (inherited) or AUTO_REUSE. Raises ValueError
+    without any name, TypeError for a name of another type.
     """
     if not isinstance(name_or_scope, str | VariableScope | None):
         raise TypeError("VariableScope: name_or_scope must be a string or VariableScope.")
@@ -171,12 +171,12 @@ def get_variable(
     validate_shape: bool = True,
     use_resource: bool | None = None,
 ) -> Variable:
-    """The variable of that name in the scope: made, or found where the scope reuses.
+    """The variable `name` of the current scope: created, or the existing one if the scope reuses.
 
-    `initializer` is a function of a shape and a type, a tensor or a value; without one floating
-    variables are drawn (Glorot, uniform) and others are zero. Raises ValueError for a name that is
-    taken, or missing, against the scope's `reuse`, and for another shape or type than the found
-    variable's.
+    `initializer` is a function of a shape and a type, a tensor or a value; the default is Glorot
+    uniform for floating-point types and zeros for others. Raises ValueError for an existing
+    variable if the scope does not reuse, for a missing one if it only reuses, and for another shape
+    or type than the existing variable's.
     """
     graph = get_default_graph()
     store = _store(graph)
@@ -230,7 +230,7 @@ def _check_found(name: str, known: Variable, scope: VariableScope, shape: Any, d
 
 
 def _initial(name: str, shape: Any, dtype: DataType, initializer: Any) -> Any:
-    """A function that gives the initial value, or the value."""
+    """The initial value, or a function that returns it."""
     if initializer is not None and not callable(initializer):
         if shape is not None:
             raise ValueError("If initializer is a constant, do not specify shape.")

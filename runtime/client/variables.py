@@ -1,4 +1,4 @@
-"""Variables, resource and reference ones, and what initialises them.
+"""Resource variables, reference variables, and their initialisers.
 
 TF: tensorflow/python/ops/variables.py, resource_variable_ops.py, ref_variable.py
 """
@@ -27,9 +27,9 @@ _NO_NAMES = pb.TensorProto(
 
 
 class Variable(TensorOperators, TensorConvertible):
-    """A value that steps of a session share. Uninitialised until `initializer` has run.
+    """A mutable value that the steps of a session share; uninitialised until `initializer` runs.
 
-    It stands for its value wherever a tensor may: in ops, operators, and fetches.
+    It can be used like a tensor of its value in ops, operators and fetches.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class Variable(TensorOperators, TensorConvertible):
         shared_name: str | None = None,
         container: str = "",
     ) -> None:
-        """From a value, a tensor, or a function that gives one.
+        """Take the initial value: a value, a tensor, or a function that returns one.
 
-        Its shape is that of the initial value, unknown if `validate_shape` is false. ValueError
-        without an initial value.
+        The variable has its shape, or an unknown one if `validate_shape` is false. Raises
+        ValueError without an initial value.
         """
         if initial_value is None:
             raise ValueError(
@@ -71,7 +71,7 @@ class Variable(TensorOperators, TensorConvertible):
 
     def _from_parts(self, parts: dict[str, Any], is_resource: bool) -> None:
         self.is_resource = is_resource
-        self.handle: Tensor = parts["handle"]  # a reference when it is no resource
+        self.handle: Tensor = parts["handle"]  # the reference tensor of a reference variable
         self.initializer: Operation = parts["initializer"]
         self.initial_value: Tensor | None = parts["initial_value"]
         self._snapshot: Tensor = parts["snapshot"]
@@ -84,7 +84,7 @@ class Variable(TensorOperators, TensorConvertible):
 
     @property
     def op(self) -> Operation:
-        """The operation that holds it."""
+        """The operation that holds the variable."""
         return self.handle.op
 
     @property
@@ -94,19 +94,19 @@ class Variable(TensorOperators, TensorConvertible):
 
     @property
     def device(self) -> str:
-        """The device that was asked for."""
+        """The requested device."""
         return self.op.device
 
     # Reading
 
     def value(self) -> Tensor:
-        """The value now; inside a function or under control dependencies, then."""
+        """The value as a tensor: a new read of a resource, or a reference variable's `read`."""
         if self.is_resource:
             return self.read_value()
         return self.graph.innermost().capture(self._snapshot)
 
     def read_value(self) -> Tensor:
-        """The value at the time when the new operation runs."""
+        """The value when the operation that this call adds runs."""
         if self.is_resource:
             tensor: Tensor = op_function("ReadVariableOp")(self.handle, dtype=self.dtype)
         else:
@@ -114,17 +114,17 @@ class Variable(TensorOperators, TensorConvertible):
         return tensor
 
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
-        """What an op's input reads: the reference, the handle, or the value."""
+        """The tensor for an op's input: the handle or reference if required, else the value."""
         if as_ref or (dtype is DataType.RESOURCE and self.is_resource):
             return self.handle
         return self.value()
 
     def as_graph_element(self) -> Tensor:
-        """What a fetch of it fetches."""
+        """The tensor that is fetched for the variable."""
         return self._snapshot
 
     def eval(self, session: Any = None) -> Any:
-        """Its value in `session`, or in the default session."""
+        """The value in `session`, or in the default session."""
         return self._snapshot.eval(session=session)
 
     def get_shape(self) -> TensorShape:
@@ -132,26 +132,26 @@ class Variable(TensorOperators, TensorConvertible):
         return self.shape
 
     def initialized_value(self) -> Tensor:
-        """What it begins with, for variables that begin like it."""
+        """The initial value, to initialise other variables with."""
         assert self.initial_value is not None
         return self.initial_value
 
     # Writing
 
     def load(self, value: Any, session: Any = None) -> None:
-        """Set it in `session`, or in the default session, without a new operation."""
+        """Set the value in `session` or the default session, without adding an operation."""
         self.initializer.run({self.initializer.inputs[1]: value}, session)
 
     def assign(self, value: Any, name: str | None = None, read_value: bool = True) -> Any:
-        """The value after an assignment; the operation itself if not `read_value`."""
+        """Assign `value`; returns the new value, or the operation if not `read_value`."""
         return self._update(("AssignVariableOp", "Assign"), value, name, read_value)
 
     def assign_add(self, delta: Any, name: str | None = None, read_value: bool = True) -> Any:
-        """The value after an addition; the operation itself if not `read_value`."""
+        """Add `delta`; returns the new value, or the operation if not `read_value`."""
         return self._update(("AssignAddVariableOp", "AssignAdd"), delta, name, read_value)
 
     def assign_sub(self, delta: Any, name: str | None = None, read_value: bool = True) -> Any:
-        """The value after a subtraction; the operation itself if not `read_value`."""
+        """Subtract `delta`; returns the new value, or the operation if not `read_value`."""
         return self._update(("AssignSubVariableOp", "AssignSub"), delta, name, read_value)
 
     def _update(self, ops: tuple[str, str], value: Any, name: str | None, read: bool) -> Any:
@@ -171,15 +171,15 @@ class Variable(TensorOperators, TensorConvertible):
             return self.read_value()
 
     def is_initialized(self, name: str | None = None) -> Tensor:
-        """A bool scalar: whether it has a value."""
+        """A bool scalar: whether the variable is initialised."""
         op = "VarIsInitializedOp" if self.is_resource else "IsVariableInitialized"
         tensor: Tensor = op_function(op)(self.handle, name=name)
         return tensor
 
-    # As a message
+    # Conversion to and from VariableDef
 
     def to_proto(self) -> pb.VariableDef:
-        """The VariableDef, as collections of a meta graph hold it."""
+        """The VariableDef, for collections of a meta graph."""
         return pb.VariableDef(
             variable_name=self.name,
             initializer_name=self.initializer.name,
@@ -191,7 +191,7 @@ class Variable(TensorOperators, TensorConvertible):
 
     @classmethod
     def from_proto(cls, proto: pb.VariableDef, graph: Graph, scope: str = "") -> Variable:
-        """The variable of a message whose operations `graph` has, under `scope`."""
+        """The variable of a VariableDef whose operations are in `graph`, under `scope`."""
         variable = cls.__new__(cls)
         prefix = f"{scope}/" if scope else ""
         initial = proto.initial_value_name
@@ -276,7 +276,7 @@ def _make_reference(
 def assign(
     ref: Variable, value: Any, validate_shape: bool | None = None, name: str | None = None
 ) -> Any:
-    """`Variable.assign`; `validate_shape` is for reference variables."""
+    """`Variable.assign`; `validate_shape` applies to reference variables only."""
     if validate_shape is False and isinstance(ref, Variable) and not ref.is_resource:
         value = convert_to_tensor(value, ref.dtype, "value")
         return op_function("Assign")(ref.handle, value, validate_shape=False, name=name)
@@ -301,7 +301,7 @@ def is_variable_initialized(variable: Variable) -> Tensor:
 def report_uninitialized_variables(
     var_list: Iterable[Variable] | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
-    """The names of the variables (global and local ones) that have no value, when it runs."""
+    """`[n]`: the names of uninitialised variables, by default of all global and local ones."""
     variables = list(var_list if var_list is not None else global_variables() + local_variables())
     with get_default_graph().name_scope(name):
         if not variables:
@@ -320,17 +320,17 @@ def variables_initializer(variables: Iterable[Variable], name: str = "init") -> 
 
 
 def global_variables(scope: str | None = None) -> list[Variable]:
-    """The variables of the default graph that sessions share and checkpoints hold."""
+    """The default graph's variables in the collection GLOBAL_VARIABLES; checkpoints hold them."""
     return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
 
 
 def trainable_variables(scope: str | None = None) -> list[Variable]:
-    """The variables of the default graph that training changes."""
+    """The default graph's variables that optimisers update by default."""
     return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
 def local_variables(scope: str | None = None) -> list[Variable]:
-    """The variables of the default graph that are not to be saved."""
+    """The default graph's variables that checkpoints do not hold."""
     return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 
