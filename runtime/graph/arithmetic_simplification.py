@@ -1,4 +1,4 @@
-"""Leave out arithmetic that changes nothing, and undo what is undone.
+"""Remove arithmetic without an effect, and pairs of operations that undo each other.
 
 | pattern | becomes |
 | --- | --- |
@@ -6,9 +6,9 @@
 | Neg(Neg(x)), Invert(Invert(x)), LogicalNot(LogicalNot(x)) | x |
 | Transpose(Transpose(x, p), q) with constant p and q that undo each other | x |
 | Reshape(Reshape(x, s), t) | Reshape(x, t) |
-| Cast from a type to itself, Identity chains | x |
+| Cast from a type to itself | x |
 
-x + 0 keeps the sign of zero only for integers, so floating-point x is left alone there.
+x + 0 and x − 0 are removed for integers only: −0.0 + 0 is +0.0 in floating point.
 
 TF: tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc
 """
@@ -25,7 +25,7 @@ from runtime.graph.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
 _INVOLUTIONS = frozenset(("Neg", "Invert", "LogicalNot"))
-# op → (the constant that changes nothing, whether it may stand on the left, integers only)
+# op → (neutral constant, whether it may be the left operand, whether for integers only)
 _NEUTRAL: dict[str, tuple[int, bool, bool]] = {
     "Add": (0, True, True),
     "AddV2": (0, True, True),
@@ -37,7 +37,7 @@ _NEUTRAL: dict[str, tuple[int, bool, bool]] = {
 
 
 def simplify_arithmetic(graph: StepGraph) -> None:
-    """Point the readers of nodes that change nothing at what those read, in place."""
+    """Make readers of redundant nodes read the equal inputs of those nodes, in place."""
     replaced: dict[Endpoint, Endpoint] = {}
     for node in topological_order(graph.nodes):
         node.inputs = [replaced.get(endpoint, endpoint) for endpoint in node.inputs]
@@ -64,7 +64,7 @@ def _equal_endpoint(node: Node) -> Endpoint | None:
 
 
 def _constant(endpoint: Endpoint) -> Any:
-    """The value of a Const that nothing gates, or None."""
+    """The value of a Const without control inputs, else None."""
     node = endpoint[0]
     return node.attr("value") if node.op == "Const" and not node.control_inputs else None
 
@@ -110,7 +110,7 @@ def _skip_inner_reshape(node: Node) -> None:
         return
     inner, index = node.inputs[0]
     if inner.op == "Reshape" and index == 0 and not inner.control_inputs:
-        # A −1 or a wrong size is judged by the number of elements, which is the same.
+        # Reshape checks the number of elements only, which the inner Reshape does not change.
         node.inputs[0] = inner.inputs[0]
 
 

@@ -1,4 +1,4 @@
-"""Gradient functions of ops that move, choose, repeat and accumulate values.
+"""Gradient functions of ops that move, select, repeat and accumulate elements.
 
 TF: tensorflow/python/ops/array_grad.py, math_grad.py, data_flow_grad.py
 """
@@ -28,7 +28,7 @@ def _part(ops: GradientNodes, sizes: Endpoint, begin: Endpoint, end: Endpoint) -
 
 
 def _product(ops: GradientNodes, sizes: Endpoint) -> Endpoint:
-    """`[1]`: how many elements there are of these sizes."""
+    """`[1]`: the product of a vector of sizes."""
     output: Endpoint = ops.Prod(sizes, ops.indices([0]), keep_dims=True)
     return output
 
@@ -48,7 +48,7 @@ def _scalar(ops: GradientNodes, vector: Endpoint) -> Endpoint:
 
 
 def _gather_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """With params as `[batch, outer, size, inner]`, indices as `[batch, n]`."""
+    """Sums rows of params as `[batch × size, outer × inner]`; indices are `[batch, n]`."""
     params, indices, axis = node.inputs
     shape, begin, one = ops.Shape(params), ops.indices([0]), ops.indices([1])
     end = ops.Reshape(ops.Rank(params), one)
@@ -105,7 +105,7 @@ def _tensor_scatter_add(ops: GradientNodes, node: Node, grads: Sequence[Endpoint
 
 
 def _tensor_scatter_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Equal parts for all that are as large as the result."""
+    """Divides the gradient equally among all x and updates that equal the result."""
     x, indices, updates = node.inputs
     dtype = type_of(x)
     y = (node, 0)
@@ -150,11 +150,11 @@ def _dynamic_stitch(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -
     return [*([None] * len(indices)), *parts]
 
 
-# --- places ---------------------------------------------------------------------------------------
+# --- moved elements -------------------------------------------------------------------------------
 
 
 def _tile(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The sum of the copies: with each dimension as (copies, size)."""
+    """Sums over the copies, with each dimension reshaped to (copies, size)."""
     x, multiples = node.inputs
     shape = ops.Shape(x)
     pairs = ops.Reshape(ops.Pack([_int32(ops, multiples), shape], axis=1), ops.indices([-1]))
@@ -187,7 +187,7 @@ def _turned_back(
     node: Node,
     grads: Sequence[Endpoint],
 ) -> Gradients:
-    """Of an op that only moves values, by the op that moves them back."""
+    """The gradient of an op that only moves elements, by the op that moves them back."""
     attrs = {name: node.attr(name) for name in attr_names}
     others = node.inputs[1:]
     return [ops.add(inverse, grads[0], *others, **attrs), *([None] * len(others))]
@@ -236,7 +236,7 @@ def _matrix_set_diag(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) 
 
 
 def _aligned(node: Node) -> dict[str, Any]:
-    """The attributes of the third version of the diagonal ops, which the second has not."""
+    """The attributes that version 3 of the diagonal ops has and version 2 lacks."""
     return {"align": node.attr("align")} if node.op.endswith("V3") else {}
 
 
@@ -270,7 +270,7 @@ def _cumsum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _cumprod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """As TensorFlow's, zero where a factor is zero."""
+    """Wrong where a factor is zero, as in TensorFlow: the gradient of that factor is zero."""
     x, axis = node.inputs
     turned = {"exclusive": node.attr("exclusive"), "reverse": not node.attr("reverse")}
     weighted = ops.Cumsum(ops.Mul(ops.conjugate((node, 0)), grads[0]), axis, **turned)
@@ -278,7 +278,7 @@ def _cumprod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
 
 
 def _prod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The product of all others, without a division: zeros may be among them."""
+    """Multiplies by the product of all other elements, without division, as some may be zero."""
     x, axes = node.inputs
     shape, rank = ops.Shape(x), ops.Rank(x)
     axes = ops.Reshape(_int32(ops, axes), ops.indices([-1]))

@@ -1,8 +1,8 @@
-"""Which nodes have to be on one device: those whose `_class` says so, and users of a resource.
+"""Colocation: nodes of one `_class` group, and users of a resource, are placed on one device.
 
-`_class` is a list of `loc:@name`: nodes with the same name in it, and the node of that name, stay
-together. The name need not be there. An operation on a variable or another resource is where that
-is.
+`_class` is a list of `loc:@name`: nodes with the same name in it, and the node of that name if the
+graph has it, form a group. An operation on a variable or another resource is placed with the node
+that makes the resource.
 
 TF: tensorflow/core/common_runtime/colocation_graph.cc (ColocateAllNodes, ColocateResourceOrRefEdge)
 """
@@ -18,7 +18,7 @@ from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
 
 _PREFIX = "loc:@"
-# What TensorFlow's message calls the part of a device's name in which two differ.
+# part of a device name → its plural in TensorFlow's error message
 _PARTS = {
     "job": "jobs",
     "replica": "replicas",
@@ -34,10 +34,10 @@ def colocate(
     devices: Sequence[Device],
     allow_soft_placement: bool,
 ) -> None:
-    """Give nodes without a device the one of those that they have to be with.
+    """Set the devices of nodes that must be colocated with others.
 
-    `known` are the nodes of the whole graph by name. Raises InvalidArgumentError when nodes that
-    have to be together ask for different devices; with soft placement they get the first one.
+    `known` are the nodes of the whole graph by name. Raises InvalidArgumentError when nodes of a
+    group request different devices; with soft placement they are placed on the first device.
     """
     placed = frozenset(nodes)
     for group in _groups(nodes, known):
@@ -52,7 +52,7 @@ def colocate(
 
 
 def resource_source(node: Node) -> Node | None:
-    """The node whose variable or resource this one takes, if it takes any."""
+    """The node that makes the reference or resource that this one reads; None without one."""
     for slot, (source, index) in enumerate(node.inputs):
         is_ref = slot < len(node.input_is_ref) and node.input_is_ref[slot]
         if is_ref or source.output_types[index] is DataType.RESOURCE:
@@ -61,7 +61,7 @@ def resource_source(node: Node) -> Node | None:
 
 
 def colocation_names(node: Node) -> list[str]:
-    """The names that the node's `_class` has."""
+    """The names of the node's colocation groups, from its `_class`."""
     if "_class" not in node.node_def.attr:
         return []
     locations = map(str, node.attr("_class"))
@@ -69,7 +69,7 @@ def colocation_names(node: Node) -> list[str]:
 
 
 def _groups(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[list[Node]]:
-    """Nodes that have to be together, each group in the order of the graph."""
+    """The groups of nodes that must be colocated, each in the order of the graph."""
     groups: dict[str, dict[Node, None]] = {}
     for node in nodes:
         names = colocation_names(node)
@@ -88,7 +88,7 @@ def _groups(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[list[N
 def _common_device(
     group: Sequence[Node], devices: Sequence[Device], allow_soft_placement: bool
 ) -> str | None:
-    """The device that a group asks for; None for none, and for one that is not there."""
+    """The device that a group requests; None if it requests none or one that does not exist."""
     merged = DeviceSpec()
     first: Node | None = None
     for node in group:
@@ -114,7 +114,7 @@ def _common_device(
 
 
 def _clash(one: DeviceSpec, other: DeviceSpec) -> str | None:
-    """What the two state differently."""
+    """The part in which two specs contradict each other, as the error message names it."""
     for part, shown in _PARTS.items():
         if len({getattr(one, part), getattr(other, part)} - {None}) > 1:
             return shown

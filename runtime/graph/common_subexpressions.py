@@ -1,6 +1,6 @@
-"""Compute once what several nodes compute: same op, same attributes, same inputs.
+"""Common subexpression elimination: nodes with the same op, attributes and inputs become one.
 
-Only nodes without state, outside v1 control flow. Constants are equal when their bytes are.
+It applies to stateless nodes outside of v1 control flow. Constants are equal if their bytes are.
 
 TF: tensorflow/core/graph/optimizer_cse.cc
 """
@@ -21,7 +21,7 @@ _NEVER_SHARED = frozenset(("_Arg", "Placeholder", "PlaceholderV2", "NoOp", "Asse
 
 
 def share_subexpressions(graph: StepGraph) -> None:
-    """Point the readers of equal nodes at one of them, in place."""
+    """Make the readers of equal nodes read one of them, and remove the rest, in place."""
     kept: dict[Hashable, Node] = {}
     replaced: dict[Node, Node] = {}
     for node in topological_order(graph.nodes):

@@ -1,6 +1,6 @@
-"""Call the one branch that a constant condition takes: If and Case become calls.
+"""Dead branch elimination: an If or Case with a constant condition becomes a call of its branch.
 
-It runs before inlining, so the branch's body ends up in the graph, and the other one nowhere.
+It runs before inlining, so only the taken branch's body is inlined into the graph.
 
 TF: tensorflow/core/grappler/optimizers/function_optimizer.cc
 """
@@ -43,7 +43,10 @@ def _taken(node: Node) -> NameAttrList | None:
 
 
 def _is_true(value: Any) -> bool:
-    """TF: a scalar by its value (a string by its length), anything else by being non-empty."""
+    """Whether a condition holds: a scalar by value (a string by length), an array if not empty.
+
+    TF: tensorflow/core/kernels/functional_ops.cc (ToBool)
+    """
     array = np.asarray(value)
     if array.ndim:
         return array.size > 0

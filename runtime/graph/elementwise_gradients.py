@@ -1,4 +1,4 @@
-"""Gradient functions of elementwise ops, of one and two inputs, and of those shaped like them.
+"""Gradient functions of elementwise ops of one and two inputs, and of similar ops of one input.
 
 TF: tensorflow/core/ops/math_grad.cc, nn_grad.cc
 """
@@ -13,9 +13,9 @@ from runtime.graph.node import Endpoint, Node
 
 Gradients = Sequence[Endpoint | None]
 GradientFunction = Callable[[GradientNodes, Node, Sequence[Endpoint]], Gradients]
-# dx of dy, from the input and the output
+# (nodes, x, y, dy) → dx
 Unary = Callable[[GradientNodes, Endpoint, Endpoint, Endpoint], Endpoint]
-# (da, db) of dy, before what broadcasting repeated is summed
+# (nodes, a, b, dy) → (da, db), not yet summed over broadcast axes
 Binary = Callable[[GradientNodes, Endpoint, Endpoint, Endpoint], tuple[Endpoint, Endpoint]]
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -38,7 +38,7 @@ def _binary(function: Binary) -> GradientFunction:
 
 
 def elementwise(slope: Unary) -> GradientFunction:
-    """The gradient function of y = f(x), from what dy is multiplied by."""
+    """The gradient function of y = f(x) whose derivative is `slope`: dx = dy × slope."""
     return _unary(lambda ops, x, y, dy: ops.Mul(dy, slope(ops, x, y, dy)))
 
 
@@ -52,7 +52,7 @@ def _one_plus_square(ops: GradientNodes, x: Endpoint) -> Endpoint:
     return output
 
 
-# What y = f(x) does to dy. Complex numbers take the conjugate derivative; see `_CONJUGATED`.
+# op y = f(x) → dx. For complex numbers the derivative is conjugated; see `_CONJUGATED`.
 _UNARY: dict[str, Unary] = {
     "Abs": lambda ops, x, y, dy: ops.Mul(dy, ops.Sign(x)),
     "Neg": lambda ops, x, y, dy: ops.Neg(dy),
@@ -110,7 +110,7 @@ _UNARY: dict[str, Unary] = {
     "Real": lambda ops, x, y, dy: ops.Complex(dy, ops.ZerosLike(dy), Tout=type_of(x)),
     "Imag": lambda ops, x, y, dy: ops.Complex(ops.ZerosLike(dy), dy, Tout=type_of(x)),
 }
-# Holomorphic functions whose derivative is conjugated before it meets dy.
+# Holomorphic functions, whose derivative is conjugated before it is multiplied by dy.
 _CONJUGATED = frozenset((
     "Inv", "Reciprocal", "Square", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin",
     "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Mul", "Div",
@@ -188,7 +188,7 @@ _BINARY: dict[str, Binary] = {
 
 
 def _conjugated(function: Unary) -> Unary:
-    """conj(f'(x)) · dy is the conjugate of f'(x) · conj(dy)."""
+    """The gradient with a conjugated derivative: conj(f'(x)) × dy = conj(f'(x) × conj(dy))."""
 
     def gradient(ops: GradientNodes, x: Endpoint, y: Endpoint, dy: Endpoint) -> Endpoint:
         return ops.conjugate(function(ops, x, y, ops.conjugate(dy)))

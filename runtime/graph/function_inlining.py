@@ -1,9 +1,9 @@
-"""Replace calls of functions by their bodies.
+"""Function inlining: calls of functions are replaced by their bodies.
 
-Semantics are kept: when a call has control inputs, or runs under v1 control flow, a NoOp that
-waits for all of the call's inputs gates the sources of the body, and carries deadness into it; a
-NoOp that waits for the function's control results stands for the call in control edges. A function
-that calls itself is called, not inlined.
+The semantics of a call are kept. If it has control inputs, or the graph has v1 control flow, a NoOp
+(the gate) waits for the inputs of the call; the body's source nodes and stateful nodes wait for the
+gate, and are dead if it is dead. In control edges, the function's control results replace the call.
+A recursive call stays a call.
 
 TF: tensorflow/core/common_runtime/inline_function_utils.cc
 """
@@ -24,11 +24,11 @@ _CALL_OPS = ("PartitionedCall", "StatefulPartitionedCall")
 _V1_CONTROL_FLOW = frozenset(
     ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "_SwitchN")
 )
-_MAX_NODES = 2_000_000  # nodes of one step after inlining: nested calls multiply
+_MAX_NODES = 2_000_000  # nodes added by inlining; nested calls can grow exponentially
 
 
 def called_function(node: Node, library: FunctionLibrary) -> NameAttrList | None:
-    """The function that a node calls directly, or None."""
+    """The function that a node calls; None for a node that is not a call."""
     if node.op in _CALL_OPS:
         function: NameAttrList = node.attr("f")
         return function
@@ -40,7 +40,7 @@ def called_function(node: Node, library: FunctionLibrary) -> NameAttrList | None
 
 
 def inline_functions(graph: StepGraph, library: FunctionLibrary, is_on: bool = True) -> None:
-    """Inline every call in `graph`, in place, bodies included; when off, all are called."""
+    """Inline all calls of `graph`, in place and recursively; if not `is_on`, they stay calls."""
     if not any(called_function(node, library) is not None for node in graph.nodes):
         return
     has_deadness = any(node.op in _V1_CONTROL_FLOW for node in graph.nodes)
@@ -50,18 +50,18 @@ def inline_functions(graph: StepGraph, library: FunctionLibrary, is_on: bool = T
 
 
 class _Inliner:
-    """Expands calls, then points every edge at what replaced the call."""
+    """Expands calls, then replaces the edges from calls by edges from their bodies."""
 
     def __init__(self, library: FunctionLibrary, has_deadness: bool, is_on: bool) -> None:
         self._library = library
         self._has_deadness = has_deadness
         self._is_on = is_on
         self._outputs: dict[Endpoint, Endpoint] = {}  # output of a call → endpoint in its body
-        self._controls: dict[Node, list[Node]] = {}  # call → what a control edge from it means
+        self._controls: dict[Node, list[Node]] = {}  # call → its replacement in control edges
         self._count = 0
 
     def expand(self, nodes: Sequence[Node], stack: tuple[str, ...]) -> list[Node]:
-        """`nodes` with every call in them replaced by its body, recursively."""
+        """`nodes` with every call replaced by its body, recursively."""
         result: list[Node] = []
         for node in nodes:
             function = called_function(node, self._library)
@@ -108,14 +108,15 @@ class _Inliner:
             self._outputs[(call, index)] = moved.get(source) or (copies[source], output)
         effects = [copies[node] for node in body.control_results if node in copies]
         gates = [] if inline_gate is None else [inline_gate]
-        # A control edge from the call waits for its side effects; without any, for its inputs.
+        # A control edge from the call waits for its side effects; without any, for the gate or
+        # the results.
         self._controls[call] = (
             effects or gates or [copies[source] for source, _ in body.results if source in copies]
         )
         return [*gates, *copies.values()]
 
     def _gate(self, call: Node) -> Node | None:
-        """The NoOp that holds the body back, when something has to."""
+        """The NoOp that the body waits for; None if nothing delays it or can make it dead."""
         if not call.control_inputs and not self._has_deadness:
             return None
         gate = no_op(f"{call.name}/inputs_ready")
@@ -125,7 +126,7 @@ class _Inliner:
         return gate
 
     def rewire(self, graph: StepGraph) -> None:
-        """Resolve edges that still name calls or arguments."""
+        """Replace edges from calls in all nodes, fetches and targets."""
         for node in graph.nodes:
             node.inputs = [self._resolve(endpoint) for endpoint in node.inputs]
             node.control_inputs = self._resolve_controls(node.control_inputs)
@@ -150,14 +151,14 @@ class _Inliner:
 
 
 def _recursion_name(function: NameAttrList) -> str:
-    """What two calls share when one is a recursion of the other."""
+    """The name that is equal for two calls if one is a recursion of the other."""
     if function.name != SYMBOLIC_GRADIENT:
         return function.name
     return f"{SYMBOLIC_GRADIENT} of {_recursion_name(function.attrs['f'])}"
 
 
 def _spell_as_call(node: Node, function: NameAttrList) -> None:
-    """A recursive call by name becomes the op that calls functions."""
+    """Turn a node whose op is the name of a function into a call op with that function."""
     info = op_info("StatefulPartitionedCall" if node.info.is_stateful else "PartitionedCall")
     assert info is not None
     given = tuple(source.output_types[index] for source, index in node.inputs)
@@ -165,7 +166,7 @@ def _spell_as_call(node: Node, function: NameAttrList) -> None:
 
 
 def no_op(name: str) -> Node:
-    """A node that only orders others."""
+    """A NoOp node, which has control edges only."""
     info = op_info("NoOp")
     assert info is not None
     return Node(name, info, pb.NodeDef(op="NoOp"))

@@ -1,11 +1,11 @@
-"""The gradient functions of ops: of SymbolicGradient, and of the front end's `gradients`.
+"""The gradient functions of ops, for SymbolicGradient and for the front end's `gradients`.
 
-A gradient function takes the nodes to add to, the node of the forward pass, and the gradients of
-its outputs; it gives the gradients of its inputs, None where there is none. `NO_GRADIENT` ops stop
-the way back.
+A gradient function takes the GradientNodes with which it adds nodes, the node of the forward pass,
+and the gradients of its outputs; it returns the gradients of its inputs, None where there is none.
+Backpropagation ends at the ops in `NO_GRADIENT`.
 
 TF: tensorflow/core/ops/math_grad.cc, array_grad.cc, nn_grad.cc (REGISTER_OP_GRADIENT), and for
-what these lack tensorflow/python/ops/*_grad.py (RegisterGradient)
+other ops tensorflow/python/ops/*_grad.py (RegisterGradient)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from runtime.graph.segment_gradients import SEGMENT_GRADIENTS
 from runtime.graph.sparse_gradients import SPARSE_GRADIENTS
 from runtime.graph.special_function_gradients import SPECIAL_FUNCTION_GRADIENTS
 
-# --- sums, products, choices ----------------------------------------------------------------------
+# --- reductions, products, selection --------------------------------------------------------------
 
 
 def _reduced_shape(ops: GradientNodes, x: Endpoint, axes: Endpoint) -> tuple[Endpoint, Endpoint]:
@@ -58,7 +58,7 @@ def _mean(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradient
 
 
 def _extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of Max and Min: equal parts for all that are as large."""
+    """Max and Min: divides the gradient equally among all elements that equal the result."""
     x = node.inputs[0]
     _, kept = _reduced_shape(ops, *node.inputs)
     y = ops.Reshape((node, 0), kept)
@@ -135,7 +135,7 @@ def _batch_mat_mul(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) ->
     return [reduced(da, a, b), reduced(db, b, a)]
 
 
-# --- shapes and places ----------------------------------------------------------------------------
+# --- shapes and slices ----------------------------------------------------------------------------
 
 
 def _reshape(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -155,7 +155,7 @@ def _unpack(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _concat(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of Concat, whose first input is the axis, and of ConcatV2, whose last one is."""
+    """Concat, whose first input is the axis, and ConcatV2, whose last input is."""
     is_first = node.op == "Concat"
     axis, *values = node.inputs if is_first else [node.inputs[-1], *node.inputs[:-1]]
     axis = ops.Cast(axis, DstT=DataType.INT32)
@@ -223,7 +223,7 @@ def _identity_n(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gr
 
 
 def _cross_entropy(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of the loss; for the second output, its slope, see `cross_entropy_slope`."""
+    """The gradient through the loss; `cross_entropy_slope` has that of the second output."""
     loss = ops.ExpandDims(grads[0], ops.indices(-1))
     logits = node.inputs[0]
     labels = ops.Neg(ops.Mul(loss, ops.LogSoftmax(logits)))
@@ -296,7 +296,8 @@ GRADIENT_FUNCTIONS: dict[str, GradientFunction] = {
     "AvgPool": _avg_pool,
 }
 
-# The way back ends here: the values do not change with the inputs, or must not be asked.
+# Not differentiable: the outputs are piecewise constant in the inputs or do not depend on their
+# values, or (StopGradient) must be treated as constant.
 NO_GRADIENT = frozenset((
     "Const", "Placeholder", "Shape", "ShapeN", "Rank", "Size", "StopGradient", "OnesLike",
     "ZerosLike",

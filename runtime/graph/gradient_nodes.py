@@ -1,8 +1,8 @@
-"""What gradient functions add nodes with: `ops.Mul(a, b)` adds one and gives its output.
+"""GradientNodes: how gradient functions add nodes; `ops.Mul(a, b)` adds one, returns its output.
 
-Type attributes are told by the inputs; all others are keyword arguments. An op with several outputs
-gives them as a tuple. `BodyNodes` adds to the body of a function; the front end has a kind of its
-own, which adds to a graph under construction.
+Type attributes are inferred from the inputs; all others are keyword arguments. For an op with
+several outputs a tuple is returned. `BodyNodes` adds nodes to the body of a function; the front
+end's `GraphNodes` adds operations to a graph under construction.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def type_of(endpoint: Endpoint) -> DataType:
 
 
 def is_complex(endpoint: Endpoint) -> bool:
-    """Whether an output is of complex numbers."""
+    """Whether an output has a complex type."""
     return type_of(endpoint).numpy.kind == "c"
 
 
 class GradientNodes(abc.ABC):
-    """Where gradient functions add nodes."""
+    """Adds the nodes of gradient functions; every op is a method of that name."""
 
     def __getattr__(self, op: str) -> Callable[..., Any]:
         def add(*inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
@@ -42,7 +42,7 @@ class GradientNodes(abc.ABC):
 
     @abc.abstractmethod
     def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
-        """Add a node; its output, or a tuple of several. An input that is a list is a list."""
+        """Add a node; return its output, or a tuple of several. List inputs are given as lists."""
 
     def constant(self, value: Any, data_type: DataType) -> Endpoint:
         """A Const of that type."""
@@ -58,12 +58,12 @@ class GradientNodes(abc.ABC):
         return self.constant(values, from_numpy(np.dtype(np.int32)))
 
     def conjugate(self, x: Endpoint) -> Endpoint:
-        """The conjugate of complex numbers; real ones as they are."""
+        """The conjugate of a complex output; a real one unchanged."""
         output: Endpoint = self.Conj(x) if is_complex(x) else x
         return output
 
     def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
-        """The gradient of a broadcast operand: summed over what broadcasting repeated."""
+        """`gradient` summed over the axes along which `operand` was broadcast, in its shape."""
         shape, other_shape = self.Shape(operand), self.Shape(other)
         axes, _ = self.BroadcastGradientArgs(shape, other_shape)
         output: Endpoint = self.Reshape(self.Sum(gradient, axes), shape)
@@ -71,14 +71,14 @@ class GradientNodes(abc.ABC):
 
 
 class BodyNodes(GradientNodes):
-    """The nodes that gradient functions add to the body of a function."""
+    """Collects the nodes that gradient functions add to the body of a function."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._numbers = itertools.count()
 
     def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
-        """Add a node; its output, or a tuple of several."""
+        """Add a node; return its output, or a tuple of several."""
         info = op_info(op)
         assert info is not None, op
         given: list[Endpoint] = []
@@ -96,7 +96,7 @@ class BodyNodes(GradientNodes):
         node = Node(name, info, pb.NodeDef(name=name, op=op), attrs)
         node.inputs = given
         node.set_types()
-        node.expected_inputs()  # notes which of them are references
+        node.expected_inputs()  # sets input_is_ref
         self.nodes.append(node)
         outputs = tuple((node, index) for index in range(len(node.output_types)))
         return outputs[0] if info.has_single_output else outputs

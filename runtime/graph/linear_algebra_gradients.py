@@ -23,7 +23,7 @@ def _product(
 
 
 def _adjoint(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """The last two axes swapped, and complex numbers conjugated."""
+    """The adjoint of each matrix `[…, n, m]`: `[…, m, n]`, complex numbers conjugated."""
     rank = ops.Rank(x)
     last = ops.Sub(rank, ops.indices([1]))
     before = ops.Sub(rank, ops.indices([2]))
@@ -34,7 +34,7 @@ def _adjoint(ops: GradientNodes, x: Endpoint) -> Endpoint:
 
 
 def _matrix(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """`[…, 1, 1]` of `[…]`."""
+    """x `[…]` as matrices `[…, 1, 1]`."""
     output: Endpoint = ops.ExpandDims(ops.ExpandDims(x, ops.indices(-1)), ops.indices(-1))
     return output
 
@@ -45,7 +45,7 @@ def _lower(ops: GradientNodes, x: Endpoint) -> Endpoint:
 
 
 def _half_diagonal(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """The matrix with half of its diagonal."""
+    """x with its diagonal multiplied by ½."""
     diagonal = ops.MatrixDiagPart(x)
     output: Endpoint = ops.MatrixSetDiag(x, ops.Mul(ops.like(0.5, x), diagonal))
     return output
@@ -69,13 +69,13 @@ def _matrix_determinant(ops: GradientNodes, node: Node, grads: Sequence[Endpoint
 
 
 def _log_matrix_determinant(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of the logarithm; the sign does not change."""
+    """The gradient through the logarithm; the other output, the sign, is piecewise constant."""
     inverse = ops.MatrixInverse(node.inputs[0], adjoint=True)
     return [ops.Mul(_matrix(ops, grads[1]), inverse)]
 
 
 def _cholesky(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """½ (A + Aᴴ) of A = L⁻ᴴ Φ(Lᴴ dL) L⁻¹; Φ is the lower half with half of the diagonal."""
+    """½ (A + Aᴴ) for A = L⁻ᴴ Φ(Lᴴ dL) L⁻¹; Φ takes the lower triangle with half the diagonal."""
     lower = (node, 0)
     middle = _lower(ops, _half_diagonal(ops, _product(ops, lower, grads[0], True)))
     solve = functools.partial(ops.MatrixTriangularSolve, lower, lower=True, adjoint=True)
@@ -104,7 +104,7 @@ def _matrix_triangular_solve(
 
 
 def _batch(ops: GradientNodes, x: Endpoint, rank: int = 2) -> Endpoint:
-    """The sizes before the last `rank` ones."""
+    """The shape of x without its last `rank` dimensions."""
     if rank == 0:
         whole: Endpoint = ops.Shape(x)
         return whole
@@ -114,14 +114,14 @@ def _batch(ops: GradientNodes, x: Endpoint, rank: int = 2) -> Endpoint:
 
 
 def _reduced_batch(ops: GradientNodes, dx: Endpoint, x: Endpoint, other: Endpoint) -> Endpoint:
-    """The gradient of an operand whose batch was broadcast."""
+    """`dx` summed over the batch dimensions along which x was broadcast, in the shape of x."""
     axes, _ = ops.BroadcastGradientArgs(_batch(ops, x), _batch(ops, other))
     output: Endpoint = ops.Reshape(ops.Sum(dx, axes), ops.Shape(x))
     return output
 
 
 def _self_adjoint_eig(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """As TensorFlow's, in the lower half: only that half is read."""
+    """As in TensorFlow, only the lower triangle has a gradient: the op reads only that."""
     if not node.attr("compute_v"):
         _, v = ops.SelfAdjointEigV2(node.inputs[0], compute_v=True)
         inner = ops.Mul(ops.ExpandDims(grads[0], ops.indices(-1)), _adjoint(ops, v))
@@ -139,7 +139,7 @@ def _in_lower_half(ops: GradientNodes, x: Endpoint) -> Endpoint:
 
 
 def _sparse_product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of SparseTensorDenseMatMul: the sparse operand's values, and the dense operand."""
+    """The gradients of the sparse operand's values and of the dense operand."""
     indices, values, shape, b = node.inputs
     adjoint_a, adjoint_b = node.attr("adjoint_a"), node.attr("adjoint_b")
     db = ops.SparseTensorDenseMatMul(
@@ -188,7 +188,7 @@ def _einsum_operand(
     other: Endpoint | None,
     other_labels: str,
 ) -> Endpoint:
-    """The gradient of `x`: with what broadcasting repeated summed, and what was summed repeated."""
+    """The gradient of `x`: summed over broadcast axes, repeated along axes that Einsum summed."""
     known = set(result) | set(other_labels)
     plain = labels.replace("...", "")
     own_dots, dots = ("..." if "..." in each else "" for each in (labels, result))
@@ -212,7 +212,7 @@ def _einsum_operand(
 
 
 def _tail(ops: GradientNodes, x: Endpoint, count: int) -> Endpoint:
-    """The last sizes."""
+    """The last `count` sizes of the shape of x."""
     if count == 0:
         return ops.indices(())
     bounds = (ops.indices([-count]), ops.indices([0]), ops.indices([1]))

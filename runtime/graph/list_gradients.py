@@ -1,6 +1,6 @@
 """Gradient functions of tensor lists: the gradient of a list is a list of gradients.
 
-An element that no gradient came to is missing in it, which stands for zeros.
+An element without a gradient is unset in that list and is read as zeros.
 
 TF: tensorflow/python/ops/list_ops.py
 """
@@ -16,7 +16,7 @@ from runtime.graph.node import Endpoint, Node
 
 
 def _element_shape(ops: GradientNodes, stacked: Endpoint) -> Endpoint:
-    """The sizes of the rows of a tensor."""
+    """The shape of the rows of a tensor."""
     bounds = (ops.indices([1]), ops.indices([0]), ops.indices([1]))
     output: Endpoint = ops.StridedSlice(ops.Shape(stacked), *bounds, end_mask=1)
     return output
@@ -29,7 +29,7 @@ def _push_back(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gra
 
 
 def _shape_of(ops: GradientNodes, element: Endpoint) -> Endpoint:
-    """The sizes of an element; those of a list in a list are none."""
+    """The shape of an element; `[]` (a scalar) for an element that is a list."""
     output: Endpoint = (
         ops.indices(()) if type_of(element) is DataType.VARIANT else ops.Shape(element)
     )
@@ -76,7 +76,7 @@ def _gather(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _scatter(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of the op that makes a list, with a number of elements or without."""
+    """TensorListScatter, and TensorListScatterV2, which has a number of elements as input too."""
     x, indices, *others = node.inputs
     shape, dtype = _element_shape(ops, x), type_of(x)
     found = ops.TensorListGather(grads[0], indices, shape, element_dtype=dtype)
@@ -97,7 +97,7 @@ def _concat(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _any_rows(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """The sizes of a part of x: any number of rows."""
+    """The shape of a part of x with an unknown number of rows."""
     output: Endpoint = ops.ConcatV2([ops.indices([-1]), _element_shape(ops, x)], ops.indices(0))
     return output
 

@@ -1,4 +1,4 @@
-"""Gradient functions of layers: convolutions, pooling, normalisation, images; and of gradients.
+"""Gradient functions of neural network ops, of image resizing, and of gradient ops.
 
 TF: tensorflow/python/ops/nn_grad.py, image_grad.py, ctc_ops.py
 """
@@ -22,7 +22,7 @@ def _attrs(node: Node, *names: str) -> dict[str, Any]:
 
 _FLAT = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
 _SOLID = ("strides", "padding", "data_format", "dilations")
-# the op → (its attributes, the op that goes back to the input, the one that goes to the filter)
+# op → (its attributes, op of the input's gradient, op of the filter's gradient)
 _CONVOLUTIONS = {
     "Conv2D": (_FLAT, "Conv2DBackpropInput", "Conv2DBackpropFilter"),
     "DepthwiseConv2dNative": (
@@ -46,7 +46,7 @@ def _convolution(
 def _transposed(
     forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
-    """Of the op that goes back to the input, which is a convolution of its own."""
+    """The gradient of the op of the input's gradient, which is a transposed convolution."""
     names, _, to_filter = _CONVOLUTIONS[forward]
     (_, weights, dy), attrs = node.inputs, _attrs(node, *names)
     return [
@@ -59,7 +59,7 @@ def _transposed(
 def _to_filter(
     forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
-    """Of the op that goes back to the filter."""
+    """The gradient of the op of the filter's gradient."""
     names, to_input, _ = _CONVOLUTIONS[forward]
     (x, _, dy), attrs = node.inputs, _attrs(node, *names)
     return [
@@ -112,7 +112,7 @@ def _max_pool_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> G
 
 
 def _max_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Where the largest values are does not change with the values."""
+    """The positions of the largest values are piecewise constant, so x and y get zeros."""
     x, y, _ = node.inputs
     dy = ops.MaxPoolGradGrad(x, y, grads[0], **_attrs(node, *_WINDOW))
     return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
@@ -151,7 +151,7 @@ def _avg_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint])
 
 
 def _fused_batch_norm(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """With the statistics of the batch, which the node gives, or those that it was given."""
+    """Uses the batch statistics that the node saved in training, else its mean and variance."""
     x, scale, _, mean, variance = node.inputs
     is_training = node.attr("is_training")
     version = node.op.removeprefix("FusedBatchNorm")
@@ -172,7 +172,10 @@ def _lrn(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients
 
 
 def cross_entropy_slope(ops: GradientNodes, node: Node, grad: Endpoint) -> Endpoint:
-    """What a gradient of the slope that cross entropies give beside the loss is to the logits."""
+    """The gradient of the logits through the second output of a cross-entropy op.
+
+    That output (`backprop`) is softmax(logits) − labels; `grad` is its gradient.
+    """
     softmax = ops.Softmax(node.inputs[0])
     weighted = ops.Sum(ops.Mul(grad, softmax), ops.indices([-1]), keep_dims=True)
     output: Endpoint = ops.Mul(ops.Sub(grad, weighted), softmax)
@@ -180,7 +183,10 @@ def cross_entropy_slope(ops: GradientNodes, node: Node, grad: Endpoint) -> Endpo
 
 
 def _ctc_loss(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of the loss `[batch]` of `[time, batch, classes]`; its second output is the slope."""
+    """The gradient through the loss `[batch]`.
+
+    The second output of the op is the derivative of the loss, `[time, batch, classes]`.
+    """
     loss = ops.ExpandDims(grads[0], ops.indices(-1))
     return [ops.Mul(loss, (node, 1)), None, None, None]
 
@@ -234,7 +240,7 @@ def _relu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gra
 
 
 def _elu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of EluGrad and SeluGrad, which take the output: a multiple of it below zero."""
+    """EluGrad and SeluGrad of dy and the output y: below zero the factor of dy is linear in y."""
     dy, y = node.inputs
     bent = ops.SelectV2(ops.Less(y, ops.like(0, y)), ops.Mul(grads[0], dy), ops.ZerosLike(y))
     return [ops.add(node.op, grads[0], y), bent]
@@ -249,9 +255,9 @@ def _softplus_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) ->
 def _of_output_grad(
     bend: Any, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
-    """Of an op that takes (y, dy); `bend` is how its factor of dy changes with y.
+    """The gradient of an op slope(y) × dy, such as TanhGrad; `bend` is the derivative of slope.
 
-    All of them but those of Tanh and Sigmoid conjugate y first.
+    All of these ops except for TanhGrad and SigmoidGrad conjugate y.
     """
     y, dy = node.inputs
     turned = ops.conjugate(y)
@@ -262,7 +268,7 @@ def _of_output_grad(
     return [by_output, ops.add(node.op, turned, grads[0])]
 
 
-# op of (y, dy) → the derivative of its factor of dy
+# op slope(y) × dy → the derivative of slope
 _BENDS: dict[str, Any] = {
     "TanhGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
     "SigmoidGrad": lambda ops, y: ops.Sub(ops.like(1, y), ops.Mul(ops.like(2, y), y)),

@@ -1,8 +1,8 @@
-"""The optimiser: passes over a step's graph, in order. None changes results or what may be fed.
+"""The optimiser: passes over a step's graph, in a fixed order. No pass changes results.
 
-A step's graph is a clone made for one set of feeds, so a pass never takes away a name that somebody
-could feed. `OptimizerOptions.opt_level` L0 turns all of them off, inlining of functions too, but
-the two that have switches of their own, where these ask for them.
+A step's graph is a clone made for one set of feeds, so a pass may remove nodes that another step
+feeds. `OptimizerOptions.opt_level` L0 turns off all passes and function inlining, except constant
+folding and common subexpression elimination where their own options turn them on.
 
 TF: tensorflow/core/common_runtime/graph_optimizer.cc, config.proto (OptimizerOptions)
 """
@@ -31,7 +31,7 @@ class Optimizer:
 
     @classmethod
     def from_config(cls, config: pb.ConfigProto) -> Optimizer:
-        """What a session's configuration asks for."""
+        """The optimiser that a session's configuration requests."""
         options = config.graph_options.optimizer_options
         is_on = options.opt_level != pb.OptimizerOptions.L0
         return cls(
@@ -42,12 +42,12 @@ class Optimizer:
         )
 
     def before_inlining(self, graph: StepGraph) -> None:
-        """The pass that decides which functions are called at all."""
+        """Run the pass that removes function calls, in place."""
         if self.is_on:
             remove_dead_branches(graph)
 
     def after_inlining(self, graph: StepGraph, kernels: KernelRegistry) -> None:
-        """The passes that look at single operations."""
+        """Run the passes over single operations, in place."""
         if self.folds_constants:
             fold_constants(graph, kernels, self.max_folded_bytes)
         if self.is_on:

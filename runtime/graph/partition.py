@@ -1,7 +1,7 @@
-"""Split a step's graph by device: an edge that crosses becomes a _Send and a _Recv.
+"""Partitioning of a step's graph by device: an edge between devices becomes a _Send and a _Recv.
 
-Feeds and fetches are on the client device, the first one. A control edge that crosses sends a
-small constant. Graphs with loops of version 1 are not split.
+Feeds and fetches are on the client device, the first one. A control edge between devices sends a
+scalar constant. Graphs with v1 control flow are not partitioned.
 
 TF: tensorflow/core/graph/graph_partition.cc (Partition)
 """
@@ -34,10 +34,10 @@ class Partition:
 
 
 def assign_devices(graph: StepGraph, client_device: str) -> bool:
-    """Give every node a device; whether there are several.
+    """Assign a device to every node; return whether there are several devices.
 
-    A node without one goes where its `_class` says, or where the variable or resource is that it
-    takes, else to the client device.
+    A node without a device is placed with its colocation group, or with the variable or resource
+    that it reads, else on the client device.
     """
     by_name = {node.name: node for node in graph.nodes}
     assigned: dict[Node, str] = {}
@@ -61,7 +61,7 @@ def assign_devices(graph: StepGraph, client_device: str) -> bool:
 
 
 def _leader(node: Node, by_name: dict[str, Node]) -> Node | None:
-    """The node that this one has to be with."""
+    """The node that this one must be colocated with; None when there is none."""
     for name in colocation_names(node):
         other = by_name.get(name)
         if other is not None and other is not node:
@@ -70,17 +70,17 @@ def _leader(node: Node, by_name: dict[str, Node]) -> Node | None:
 
 
 def can_partition(graph: StepGraph) -> bool:
-    """Whether the graph may be split at all."""
+    """Whether the graph can be partitioned: it has no v1 control flow."""
     return not any(is_loop_node(node) for node in graph.nodes)
 
 
 def partition(graph: StepGraph, client_device: str) -> list[Partition]:
-    """The partitions, the client device's first; `graph`'s nodes are taken over by them."""
+    """The partitions, the client device's first. They own and change the nodes of `graph`."""
     return _Partitioner(graph, client_device).split()
 
 
 class _Partitioner:
-    """Cuts the edges of one graph."""
+    """Partitions one graph."""
 
     def __init__(self, graph: StepGraph, client_device: str) -> None:
         self._graph = graph
@@ -118,7 +118,7 @@ class _Partitioner:
         return result
 
     def _here(self, endpoint: Endpoint, device: str) -> Endpoint:
-        """The endpoint as `device` sees it."""
+        """The endpoint on `device`: itself, or the _Recv of a transfer."""
         source = endpoint[0]
         if source.device == device:
             return endpoint
@@ -128,7 +128,7 @@ class _Partitioner:
         return received
 
     def _gate(self, control: Node, device: str) -> Node:
-        """What to wait for on `device` instead of a node elsewhere."""
+        """The node to wait for on `device`: `control` itself, or the _Recv of a signal from it."""
         if control.device == device:
             return control
         gate = self._gates.get((control, device))
@@ -142,7 +142,7 @@ class _Partitioner:
         return gate
 
     def _transfer(self, endpoint: Endpoint, device: str) -> Node:
-        """Add the _Send and the _Recv of an edge; the _Recv."""
+        """Add the _Send and the _Recv of an edge; return the _Recv."""
         source, index = endpoint
         data_type = source.output_types[index]
         edge = next(self._numbers)

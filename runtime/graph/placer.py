@@ -1,4 +1,4 @@
-"""Checks the devices that nodes ask for against those that the session has, and assigns them.
+"""Device placement: checks requested devices against those of the session, and assigns them.
 
 TF: tensorflow/core/common_runtime/placer.cc, colocation_graph.cc (messages)
 """
@@ -23,11 +23,11 @@ def place(
     devices: Sequence[Device],
     allow_soft_placement: bool,
 ) -> None:
-    """Set the full device name of every node that names a device, or has to be with one that does.
+    """Set the full device names of nodes that request a device or are colocated with such a node.
 
     `known` are the nodes of the whole graph by name. With soft placement a device that this task
-    has not becomes the first CPU. Raises InvalidArgumentError with TensorFlow's text for a
-    malformed or absent device, and as `colocate`.
+    lacks becomes the first device. Raises InvalidArgumentError with TensorFlow's message for a
+    malformed or missing device, and what `colocate` raises.
     """
     if len(devices) > 1:
         colocate(nodes, known, devices, allow_soft_placement)
@@ -37,7 +37,7 @@ def place(
 
 
 def log_device_mapping(devices: Sequence[Device]) -> None:
-    """Log which devices a session has (`ConfigProto.log_device_placement`)."""
+    """Log the devices of a session (`ConfigProto.log_device_placement`)."""
     if not devices:
         _log.info("Device mapping: no known devices.")
         return
@@ -46,7 +46,7 @@ def log_device_mapping(devices: Sequence[Device]) -> None:
 
 
 def log_placement(nodes: Iterable[Node], devices: Sequence[Device]) -> None:
-    """Log the device of every node, the client device where none was asked for."""
+    """Log the device of every node; the client device if it requests none."""
     for node in nodes:
         _log.info("%s: (%s): %s", node.name, node.op, node.device or devices[0].name)
 

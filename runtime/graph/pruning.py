@@ -1,4 +1,4 @@
-"""Cut a graph down to what one step needs, with its feeds in place of what they replace.
+"""Pruning: the nodes that one step needs, with argument nodes in place of fed tensors.
 
 TF: tensorflow/core/graph/subgraph.cc (RewriteGraphForExecution), direct_session.cc
 """
@@ -24,8 +24,8 @@ _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 class StepGraph:
     """The nodes of one step, cloned so that passes may change them.
 
-    `arguments[i]` is the node that stands for feed i, or None when nothing reads it. `retvals` are
-    the names under which reports show the fetches, whatever passes make of their nodes.
+    `arguments[i]` is the `_Arg` node of feed i, None when no node reads that feed. `retvals` are
+    the names of the fetches in RunMetadata, which do not depend on how passes change the nodes.
     """
 
     nodes: list[Node]
@@ -36,7 +36,7 @@ class StepGraph:
 
 
 def find_endpoint(graph: Graph, name: str) -> Endpoint:
-    """The output that `x:1` or `x` names.
+    """The (node, output index) of the tensor name `x:1` or `x`.
 
     Raises InvalidArgumentError for an unknown node, OutOfRangeError for an output that it lacks.
     """
@@ -60,7 +60,7 @@ def prune(
 ) -> StepGraph:
     """The StepGraph for these feeds, fetches and targets.
 
-    Raises InvalidArgumentError (nothing asked for, unknown names, fed twice, fed and fetched),
+    Raises InvalidArgumentError (no fetch and no target, unknown names, fed twice, fed and fetched),
     NotFoundError (unknown targets), OutOfRangeError (no such output).
     """
     if not fetches and not targets:
@@ -99,7 +99,7 @@ def _find_targets(graph: Graph, targets: Sequence[str]) -> list[Node]:
 
 
 class _Pruner:
-    """Clones what is reachable backwards from fetches and targets."""
+    """Clones the nodes on which fetches and targets depend."""
 
     def __init__(self, fed: dict[Endpoint, int], feed_count: int) -> None:
         self._fed = fed
@@ -108,7 +108,7 @@ class _Pruner:
 
     def prune(self, fetches: list[Endpoint], targets: list[Node]) -> StepGraph:
         reached = self._reach([node for node, _ in fetches] + targets)
-        # As they were made: so mostly each after what it reads, which the passes are quicker with.
+        # Creation order is mostly topological, which makes `topological_order` faster.
         for node in sorted(reached, key=_creation):
             self._clones[node] = node.clone()
         for clone in self._clones.values():
@@ -122,7 +122,7 @@ class _Pruner:
         )
 
     def _reach(self, pending: list[Node]) -> set[Node]:
-        """What is needed for the nodes of `pending`, which it empties."""
+        """The nodes of `pending` and all on which they depend; empties `pending`."""
         fed = self._fed
         reached: set[Node] = set()
         while pending:
@@ -164,7 +164,7 @@ class _Pruner:
 
 
 def argument_node(endpoint: Endpoint, position: int) -> Node:
-    """The `_Arg` node that stands for a fed output."""
+    """The `_Arg` node that replaces a fed output."""
     source, index = endpoint
     info = op_info("_Arg")
     assert info is not None

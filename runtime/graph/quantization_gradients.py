@@ -1,4 +1,4 @@
-"""Gradient functions of ops that round on the way there: the way back passes, within the range.
+"""Gradient functions of quantisation ops: the gradient passes unchanged, or only within the range.
 
 TF: tensorflow/python/ops/array_grad.py, fake_quant ops' gradients in math_grad.py
 """
@@ -22,7 +22,7 @@ def _fake_quant_by_args(ops: GradientNodes, node: Node, grads: Sequence[Endpoint
 
 
 def _fake_quant(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of the values, and of the ends of their range."""
+    """The gradients of the values and of the limits of their range."""
     attrs = {name: node.attr(name) for name in ("num_bits", "narrow_range")}
     return list(ops.add(f"{node.op}Gradient", grads[0], *node.inputs, **attrs))
 

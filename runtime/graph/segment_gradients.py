@@ -1,4 +1,4 @@
-"""Gradient functions of segments: rows that were summed, averaged, multiplied or compared.
+"""Gradient functions of segment ops: sum, mean, product, maximum and minimum of rows.
 
 TF: tensorflow/python/ops/math_grad.py
 """
@@ -19,14 +19,14 @@ def _rows(ops: GradientNodes, values: Endpoint, ids: Endpoint) -> Endpoint:
 
 
 def _kept_rows(ops: GradientNodes, values: Endpoint, ids: Endpoint) -> Endpoint:
-    """The rows of the segments; zeros for a negative id, which belongs to none."""
+    """`values[ids]`, with zeros for negative ids, which belong to no segment."""
     zero = ops.ZerosLike(ids)
     found = _rows(ops, values, ops.Maximum(ids, zero))
     return _or(ops, ops.GreaterEqual(ids, zero), found, ops.ZerosLike(found))
 
 
 def _or(ops: GradientNodes, of_ids: Endpoint, a: Endpoint, b: Endpoint) -> Endpoint:
-    """`a` where the condition, of the shape of the ids, is true for the whole row."""
+    """Rows of `a` where the condition `of_ids`, in the shape of the ids, is true, else of `b`."""
     missing = ops.Sub(ops.Rank(a), ops.Rank(of_ids))
     ones = ops.Fill(ops.Reshape(missing, ops.indices([1])), ops.indices(1))
     shape = ops.ConcatV2([ops.Shape(of_ids), ones], ops.indices(0))
@@ -48,7 +48,7 @@ def _segment_mean(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> 
 
 
 def _segment_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Equal parts for all that are as large as the result."""
+    """Divides the gradient equally among all elements that equal their segment's result."""
     x, ids = node.inputs
     is_it = ops.Equal(x, _rows(ops, (node, 0), ids))
     counts = ops.SegmentSum(ops.Cast(is_it, DstT=type_of(x)), ids)
@@ -62,14 +62,17 @@ def _unsorted_sum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> 
 
 def _unsorted_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     x, ids, count = node.inputs
-    is_it = ops.Equal(x, _kept_rows(ops, (node, 0), ids))  # a row of no segment gets zeros below
+    is_it = ops.Equal(x, _kept_rows(ops, (node, 0), ids))  # rows of no segment get zeros below
     counts = ops.UnsortedSegmentSum(ops.Cast(is_it, DstT=type_of(x)), ids, count)
     share = _kept_rows(ops, ops.RealDiv(grads[0], counts), ids)
     return [ops.SelectV2(is_it, share, ops.ZerosLike(share)), None, None]
 
 
 def _product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The product of the others in the segment; one zero leaves it to the zero alone."""
+    """Multiplies by the product of the other elements of the segment.
+
+    In a segment with one zero only the zero has a gradient, with more zeros no element has one.
+    """
     x, ids, *count = node.inputs
     sum_op, product_op = (
         ("UnsortedSegmentSum", "UnsortedSegmentProd") if count else ("SegmentSum", "SegmentProd")
@@ -87,7 +90,7 @@ def _product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
 
 
 def _sparse(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of SparseSegmentSum, Mean and SqrtN, with a number of segments or without."""
+    """SparseSegmentSum, Mean and SqrtN, with or without the number of segments as an input."""
     x, indices, ids = node.inputs[:3]
     op = f"{node.op.removesuffix('WithNumSegments')}Grad"
     first = (ops.indices([0]), ops.indices([1]), ops.indices([1]))

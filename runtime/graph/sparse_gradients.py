@@ -1,4 +1,4 @@
-"""Gradient functions of sparse tensors: of their values, and of the tensors that they meet.
+"""Gradient functions of sparse ops: of the sparse values, and of dense operands.
 
 TF: tensorflow/python/ops/sparse_grad.py
 """
@@ -28,7 +28,7 @@ def _reorder(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
 
 
 def _reduce_sum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The sum that a value is in: that of its index with zeros at the summed axes."""
+    """A value's gradient is that of its sum, at the value's index with 0 at the summed axes."""
     indices, _, shape, axes = node.inputs
     sizes, rank = ops.Cast(shape, DstT=DataType.INT32), ops.Size(shape)
     axes = ops.FloorMod(ops.Reshape(axes, ops.indices([-1])), rank)
@@ -44,7 +44,7 @@ def _dense_add(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gra
 
 
 def _elementwise(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of SparseDenseCwiseMul and Div: the dense operand is broadcast to the sparse one's shape."""
+    """SparseDenseCwiseMul and Div: the dense operand is broadcast to the sparse shape."""
     indices, values, _, dense = node.inputs
     sizes = _int64(ops, ops.Shape(dense))
     missing = ops.Sub(ops.Reshape(ops.Size(node.inputs[2]), ops.indices([1])),

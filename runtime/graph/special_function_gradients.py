@@ -31,19 +31,19 @@ def _where_zero(ops: GradientNodes, x: Endpoint, value: float, other: Endpoint) 
 
 
 def _over(ops: GradientNodes, y: Endpoint, x: Endpoint) -> Endpoint:
-    """y / x where x is not zero."""
+    """y / x where x is not zero, else y."""
     is_zero = ops.Equal(x, ops.like(0, x))
     output: Endpoint = ops.RealDiv(y, ops.SelectV2(is_zero, ops.OnesLike(x), x))
     return output
 
 
 def _right_angle(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """π/2 x²"""
+    """π/2 × x², the argument of the Fresnel integrands."""
     output: Endpoint = ops.Mul(ops.like(math.pi / 2, x), ops.Square(x))
     return output
 
 
-# What dy is multiplied by, from x and y.
+# op y = f(x) → its derivative, from x and y
 _SLOPES: dict[str, Unary] = {
     "Digamma": lambda ops, x, y, dy: ops.Polygamma(ops.OnesLike(x), x),
     "Erfinv": lambda ops, x, y, dy: ops.Mul(ops.like(_HALF_ROOT_PI, x), ops.Exp(ops.Square(y))),
@@ -88,14 +88,14 @@ _SLOPES: dict[str, Unary] = {
 def _of_second(
     ops: GradientNodes, node: Node, dx: Endpoint, first: Endpoint | None = None
 ) -> Gradients:
-    """The gradients of two operands that were broadcast; None: the first has none."""
+    """The gradients of two broadcast operands, each summed to its shape; None if `first` is."""
     a, x = node.inputs
     da = None if first is None else ops.reduced_to(first, a, x)
     return [da, ops.reduced_to(dx, x, a)]
 
 
 def _igamma(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Of Igamma and of Igammac, which is one less it."""
+    """Igamma, and Igammac = 1 − Igamma."""
     a, x = node.inputs
     dy = grads[0] if node.op == "Igamma" else ops.Neg(grads[0])
     power = ops.Mul(ops.Sub(a, ops.like(1, a)), ops.Log(x))
@@ -151,7 +151,7 @@ def _cross(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradien
 
 
 def _cumulative_logsumexp(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """In logarithms, apart for what is above zero and what is below."""
+    """Computed with logarithms, separately for positive and negative gradients."""
     x, axis = node.inputs
     turned = {"exclusive": node.attr("exclusive"), "reverse": not node.attr("reverse")}
     smallest = ops.like(np.finfo(type_of(x).numpy).min, x)

@@ -1,9 +1,9 @@
-"""SymbolicGradient: the body of a function's gradient, made of the gradient functions of its ops.
+"""SymbolicGradient: builds the body of a function's gradient from the gradients of its ops.
 
-The arguments are those of the function and a gradient for each of its results; the results are the
-gradients of its arguments, zeros where a result does not depend on one. A call in the body becomes
-a SymbolicGradient of the function that it calls. A function that the graph's library gives as the
-gradient of another (`GradientDef`) is taken as it is.
+Its arguments are the function's arguments and a gradient for each result; its results are the
+gradients of the arguments, zeros for an argument on which no result depends. The gradient of a call
+in the body is a SymbolicGradient of the called function. If the library declares a gradient
+function (`GradientDef`), its body is used instead.
 
 TF: tensorflow/core/common_runtime/gradients.cc (SymbolicGradientBuilder), function.cc
 """
@@ -26,7 +26,10 @@ _CALL_OPS = ("PartitionedCall", "StatefulPartitionedCall")
 
 
 def function_body(library: FunctionLibrary, function: NameAttrList) -> FunctionBody:
-    """The body of a function of the library, or of a gradient of one; errors as `body`."""
+    """The body of a library function, or of the gradient of one.
+
+    Raises what `FunctionLibrary.body` raises, and NotFoundError for an op without a gradient.
+    """
     if function.name != SYMBOLIC_GRADIENT or SYMBOLIC_GRADIENT in library:
         return library.body(function)
     given = library.gradient_of(function.attrs["f"].name)
@@ -36,7 +39,10 @@ def function_body(library: FunctionLibrary, function: NameAttrList) -> FunctionB
 
 
 def _given_body(library: FunctionLibrary, function: NameAttrList, given: str) -> FunctionBody:
-    """The body of the graph's own gradient; InvalidArgumentError when it returns too much."""
+    """The body of a declared gradient function.
+
+    Raises InvalidArgumentError if it does not return one result per type in `Tout`.
+    """
     body = library.body(NameAttrList(given, function.attrs["f"].attrs))
     wanted = function.attrs.get("Tout", body.results)
     if len(body.results) != len(wanted):
@@ -48,7 +54,7 @@ def _given_body(library: FunctionLibrary, function: NameAttrList, given: str) ->
 
 
 class _Differentiation:
-    """Builds one gradient."""
+    """Builds the body of one gradient."""
 
     def __init__(self, library: FunctionLibrary, function: NameAttrList) -> None:
         self._library = library
@@ -69,7 +75,7 @@ class _Differentiation:
         self._gradients: dict[Endpoint, list[Endpoint]] = {}
 
     def body(self) -> FunctionBody:
-        """The body; NotFoundError for an op without a gradient function."""
+        """The body. Raises NotFoundError for an op without a gradient function."""
         given = [self._argument(position) for position in range(len(self._results))]
         for result, gradient in zip(self._results, given, strict=True):
             self._gradients.setdefault(result, []).append((gradient, 0))
@@ -98,7 +104,7 @@ class _Differentiation:
         )
 
     def _argument(self, position: int) -> Node:
-        """The argument that brings the gradient of a result."""
+        """The `_Arg` node for the gradient of a result."""
         info = op_info("_Arg")
         assert info is not None
         attrs = {"T": type_of(self._results[position]), "index": len(self._arguments) + position}
@@ -108,7 +114,7 @@ class _Differentiation:
         return node
 
     def _depending(self) -> set[Node]:
-        """The nodes whose values change with the arguments."""
+        """The nodes that depend on an argument through differentiable ops."""
         depends = set(self._arguments)
         for node in topological_order(self._nodes):
             if node.op not in NO_GRADIENT and any(source in depends for source, _ in node.inputs):
@@ -116,7 +122,7 @@ class _Differentiation:
         return depends
 
     def _total(self, output: Endpoint) -> Endpoint | None:
-        """The sum of the gradients that came to an output, None when none came."""
+        """The sum of the gradients added for an output; None when there are none."""
         found = self._gradients.get(output)
         if not found:
             return None
@@ -124,7 +130,7 @@ class _Differentiation:
         return total
 
     def _go_back(self, node: Node, depends: set[Node]) -> None:
-        """Give the gradients of a node's outputs on to its inputs."""
+        """Propagate the gradients of a node's outputs to its inputs."""
         outputs = [(node, index) for index in range(len(node.output_types))]
         totals = [self._total(output) for output in outputs]
         if all(total is None for total in totals):

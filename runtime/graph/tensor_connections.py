@@ -1,4 +1,4 @@
-"""Tensor connections of a callable: one output takes the place of another.
+"""Tensor connections of a callable: one tensor is read in place of another.
 
 TF: tensorflow/core/common_runtime/graph_execution_state.cc (TensorConnectionPruneRewrite),
 config.proto (TensorConnection)
