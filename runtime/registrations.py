@@ -31,13 +31,13 @@ DEVICE_FACTORIES: tuple[tuple[str, type[DeviceFactory], int], ...] = (
 
 @functools.cache
 def kernel_registry() -> KernelRegistry:
-    """Every built-in kernel, imported with the first node that needs it."""
+    """The registry of all built-in kernels, each imported when a node first needs it."""
     return LazyKernelRegistry(KERNEL_MODULES)
 
 
 @functools.cache
 def device_factories() -> DeviceFactoryRegistry:
-    """Every device factory."""
+    """The registry of all device factories."""
     registry = DeviceFactoryRegistry()
     for device_type, factory, priority in DEVICE_FACTORIES:
         registry.register(device_type, factory(), priority)
@@ -50,7 +50,7 @@ def direct_session_factory() -> DirectSessionFactory:
     return DirectSessionFactory(device_factories(), kernel_registry())
 
 
-# (runtime type, what makes the factory); exactly one of them may accept a target
+# (runtime type, function that returns the factory); exactly one factory may accept a target
 SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
     ("DIRECT_SESSION", direct_session_factory),
     ("GRPC_SESSION", grpc_session_factory),
@@ -60,7 +60,7 @@ SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
 
 @functools.cache
 def session_factories() -> SessionFactoryRegistry:
-    """Every session factory, by runtime type."""
+    """The registry of all session factories, by runtime type."""
     registry = SessionFactoryRegistry()
     for runtime_type, make in SESSION_FACTORIES:
         registry.register(runtime_type, make())

@@ -1,8 +1,8 @@
 """Freezing: a meta graph whose variables are constants and whose calls are inlined.
 
-What the signatures and the init op need is kept, nothing else: training, saving and restoring go.
-A variable's node becomes a Const of the same name, and reading it an Identity. Bodies of If and
-While that take variables get the constants as plain arguments.
+Only the nodes that signatures and the init op need are kept; training, saving and restoring are
+removed. A variable becomes a Const of the same name, and a read of it an Identity. Bodies of If and
+While that take a variable's handle take its value instead.
 
 TF: tensorflow/python/framework/convert_to_constants.py
 """
@@ -44,8 +44,8 @@ def freeze_meta_graph(
 ) -> pb.MetaGraphDef:
     """The frozen form of a meta graph.
 
-    `read_variables` gives the values that variables have after loading, by the names of their
-    nodes. Raises UnimplementedError when a signature does more with a variable than read it.
+    `read_variables` returns the values of variables after loading, by node name. Raises
+    UnimplementedError when a signature does not only read a variable.
     """
     graph = extend_graph(Graph(), meta_graph_def.graph_def)
     outputs = _served_outputs(meta_graph_def)
@@ -70,7 +70,7 @@ def freeze_meta_graph(
 
 
 def _served_outputs(meta_graph_def: pb.MetaGraphDef) -> list[str]:
-    """The tensors that signatures give, and the inputs, which have to stay."""
+    """The output tensors of the served signatures, and their inputs, which must be kept too."""
     names: dict[str, None] = {}
     for key, signature in sorted(meta_graph_def.signature_def.items()):
         if key not in (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY):
@@ -105,7 +105,7 @@ def _frozen_graph_def(
     for node in nodes:
         graph_def.node.append(freezer.freeze(node, is_served=node in served))
     for name in init_ops:
-        if name not in {node.name for node in nodes}:  # the call of a function, inlined
+        if name not in {node.name for node in nodes}:  # a function call, which was inlined
             controls = [f"^{control.name}" for control in step.targets]
             graph_def.node.append(pb.NodeDef(name=name, op="NoOp", input=controls))
     graph_def.library.CopyFrom(freezer.functions.library_of(graph_def.node))
@@ -117,19 +117,20 @@ def _is_variable(node: Node) -> bool:
 
 
 class _Freezer:
-    """Freezes nodes, sources before readers."""
+    """Freezes nodes; a node must be frozen after its inputs."""
 
     def __init__(self, graph: Graph, values: Values, live: set[Node]) -> None:
-        """`live` variables stay: the init op sets them, and nothing that is served reads them."""
+        """`live` variables stay variables: the init op assigns them, and no signature uses them."""
         self._live = live
         self.functions = FunctionFreezer(graph.library)
         self._values = values
-        self._handed_on: dict[tuple[str, int], DataType] = {}  # outputs that were handles
+        self._handed_on: dict[tuple[str, int], DataType] = {}  # outputs that were handles: the type
 
     def freeze(self, node: Node, is_served: bool) -> pb.NodeDef:
-        """The node as it is in the frozen graph.
+        """The frozen node.
 
-        What only the init op does to variables has been done: the values are those after it.
+        A node that only the init op runs and that updates a variable becomes a NoOp: the constants
+        have the values after the init op.
         """
         node_def = node.to_node_def()
         if node in self._live:
@@ -152,7 +153,7 @@ class _Freezer:
 
 
 def _reached(roots: Sequence[Node]) -> list[Node]:
-    """What is needed for `roots`, going backward."""
+    """The nodes of `roots` and all on which they depend."""
     pending = list(roots)
     kept: dict[Node, None] = {}
     while pending:
@@ -164,7 +165,7 @@ def _reached(roots: Sequence[Node]) -> list[Node]:
 
 
 def _in_order(nodes: list[Node]) -> list[Node]:
-    """Sources before readers; a loop's back edge is left out of account."""
+    """The nodes sorted so that each follows its inputs; back edges of loops are ignored."""
     done: dict[Node, None] = {}
     for root in nodes:
         stack = [(root, False)]
@@ -182,7 +183,7 @@ def _in_order(nodes: list[Node]) -> list[Node]:
 
 
 def _constant(node_def: pb.NodeDef, values: Values) -> pb.NodeDef:
-    """The value of a variable under the variable's name."""
+    """A Const with the value and the name of a variable."""
     value, dtype = values[node_def.name]
     constant = pb.NodeDef(name=node_def.name, op="Const", device=node_def.device)
     constant.attr["dtype"].CopyFrom(attr_value.to_proto(dtype))

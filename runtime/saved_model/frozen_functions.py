@@ -13,8 +13,8 @@ from runtime.framework import attr_value
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionLibrary
 
-Types = Sequence[DataType | None]  # of each input: the type of the variable, None if it is none
-# op that runs functions → (its function attributes, inputs before the functions' arguments)
+Types = Sequence[DataType | None]  # per input: the variable's type, None if it is no variable
+# op that calls functions → (function attributes, number of inputs before the arguments)
 _CALLERS: dict[str, tuple[tuple[str, ...], int]] = {
     "If": (("then_branch", "else_branch"), 1),
     "StatelessIf": (("then_branch", "else_branch"), 1),
@@ -24,13 +24,13 @@ _CALLERS: dict[str, tuple[tuple[str, ...], int]] = {
     "StatefulPartitionedCall": (("f",), 0),
 }
 _LOOPS = ("While", "StatelessWhile")
-# ops that hand a handle on → the attribute of its type
+# op that forwards its input → its type attribute
 _PASS_ON = {"Identity": "T", "Enter": "T", "Switch": "T", "Merge": "T", "Exit": "T",
             "NextIteration": "T"}  # fmt: skip
 
 
 class FunctionFreezer:
-    """Rewrites nodes; keeps the functions that were specialised for it."""
+    """Rewrites nodes to take values in place of handles, and collects the specialised functions."""
 
     def __init__(self, library: FunctionLibrary) -> None:
         self._library = library
@@ -43,9 +43,9 @@ class FunctionFreezer:
         }
 
     def freeze_node(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
-        """Rewrite a node in place; which of its outputs are values of variables now.
+        """Rewrite a node in place; return {index: type} of outputs that are now values.
 
-        UnimplementedError for a node that does more than read a variable.
+        Raises UnimplementedError for a node that does not only read a variable.
         """
         if not any(types):
             return {}
@@ -57,7 +57,7 @@ class FunctionFreezer:
         return rewrite(node, types)
 
     def library_of(self, nodes: Iterable[pb.NodeDef]) -> pb.FunctionDefLibrary:
-        """The functions that nodes call, directly or not."""
+        """The functions that nodes call, directly or indirectly."""
         made = {function.signature.name: function for function in self._made.values()}
         found: dict[str, pb.FunctionDef] = {}
         pending = list(nodes)
@@ -75,7 +75,7 @@ class FunctionFreezer:
         return {}
 
     def _gather(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
-        """A gather along the first axis; GatherV2 would need a constant for the axis."""
+        """Rewrite to Gather, as GatherV2 would need another constant for the axis."""
         if node.attr["batch_dims"].i:
             raise UnimplementedError("Can't freeze: ResourceGather with batch_dims", node.name)
         indices = attr_value.from_proto(node.attr["Tindices"])
@@ -105,7 +105,7 @@ class FunctionFreezer:
         return {index: dtype for index, dtype in enumerate(inner) if dtype is not None}
 
     def _specialise(self, name: str, types: Types) -> pb.FunctionDef:
-        """The function for arguments of which some are values now."""
+        """The function with arguments that are values where `types` has a type."""
         key = name, tuple(types)
         if key not in self._made:
             function = pb.FunctionDef()
@@ -116,17 +116,17 @@ class FunctionFreezer:
         return self._made[key]
 
     def _rewrite_body(self, function: pb.FunctionDef, types: Types) -> None:
-        values: dict[str, DataType] = {}  # tensors of the body that are variables' values
+        values: dict[str, DataType] = {}  # tensors of the body that are now values
         for index, (argument, dtype) in enumerate(
             zip(function.signature.input_arg, types, strict=True)
         ):
             if dtype is not None:
                 argument.type = int(dtype)  # type: ignore[assignment] # same numbers
                 values[argument.name] = dtype
-                if index in function.arg_attr:  # handle shapes and the like
+                if index in function.arg_attr:  # attributes that describe the handle
                     function.arg_attr[index].attr.pop("_handle_dtypes", None)
         pending = list(function.node_def)
-        while True:  # until no node is left that reads what another one hands on
+        while True:  # until no remaining node reads a value in place of a handle
             waiting = [node for node in pending if any(text in values for text in node.input)]
             if not waiting:
                 break
@@ -141,13 +141,13 @@ class FunctionFreezer:
     def _rewrite_node(
         self, function: pb.FunctionDef, node: pb.NodeDef, values: dict[str, DataType]
     ) -> None:
-        """Rewrite a node of a body; its own outputs, as the body names them, join `values`."""
+        """Rewrite a node of a body; add its outputs that are now values to `values`."""
         was_read = node.op == "ReadVariableOp"
         data = [text for text in node.input if not text.startswith("^")]
         handed_on = self.freeze_node(node, [values.get(text) for text in data])
         for index, dtype in handed_on.items():
             values[f"{node.name}:output:{index}"] = dtype
-        if was_read:  # the output of an Identity has another name
+        if was_read:  # Identity's output has another name
             _rename_reference(function, f"{node.name}:value:0", f"{node.name}:output:0")
 
 
@@ -162,7 +162,7 @@ def _rename_reference(function: pb.FunctionDef, old: str, new: str) -> None:
 
 
 def _keep_attrs(node: pb.NodeDef, attrs: Mapping[str, object]) -> None:
-    """Only these attributes, and those with an underscore that do not speak of handles."""
+    """Replace all attributes by `attrs`, except those with an underscore and not about handles."""
     for name in list(node.attr):
         if not name.startswith("_") or name in ("_handle_dtypes", "_handle_shapes"):
             del node.attr[name]
