@@ -55,6 +55,6 @@ class ControlScopes:
         return [operation for operation in wanted if operation not in sources]
 
     def note(self, operation: Operation) -> None:
-        """Record a new operation in the current scopes, for whose control inputs it waits."""
+        """Record a new operation, which waits for the control inputs of the current scopes."""
         for scope in self._stack:
             scope.made_inside.add(operation)

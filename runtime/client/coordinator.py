@@ -177,7 +177,7 @@ def start_queue_runners(
 ) -> list[threading.Thread]:
     """Create, and with `start` start, the threads of all queue runners of the session's graph.
 
-    Raises ValueError when neither `sess` nor a default session is there.
+    Raises ValueError without `sess` and a default session.
     """
     session = sess if sess is not None else default_sessions.innermost
     if session is None:

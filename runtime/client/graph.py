@@ -325,7 +325,10 @@ class Graph(GraphElements):
         return len(self._order), len(self._function_order)
 
     def additions(self, from_version: int, from_function: int) -> tuple[pb.GraphDef, int, int]:
-        """(GraphDef of what was added after so many operations and functions, both numbers now)."""
+        """The GraphDef of later additions than these counts, and the current counts.
+
+        `from_version` counts operations, `from_function` functions.
+        """
         with self._lock:
             operations = self._order[from_version:]
             functions = self._function_order[from_function:]
