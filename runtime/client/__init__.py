@@ -14,7 +14,7 @@ from typing import Any
 
 from runtime.framework.dtypes import DataType
 
-_HOME: dict[str, tuple[str, ...]] = {
+_NAMES_BY_MODULE: dict[str, tuple[str, ...]] = {
     "array_ops": (
         "boolean_mask", "concat", "expand_dims", "gather", "one_hot", "ones", "ones_like", "pad",
         "rank", "reshape", "sequence_mask", "shape", "size", "slice", "split", "squeeze", "stack",
@@ -82,7 +82,7 @@ _HOME: dict[str, tuple[str, ...]] = {
         "variables_initializer",
     ),
 }  # fmt: skip
-_MODULES = {name: module for module, names in _HOME.items() for name in names}
+_MODULES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 # float32, int64, string, …
 _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if data_type}
 
@@ -105,8 +105,8 @@ _MESSAGES = (
 
 # `import *` leaves out element types and names that would hide a builtin or a standard module,
 # and the generated functions of single ops.
-_PYTHONS = ("abs", "range", "slice", "math")
-__all__ = [name for name in [*_NAMESPACES, *_MESSAGES, *_MODULES] if name not in _PYTHONS]
+_NOT_STARRED = ("abs", "range", "slice", "math")
+__all__ = [name for name in [*_NAMESPACES, *_MESSAGES, *_MODULES] if name not in _NOT_STARRED]
 newaxis = None
 
 

@@ -54,13 +54,13 @@ def backpropagate(
     ValueError for a gradient function that does not return one gradient per input.
     """
     order = _dependent(results, sources)
-    way = _Way(order, options)
+    backpropagation = _Backpropagation(order, options)
     for result, gradient in zip(results, gradients, strict=True):
         if gradient is not None and is_trainable(result):
-            way.bring(result, gradient)
+            backpropagation.add(result, gradient)
     for operation in reversed(order):
-        way.go_back(operation)
-    return [way.total(source) for source in sources]
+        backpropagation.differentiate(operation)
+    return [backpropagation.total(source) for source in sources]
 
 
 def _dependent(results: Iterable[Tensor], sources: Sequence[Tensor]) -> list[Operation]:
@@ -91,7 +91,7 @@ def _depends(operation: Operation, wanted: set[Tensor], known: dict[Operation, b
     return derivation is None or derivation.function is not None
 
 
-class _Way:
+class _Backpropagation:
     """One backpropagation: the gradients collected so far for each tensor."""
 
     def __init__(self, dependent: Sequence[Operation], options: GradientOptions) -> None:
@@ -101,7 +101,7 @@ class _Way:
         self._found: dict[Tensor, list[Gradient]] = {}
         self._totals: dict[Tensor, Gradient] = {}
 
-    def bring(self, tensor: Tensor, gradient: Gradient) -> None:
+    def add(self, tensor: Tensor, gradient: Gradient) -> None:
         """Add a gradient of a tensor; `total` sums them."""
         self._found.setdefault(tensor, []).append(gradient)
 
@@ -114,7 +114,7 @@ class _Way:
             self._totals[tensor] = _sum(found)
         return self._totals[tensor]
 
-    def go_back(self, operation: Operation) -> None:
+    def differentiate(self, operation: Operation) -> None:
         """Propagate the gradients of an operation's outputs to its inputs."""
         totals = [self.total(output) for output in operation.outputs]
         is_wanted = any(tensor.op in self._dependent for tensor in operation.inputs)
@@ -123,7 +123,7 @@ class _Way:
             return
         derivation = find_derivation(operation)
         if derivation is None:
-            raise LookupError(_refusal(operation))
+            raise LookupError(_no_gradient_message(operation))
         if derivation.function is None:
             return
         with contextlib.ExitStack() as scopes:
@@ -133,7 +133,7 @@ class _Way:
             found = self._derive(operation, derivation, totals)
             for tensor, gradient in zip(operation.inputs, found, strict=True):
                 if gradient is not None and tensor.op in self._dependent and is_trainable(tensor):
-                    self.bring(tensor, _with_shape_of(gradient, tensor, operation))
+                    self.add(tensor, _with_shape_of(gradient, tensor, operation))
 
     def _derive(
         self, operation: Operation, derivation: Derivation, totals: list[Gradient | None]
@@ -164,7 +164,7 @@ class _Way:
         return found
 
 
-def _refusal(operation: Operation) -> str:
+def _no_gradient_message(operation: Operation) -> str:
     what = f"No gradient defined for operation '{operation.name}' (op type: {operation.type}). "
     if is_loop_node(operation.node):
         return (

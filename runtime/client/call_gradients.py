@@ -32,7 +32,7 @@ from runtime.client.ops import op_function
 from runtime.client.tensor_shape import TensorShape
 
 
-def _of_function(
+def _function_gradients(
     replay: Replay, inputs: Sequence[Tensor], grads: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
     """The gradients of a function's inputs; for a tensor given twice, only at its first index."""
@@ -51,7 +51,7 @@ def _dense(grads: Sequence[Gradient | None]) -> list[Tensor | None]:
 
 
 def _call(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
-    return _of_function(Replay.of(operation, "f"), operation.inputs, _dense(grads))
+    return _function_gradients(Replay.of(operation, "f"), operation.inputs, _dense(grads))
 
 
 def _if(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
@@ -64,7 +64,7 @@ def _if(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
         replay = Replay.of(operation, attr)
 
         def build() -> list[Tensor]:
-            found = _of_function(replay, inputs, given)
+            found = _function_gradients(replay, inputs, given)
             return [
                 zeros_of(convert_to_tensor(inputs[place])) if dx is None else dx
                 for place, dx in enumerate(found)
@@ -85,8 +85,8 @@ def _if(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
 
 def _while(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
     loop = _Loop(operation)
-    count, saved = loop.repeat()
-    return loop.go_back(count, saved, _dense(grads))
+    count, saved = loop.repeat_forward()
+    return loop.gradients(count, saved, _dense(grads))
 
 
 class _Loop:
@@ -95,12 +95,12 @@ class _Loop:
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
         self._inputs = list(operation.inputs)
-        self._holds, self._body = (Replay.of(operation, attr) for attr in ("cond", "body"))
+        self._condition, self._body = (Replay.of(operation, attr) for attr in ("cond", "body"))
         places = range(len(self._inputs))
-        self._changing = [place for place in places if not self._body.passes(place)]
+        self._changing = [place for place in places if not self._body.returns_argument(place)]
         trainable = {place for place in places if is_trainable(self._inputs[place])}
         self._carried = [place for place in self._changing if place in trainable]
-        self._read = [place for place in places if place in trainable - {*self._changing}]
+        self._read_only = [place for place in places if place in trainable - {*self._changing}]
         self._parallel: int = operation.get_attr("parallel_iterations")
 
     def _shape(self, place: int) -> TensorShape:
@@ -111,15 +111,15 @@ class _Loop:
         by_place = dict(zip(self._changing, values, strict=True))
         return [by_place.get(place, outside) for place, outside in enumerate(self._inputs)]
 
-    def repeat(self) -> tuple[Tensor, list[Tensor]]:
+    def repeat_forward(self) -> tuple[Tensor, list[Tensor]]:
         """(number of iterations, one tensor list per changing variable).
 
         Adds a loop that repeats the operation's; element i of a list is the variable's value
         before iteration i.
         """
 
-        def holds(_: Tensor, values: list[Tensor], __: list[Tensor]) -> Tensor:
-            return self._holds.results(self._variables(values))[0]
+        def condition(_: Tensor, values: list[Tensor], __: list[Tensor]) -> Tensor:
+            return self._condition.results(self._variables(values))[0]
 
         def step(count: Tensor, values: list[Tensor], saved: list[Tensor]) -> Any:
             after = self._body.results(self._variables(values))
@@ -131,13 +131,13 @@ class _Loop:
                 [push(kept, value) for kept, value in pairs],
             )
 
-        begun = [self._inputs[place] for place in self._changing]
+        initial = [self._inputs[place] for place in self._changing]
         lists = [self._empty_list(place) for place in self._changing]
         shapes = [self._shape(place) for place in self._changing]
         count, _, saved = while_loop(
-            holds,
+            condition,
             step,
-            (constant(0), begun, lists),
+            (constant(0), initial, lists),
             [TensorShape(()), *shapes, *(TensorShape(()) for _ in lists)],
             self._parallel,
             name="repeated",
@@ -155,7 +155,7 @@ class _Loop:
         sizes = self._shape(place).sizes
         return np.array(-1 if sizes is None else sizes, np.int32)
 
-    def go_back(
+    def gradients(
         self, count: Tensor, saved: list[Tensor], grads: Sequence[Tensor | None]
     ) -> list[Tensor | None]:
         """The gradients of the inputs, from a loop over the iterations in reverse order.
@@ -165,21 +165,21 @@ class _Loop:
         carried = [
             _or_zeros(grads[place], self._operation.outputs[place]) for place in self._carried
         ]
-        sums = [zeros_of(self._inputs[place]) for place in self._read]
+        sums = [zeros_of(self._inputs[place]) for place in self._read_only]
 
         def step(
             left: Tensor, saved: list[Tensor], carried: list[Tensor], sums: list[Tensor]
         ) -> Any:
-            rest, values = self._popped(saved)
+            rest, values = self._pop_back(saved)
             arguments = [convert_to_tensor(each) for each in self._variables(values)]
             outgoing: list[Tensor | None] = [None] * len(arguments)
             for place, gradient in zip(self._carried, carried, strict=True):
                 outgoing[place] = gradient
-            found = _of_function(self._body, arguments, outgoing)
+            found = _function_gradients(self._body, arguments, outgoing)
             before = [_or_zeros(found[place], arguments[place]) for place in self._carried]
             more = [
                 total if found[place] is None else op_function("AddN")([total, found[place]])
-                for place, total in zip(self._read, sums, strict=True)
+                for place, total in zip(self._read_only, sums, strict=True)
             ]
             return left - 1, rest, before, more
 
@@ -196,12 +196,12 @@ class _Loop:
         found: list[Tensor | None] = [None] * len(self._inputs)
         for place, gradient in zip(self._carried, carried, strict=True):
             found[place] = gradient
-        for place, total in zip(self._read, sums, strict=True):
+        for place, total in zip(self._read_only, sums, strict=True):
             direct = grads[place]  # an unchanging variable's output is its input
             found[place] = total if direct is None else op_function("AddN")([total, direct])
         return found
 
-    def _popped(self, saved: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def _pop_back(self, saved: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """(the lists without their last elements, those elements)."""
         rest, values = [], []
         for place, kept in zip(self._changing, saved, strict=True):

@@ -25,8 +25,8 @@ class ColocationScopes:
     def entered(self, operation: Operation | None, ignore_existing: bool) -> Iterator[None]:
         """Colocate operations made inside with `operation` too; None: with no operation."""
         outer: list[Operation] = getattr(self._current, "stack", [])
-        kept = [] if ignore_existing or operation is None else outer
-        self._current.stack = kept if operation is None else [*kept, operation]
+        inherited = [] if ignore_existing or operation is None else outer
+        self._current.stack = inherited if operation is None else [*inherited, operation]
         try:
             yield
         finally:
@@ -34,13 +34,13 @@ class ColocationScopes:
 
     def mark(self, node_def: pb.NodeDef) -> None:
         """Write the colocation groups of a new operation into its `_class`, unless it has one."""
-        beside: list[Operation] = getattr(self._current, "stack", [])
-        if beside and _ATTR not in node_def.attr:
-            places = {place for each in beside for place in _places(each)}
-            node_def.attr[_ATTR].list.s.extend(sorted(places))
+        operations: list[Operation] = getattr(self._current, "stack", [])
+        if operations and _ATTR not in node_def.attr:
+            groups = {group for each in operations for group in _colocation_groups(each)}
+            node_def.attr[_ATTR].list.s.extend(sorted(groups))
 
 
-def _places(operation: Operation) -> list[bytes]:
+def _colocation_groups(operation: Operation) -> list[bytes]:
     """The colocation groups of an operation, else the group that is named after it."""
-    known = operation.node_def.attr[_ATTR].list.s if _ATTR in operation.node_def.attr else ()
-    return list(known) or [b"loc:@" + operation.name.encode()]
+    given = operation.node_def.attr[_ATTR].list.s if _ATTR in operation.node_def.attr else ()
+    return list(given) or [b"loc:@" + operation.name.encode()]

@@ -46,7 +46,7 @@ def cond(
         _check_same(*branches, *results)
         captured = list(dict.fromkeys([*branches[0].captures, *branches[1].captures]))
         for branch in branches:
-            _take_captures(branch, captured)
+            _set_captured_arguments(branch, captured)
         operation = _add_if(scope, pred, branches, captured)
     if not branches[0].outputs:
         return operation
@@ -95,7 +95,7 @@ def _check_same(
             )
 
 
-def _take_captures(branch: FunctionGraph, captured: Sequence[Tensor]) -> None:
+def _set_captured_arguments(branch: FunctionGraph, captured: Sequence[Tensor]) -> None:
     """Make the arguments of a branch the captures of these tensors, in this order."""
     for tensor in captured:
         branch.capture(tensor)
@@ -106,7 +106,7 @@ def _add_if(
     scope: str, pred: Any, branches: Sequence[FunctionGraph], captured: Sequence[Tensor]
 ) -> Operation:
     graph = branches[0].outer
-    _define(branches)
+    _add_to_library(branches)
     stateful = any(branch.is_stateful for branch in branches)
     arguments = {
         "cond": convert_to_tensor(pred, name="pred"),
@@ -114,12 +114,12 @@ def _add_if(
         "Tout": [tensor.dtype for tensor in branches[0].outputs],
         "then_branch": branches[0],
         "else_branch": branches[1],
-        "output_shapes": output_shapes([_common(*pair) for pair in _pairs(branches)]),
+        "output_shapes": output_shapes([_with_common_shape(*pair) for pair in _pairs(branches)]),
     }
     op_def = op_def_registry.look_up("If" if stateful else "StatelessIf")
     operation = apply_op(graph, op_def, arguments, scope)
     for output, pair in zip(operation.outputs, _pairs(branches), strict=True):
-        output.set_shape(_common(*pair).shape)
+        output.set_shape(_with_common_shape(*pair).shape)
     return operation
 
 
@@ -127,7 +127,7 @@ def _pairs(branches: Sequence[FunctionGraph]) -> list[tuple[Tensor, Tensor]]:
     return list(zip(branches[0].outputs, branches[1].outputs, strict=True))
 
 
-def _common(one: Tensor, other: Tensor) -> Tensor:
+def _with_common_shape(one: Tensor, other: Tensor) -> Tensor:
     """A tensor with the common static shape of both: sizes that differ are unknown."""
     if one.shape == other.shape:
         return one
@@ -138,7 +138,7 @@ def _common(one: Tensor, other: Tensor) -> Tensor:
     return unknown
 
 
-def _define(functions: Sequence[FunctionGraph]) -> None:
+def _add_to_library(functions: Sequence[FunctionGraph]) -> None:
     library = pb.FunctionDefLibrary(function=[each.to_function_def() for each in functions])
     functions[0].outer.add_functions(library)
 
@@ -224,7 +224,7 @@ class _Loop:
         captured = list(dict.fromkeys([*condition.captures, *step.captures]))
         for function in (condition, step):
             variables = function.arguments[: self.hidden + len(self.initial)]
-            _take_captures(function, captured)
+            _set_captured_arguments(function, captured)
             function.arguments = [*variables, *function.arguments]
         step.outputs += [step.captures[tensor] for tensor in captured]
         return self._add_while(condition, step, captured, parallel_iterations)
@@ -273,7 +273,7 @@ class _Loop:
         captured: list[Tensor],
         parallel_iterations: int,
     ) -> Operation:
-        _define([condition, step])
+        _add_to_library([condition, step])
         stateful = condition.is_stateful or step.is_stateful
         arguments = {
             "input": [*self._limit, *self.initial, *captured],

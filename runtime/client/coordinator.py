@@ -21,14 +21,17 @@ from runtime.client.ops import op_function
 from runtime.client.session import BaseSession
 from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError
 
-_ENDS = (OutOfRangeError, CancelledError)  # raised by queue operations once the input has ended
+# raised by queue operations once the input has ended
+_END_OF_INPUT = (OutOfRangeError, CancelledError)
 
 
 class Coordinator:
     """Stops a group of threads, waits for them, and raises the first error of any in `join`."""
 
-    def __init__(self, clean_stop_exception_types: tuple[type[Exception], ...] = _ENDS[:1]) -> None:
-        self._clean = clean_stop_exception_types
+    def __init__(
+        self, clean_stop_exception_types: tuple[type[Exception], ...] = _END_OF_INPUT[:1]
+    ) -> None:
+        self._clean_stop_types = clean_stop_exception_types
         self._stop = threading.Event()
         self._lock = threading.Lock()  # guards _error and _threads
         self._error: BaseException | None = None
@@ -41,7 +44,11 @@ class Coordinator:
     def request_stop(self, ex: BaseException | None = None) -> None:
         """Request a stop; `join` raises the first `ex` that is not a clean-stop exception."""
         with self._lock:
-            if ex is not None and self._error is None and not isinstance(ex, self._clean):
+            if (
+                ex is not None
+                and self._error is None
+                and not isinstance(ex, self._clean_stop_types)
+            ):
                 self._error = ex
         self._stop.set()
 
@@ -140,7 +147,7 @@ class QueueRunner:
         try:
             while coord is None or not coord.should_stop():
                 sess.run(operation)
-        except _ENDS:
+        except _END_OF_INPUT:
             pass
         except Exception as error:
             if coord is None:

@@ -24,7 +24,7 @@ from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS
 from runtime.graph.nn_gradients import cross_entropy_slope
 
 
-def _as_it_is(_: Operation, grad: Any) -> Any:
+def _unchanged(_: Operation, grad: Any) -> Any:
     return grad
 
 
@@ -78,8 +78,8 @@ def _cross_entropy(
 
 
 FRONT_END_GRADIENTS: dict[str, Derivation] = {
-    "ReadVariableOp": Derivation(_as_it_is, takes_slices=True),
-    "Identity": Derivation(_as_it_is, takes_slices=True),
+    "ReadVariableOp": Derivation(_unchanged, takes_slices=True),
+    "Identity": Derivation(_unchanged, takes_slices=True),
     "Gather": Derivation(_gather),
     "GatherV2": Derivation(_gather_v2),
     "ResourceGather": Derivation(_resource_gather),
@@ -89,5 +89,5 @@ FRONT_END_GRADIENTS: dict[str, Derivation] = {
     "VarHandleOp": Derivation(None),
     "VariableV2": Derivation(None),
     "Variable": Derivation(None),
-    "PlaceholderWithDefault": Derivation(_as_it_is),
+    "PlaceholderWithDefault": Derivation(_unchanged),
 }

@@ -25,7 +25,7 @@ _REPEATABLE = frozenset((
     "Assert", "LookupTableFindV2", "LookupTableSizeV2", "Print", "PrintV2", "ReadVariableOp",
     "ResourceGather", "ResourceGatherNd", "VarHandleOp", "VariableShape", "_Arg",
 ))  # fmt: skip
-_PLACES = ("_class",)  # attributes that name nodes of the function; not copied
+_NODE_NAME_ATTRS = ("_class",)  # attributes that name nodes of the function; not copied
 
 
 class Replay:
@@ -45,7 +45,7 @@ class Replay:
         """The replay of the function that an attribute of an operation names."""
         return cls(operation.graph.library, operation.node.attr(attr), operation.name)
 
-    def passes(self, index: int) -> bool:
+    def returns_argument(self, index: int) -> bool:
         """Whether result `index` is argument `index`, unchanged."""
         return self._body.results[index] == (self._body.arguments[index], 0)
 
@@ -82,7 +82,7 @@ def _attrs(node: Node) -> dict[str, pb.AttrValue]:
         if value.WhichOneof("value") == "placeholder"
         else value
         for name, value in node.node_def.attr.items()
-        if name not in _PLACES
+        if name not in _NODE_NAME_ATTRS
     }
 
 

@@ -95,7 +95,7 @@ def _fold(
     _check_callable(fn)
     with get_default_graph().name_scope(name):
         rows = _Rows(elems)
-        value, first = rows.beginning(initializer, is_backward)
+        value, first = rows.initial_value(initializer, is_backward)
 
         def step(index: Tensor, value: Any) -> Any:
             at = rows.count - 1 - index if is_backward else index
@@ -126,7 +126,7 @@ def scan(
     _check_callable(fn)
     with get_default_graph().name_scope(name):
         rows = _Rows(elems)
-        value, first = rows.beginning(initializer, reverse)
+        value, first = rows.initial_value(initializer, reverse)
         begun = [convert_to_tensor(leaf) for leaf in flatten(value)]
         arrays = [_array(leaf, rows.count, infer_shape) for leaf in begun]
         if initializer is None:
@@ -176,7 +176,7 @@ def case(
         raise TypeError(f"Argument `default` must be callable. Received: {default}.")
     with get_default_graph().name_scope(name):
         conditions = [pred for pred, _ in pairs]
-        checks = [_check_one(conditions)] if exclusive else []
+        checks = [_check_at_most_one(conditions)] if exclusive else []
         last = len(pairs) if default is not None else len(pairs) - 1
         if default is None:
             checks.append(_check_any(conditions))
@@ -184,26 +184,28 @@ def case(
         with control_dependencies(checks):
             chosen: Callable[[], Any] = default
             for pred, function in reversed(pairs[:last]):
-                chosen = _either(pred, function, chosen)
+                chosen = _conditional(pred, function, chosen)
             return chosen()
 
 
-def _either(pred: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Callable[[], Any]:
+def _conditional(
+    pred: Any, then: Callable[[], Any], otherwise: Callable[[], Any]
+) -> Callable[[], Any]:
     return lambda: cond(pred, then, otherwise)
 
 
-def _check_one(conditions: list[Any]) -> Operation:
+def _check_at_most_one(conditions: list[Any]) -> Operation:
     held = op_function("Pack")(conditions)
     total = op_function("Sum")(op_function("Cast")(held, DstT=as_dtype("int32")), 0)
-    said = b"Input error: exclusive=True: more than 1 conditions evaluated as True. Preds:"
-    operation: Operation = op_function("Assert")(total <= 1, [said, held])
+    message = b"Input error: exclusive=True: more than 1 conditions evaluated as True. Preds:"
+    operation: Operation = op_function("Assert")(total <= 1, [message, held])
     return operation
 
 
 def _check_any(conditions: list[Any]) -> Operation:
     held = op_function("Pack")(conditions)
-    said = b"Input error: None of conditions evaluated as True. Preds:"
-    operation: Operation = op_function("Assert")(op_function("Any")(held, 0), [said, held])
+    message = b"Input error: None of conditions evaluated as True. Preds:"
+    operation: Operation = op_function("Assert")(op_function("Any")(held, 0), [message, held])
     return operation
 
 
@@ -251,7 +253,7 @@ class _Rows:
             row.set_shape(tensor.shape[1:] if tensor.shape.rank else TensorShape(None))
         return pack_as(self._structure, rows)
 
-    def beginning(self, initializer: Any, is_backward: bool) -> tuple[Any, int]:
+    def initial_value(self, initializer: Any, is_backward: bool) -> tuple[Any, int]:
         """(the initial value of a fold, the number of rows that it already includes)."""
         if initializer is not None:
             return initializer, 0

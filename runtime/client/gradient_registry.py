@@ -21,7 +21,7 @@ from runtime.client.structures import flatten, pack_as
 from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
 
 _TYPE_ATTR = "_gradient_op_type"  # overrides the gradient function of one operation
-_READS = frozenset(("ReadVariableOp", "VariableV2"))
+_VARIABLE_READS = frozenset(("ReadVariableOp", "VariableV2"))
 _numbers = itertools.count(1)  # makes names of custom gradients unique in the process
 
 
@@ -120,7 +120,9 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
             _check_reads_no_variable(graph.get_operations()[before:])
             results = [convert_to_tensor(each) for each in flatten(result)]
             name = f"CustomGradient-{next(_numbers)}"
-            _register(name, Derivation(_of_custom(grad_fn, len(results), len(arguments))))
+            _register(
+                name, Derivation(_custom_gradient_function(grad_fn, len(results), len(arguments)))
+            )
             with graph.gradient_override_map({"IdentityN": name}):
                 outputs = op_function("IdentityN")([*results, *arguments])
         return pack_as(result, list(outputs[: len(results)]))
@@ -128,7 +130,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _of_custom(
+def _custom_gradient_function(
     grad_fn: Callable[..., Any], results: int, arguments: int
 ) -> Callable[..., list[Tensor | None]]:
     def gradient(_: Operation, *grads: Tensor) -> list[Tensor | None]:
@@ -145,7 +147,7 @@ def _of_custom(
 
 def _check_reads_no_variable(operations: list[Operation]) -> None:
     for operation in operations:
-        if operation.type in _READS:
+        if operation.type in _VARIABLE_READS:
             raise TypeError(
                 "A function with a custom gradient takes its variables as arguments here; "
                 f"operation '{operation.name}' reads one"

@@ -131,16 +131,16 @@ class LookupTable:
         if isinstance(keys, SparseTensor):
             found = self.lookup(keys.values, name)
             return SparseTensor(keys.indices, found, keys.dense_shape)
-        asked = convert_to_tensor(keys, name="keys")
-        if asked.dtype is not self.key_dtype:
+        key_tensor = convert_to_tensor(keys, name="keys")
+        if key_tensor.dtype is not self.key_dtype:
             raise TypeError(
-                f"Dtype of argument `keys` must be {self.key_dtype}, received: {asked.dtype}"
+                f"Dtype of argument `keys` must be {self.key_dtype}, received: {key_tensor.dtype}"
             )
         find = op_function("LookupTableFindV2")
         values: Tensor = find(
-            self.resource_handle, asked, self.default_value, name=name or f"{self.name}_Lookup"
+            self.resource_handle, key_tensor, self.default_value, name=name or f"{self.name}_Lookup"
         )
-        values.set_shape(asked.shape)
+        values.set_shape(key_tensor.shape)
         return values
 
 
@@ -185,9 +185,9 @@ class MutableHashTable(LookupTable):
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
         """Remove keys; unknown ones are ignored."""
-        asked = convert_to_tensor(keys, self.key_dtype, "keys")
+        key_tensor = convert_to_tensor(keys, self.key_dtype, "keys")
         operation: Operation = op_function("LookupTableRemoveV2")(
-            self.resource_handle, asked, name=name
+            self.resource_handle, key_tensor, name=name
         )
         return operation
 
@@ -199,7 +199,7 @@ class MutableHashTable(LookupTable):
         return found[0], found[1]
 
     def _do(self, op: str, keys: Any, values: Any, name: str | None) -> Operation:
-        asked = convert_to_tensor(keys, self.key_dtype, "keys")
+        key_tensor = convert_to_tensor(keys, self.key_dtype, "keys")
         given = convert_to_tensor(values, self.value_dtype, "values")
-        operation: Operation = op_function(op)(self.resource_handle, asked, given, name=name)
+        operation: Operation = op_function(op)(self.resource_handle, key_tensor, given, name=name)
         return operation

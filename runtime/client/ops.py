@@ -65,7 +65,7 @@ def op_function(op: str) -> Callable[..., Any]:
 
 def _signature(op_def: pb.OpDef) -> inspect.Signature:
     """The parameters: inputs, required attributes, optional ones, and inferred ones by keyword."""
-    told = {
+    inferred = {
         name
         for argument in op_def.input_arg
         for name in (argument.type_attr, argument.number_attr, argument.type_list_attr)
@@ -73,7 +73,7 @@ def _signature(op_def: pb.OpDef) -> inspect.Signature:
     needed = [argument.name for argument in op_def.input_arg]
     optional: list[str] = []
     for attr in op_def.attr:
-        if attr.name not in told:
+        if attr.name not in inferred:
             (optional if attr.HasField("default_value") else needed).append(attr.name)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     by_name = inspect.Parameter.KEYWORD_ONLY
@@ -84,7 +84,7 @@ def _signature(op_def: pb.OpDef) -> inspect.Signature:
             *(
                 inspect.Parameter(attr.name, by_name, default=None)
                 for attr in op_def.attr
-                if attr.name in told
+                if attr.name in inferred
             ),
         ]
     )

@@ -44,7 +44,7 @@ class Optimizer(abc.ABC):
         self._use_locking = use_locking
         self._name = name
         self._slots: dict[str, dict[Variable, Variable]] = {}
-        self._further: dict[tuple[str, Any], Variable] = {}
+        self._non_slot_variables: dict[tuple[str, Any], Variable] = {}
 
     def get_name(self) -> str:
         """The name of the optimiser."""
@@ -113,7 +113,7 @@ class Optimizer(abc.ABC):
             aggregation_method=aggregation_method,
         )
         if gate_gradients == self.GATE_GRAPH:
-            found = _all_there(found)
+            found = _gated(found)
         return list(zip(found, variables, strict=True))
 
     def apply_gradients(
@@ -178,7 +178,9 @@ class Optimizer(abc.ABC):
         """The slots and non-slot variables in the default graph, sorted by name."""
         graph = get_default_graph()
         slots = [slot for named in self._slots.values() for slot in named.values()]
-        found = [each for each in (*slots, *self._further.values()) if each.graph is graph]
+        found = [
+            each for each in (*slots, *self._non_slot_variables.values()) if each.graph is graph
+        ]
         return sorted(found, key=lambda each: each.name)
 
     def _zeros_slot(self, var: Variable, slot_name: str, op_name: str) -> Variable:
@@ -210,18 +212,18 @@ class Optimizer(abc.ABC):
     ) -> Variable:
         """A variable that is shared by all optimised variables, created if there is none."""
         key = (name, colocate_with.graph)
-        if key not in self._further:
+        if key not in self._non_slot_variables:
             with colocate_with.graph.colocate_with(colocate_with.op):
-                self._further[key] = Variable(
+                self._non_slot_variables[key] = Variable(
                     initial_value,
                     trainable=False,
                     name=name,
                     use_resource=colocate_with.is_resource,
                 )
-        return self._further[key]
+        return self._non_slot_variables[key]
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Variable | None:
-        return self._further.get((name, graph))
+        return self._non_slot_variables.get((name, graph))
 
     # Methods that subclasses override
 
@@ -284,7 +286,7 @@ def _flat(variables: Any) -> list[Variable]:
     return found
 
 
-def _all_there(found: Sequence[Gradient | None]) -> list[Gradient | None]:
+def _gated(found: Sequence[Gradient | None]) -> list[Gradient | None]:
     """The gradients, each available only when all are computed."""
     values = [each.values if isinstance(each, IndexedSlices) else each for each in found]
     return [

@@ -56,14 +56,14 @@ class TrainingOpOptimizer(Optimizer):
         """`slots` and `numbers` (hyperparameters) are the inputs of the op, by name."""
         super().__init__(use_locking, name)
         self._kind = kind
-        self._kept = tuple(slots)
+        self._slot_specs = tuple(slots)
         self._numbers = dict(numbers)
         self._tensors: dict[str, Tensor] = {}
         self._op_attrs = {"use_locking": use_locking, **attrs}
 
     def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for variable in var_list:
-            for slot in self._kept:
+            for slot in self._slot_specs:
                 name = slot.op_name or self._name
                 self._slot(variable, slot.name, name, slot.initializer)
 
@@ -83,7 +83,7 @@ class TrainingOpOptimizer(Optimizer):
 
     def _inputs(self, var: Variable) -> dict[str, Any]:
         """The op's inputs by name, without the gradient."""
-        slots = {slot.op_input: self.get_slot(var, slot.name) for slot in self._kept}
+        slots = {slot.op_input: self.get_slot(var, slot.name) for slot in self._slot_specs}
         numbers = {name: self._number(name, var) for name in self._tensors}
         return {"var": var, **slots, **numbers}
 

@@ -27,7 +27,7 @@ from runtime.client.variables import Variable
 from runtime.foundation.errors import NotFoundError
 from runtime.framework.dtypes import DataType
 
-_LACKING = (
+_RESTORE_FAILED = (
     "Restoring from checkpoint failed. This is most likely due to a Variable name or other graph "
     "key that is missing from the checkpoint. Please ensure that you have not altered the graph "
     "expected based on the checkpoint. Original error:"
@@ -87,7 +87,7 @@ class Saver:
             path = f"{path}-{global_step if is_number else int(sess.run(global_step))}"
         names = self._saver_def
         sess.run(names.save_tensor_name, {names.filename_tensor_name: path})
-        self._note(path)
+        self._record(path)
         _write_state(path, self.last_checkpoints, latest_filename)
         if write_meta_graph:
             export_meta_graph(f"{path}.meta", sess.graph, names)
@@ -107,9 +107,9 @@ class Saver:
         try:
             sess.run(names.restore_op_name, {names.filename_tensor_name: path})
         except NotFoundError as error:
-            raise NotFoundError(f"{_LACKING}\n\n{error}") from None
+            raise NotFoundError(f"{_RESTORE_FAILED}\n\n{error}") from None
 
-    def _note(self, path: str) -> None:
+    def _record(self, path: str) -> None:
         """Append a checkpoint, and delete the oldest ones beyond `max_to_keep`."""
         if path in self.last_checkpoints:
             self.last_checkpoints.remove(path)

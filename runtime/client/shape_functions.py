@@ -267,7 +267,7 @@ def _shape_of_slice(sizes: tuple[int, ...], key: tuple[object, ...]) -> Shape:
     A size of the result that differs between the two depends on an unknown size: it is unknown.
     """
     found = []
-    for stand_in in (_LARGE, _LARGER):
+    for stand_in in (_STAND_IN, _OTHER_STAND_IN):
         actual = [stand_in if size < 0 else size for size in sizes]
         nothing = np.broadcast_to(np.empty((), np.int8), actual)
         try:
@@ -289,7 +289,8 @@ def _check_indices(sizes: tuple[int, ...], key: tuple[object, ...]) -> None:
                 raise MisfitError(f"slice index {index} of dimension {place} out of bounds.")
 
 
-_LARGE, _LARGER = 1_000_003, 1_000_033  # stand for unknown sizes; larger than any bound in practice
+# used in place of unknown sizes; larger than any bound in practice
+_STAND_IN, _OTHER_STAND_IN = 1_000_003, 1_000_033
 
 
 def _batch_matmul(operation: Operation) -> Shape:
@@ -349,7 +350,7 @@ def _scalar(_: Operation) -> Shape:
     return ()
 
 
-SHAPE_FUNCTIONS_OF_PLACES: dict[str, ShapeFunction] = {
+ARRAY_SHAPE_FUNCTIONS: dict[str, ShapeFunction] = {
     **dict.fromkeys(("Sum", "Mean", "Prod", "Max", "Min", "All", "Any"), _reduction),
     **dict.fromkeys(("ArgMax", "ArgMin"), _arg_extreme),
     **dict.fromkeys(("Transpose", "ConjugateTranspose"), _transpose),

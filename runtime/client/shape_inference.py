@@ -14,7 +14,7 @@ from collections.abc import Callable
 import protos as pb
 from runtime.client.image_shape_functions import IMAGE_SHAPE_FUNCTIONS
 from runtime.client.operation import Operation
-from runtime.client.shape_functions import SHAPE_FUNCTIONS_OF_PLACES
+from runtime.client.shape_functions import ARRAY_SHAPE_FUNCTIONS
 from runtime.client.static_values import MisfitError, Shape
 from runtime.client.tensor_shape import TensorShape
 from runtime.framework.shapes import shape_text
@@ -123,9 +123,12 @@ def _matmul(operation: Operation) -> Shape:
     for sizes in (left, right):
         if sizes is not None and len(sizes) != 2:
             raise MisfitError(f"Shape must be rank 2 but is rank {len(sizes)}")
-    turned_a, turned_b = operation.get_attr("transpose_a"), operation.get_attr("transpose_b")
-    rows, inner_a = (-1, -1) if left is None else left[::-1] if turned_a else left
-    inner_b, columns = (-1, -1) if right is None else right[::-1] if turned_b else right
+    transposed_a, transposed_b = (
+        operation.get_attr("transpose_a"),
+        operation.get_attr("transpose_b"),
+    )
+    rows, inner_a = (-1, -1) if left is None else left[::-1] if transposed_a else left
+    inner_b, columns = (-1, -1) if right is None else right[::-1] if transposed_b else right
     if inner_a != inner_b and min(inner_a, inner_b) >= 0:
         raise MisfitError(f"Dimensions must be equal, but are {inner_a} and {inner_b}")
     return rows, columns
@@ -156,6 +159,6 @@ _SHAPE_FUNCTIONS: dict[str, Callable[[Operation], Shape | list[Shape]]] = {
     "Const": _constant,
     "ReadVariableOp": _variable,
     "MatMul": _matmul,
-    **SHAPE_FUNCTIONS_OF_PLACES,
+    **ARRAY_SHAPE_FUNCTIONS,
     **IMAGE_SHAPE_FUNCTIONS,
 }

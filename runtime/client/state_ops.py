@@ -29,9 +29,9 @@ def _scatter(kind: str, words: str) -> Callable[..., Any]:
             with ref.graph.control_dependencies([done]):
                 return ref.read_value()
 
-    scatter.__doc__ = f"""{words} the rows of a variable that `indices` say; the variable after it.
+    scatter.__doc__ = f"""{words} the rows `indices` of a variable; returns its value after that.
 
-    `updates` has a row for each index, or is one scalar.
+    `updates` has a row per index, or is a scalar.
     """
     return scatter
 

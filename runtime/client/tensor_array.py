@@ -104,7 +104,7 @@ class TensorArray(TensorConvertible, Composite):
             self.flow, index, element, self.dynamic_size, name=name
         )
         after = self.rebuilt(written)
-        after._learn(element.shape)
+        after._merge_element_shape(element.shape)
         return after
 
     def stack(self, name: str | None = None) -> Tensor:
@@ -134,7 +134,7 @@ class TensorArray(TensorConvertible, Composite):
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """The array of the rows of `value`."""
         whole = convert_to_tensor(value, self.dtype, "value")
-        self._learn(whole.shape[1:])
+        self._merge_element_shape(whole.shape[1:])
         sizes = self._element_sizes()
         return self.rebuilt(op_function("TensorListFromTensor")(whole, sizes, name=name))
 
@@ -143,7 +143,7 @@ class TensorArray(TensorConvertible, Composite):
         whole = convert_to_tensor(value, self.dtype, "value")
         op = op_function("TensorListScatterIntoExistingList")
         after = self.rebuilt(op(self.flow, whole, indices, name=name))
-        after._learn(whole.shape[1:])
+        after._merge_element_shape(whole.shape[1:])
         return after
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
@@ -161,7 +161,7 @@ class TensorArray(TensorConvertible, Composite):
         """Raises NotImplementedError: `gradients` differentiates arrays without this method."""
         raise NotImplementedError("TensorArray.grad is not supported")
 
-    def _learn(self, shape: TensorShape) -> None:
+    def _merge_element_shape(self, shape: TensorShape) -> None:
         """Merge an element's shape into `element_shape`. Raises ValueError when they contradict."""
         if not self.element_shape.is_compatible_with(shape):
             raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self.element_shape}")

@@ -24,7 +24,8 @@ from runtime.client.tensor_shape import TensorShape
 from runtime.client.variables import Variable
 from runtime.framework.dtypes import DataType
 
-_KEY = ("variable store",)  # collection of a graph's store; not a string, so it is not exported
+# collection of a graph's store; not a string, so it is not exported
+_STORE_KEY = ("variable store",)
 
 
 class _Reuse(enum.Enum):
@@ -56,12 +57,12 @@ class VariableScope:
         """Make `get_variable` return existing variables only; it raises for others."""
         self.reuse = True
 
-    def inner(self, name: str, **stated: Any) -> VariableScope:
-        """A scope of that full name with this one's defaults; values in `stated` override them."""
-        stated = {key: value for key, value in stated.items() if value is not None}
+    def inner(self, name: str, **overrides: Any) -> VariableScope:
+        """A scope of that full name with this one's defaults, except for those in `overrides`."""
+        overrides = {key: value for key, value in overrides.items() if value is not None}
         kept = {"initializer": self.initializer, "dtype": self.dtype}
         inherited = {"reuse": self.reuse, "use_resource": self.use_resource, **kept}
-        return VariableScope(name, **{**inherited, **stated})
+        return VariableScope(name, **{**inherited, **overrides})
 
 
 class _Store:
@@ -96,7 +97,7 @@ class _Store:
 
 
 def _store(graph: Graph) -> _Store:
-    members = graph.get_collection_ref(_KEY)
+    members = graph.get_collection_ref(_STORE_KEY)
     if not members:
         members.append(_Store())
     store: _Store = members[0]
@@ -132,17 +133,17 @@ def variable_scope(
     graph = get_default_graph()
     store = _store(graph)
     outer = store.current
-    stated = {
+    overrides = {
         "initializer": initializer, "reuse": reuse, "dtype": dtype, "use_resource": use_resource,
     }  # fmt: skip
     if isinstance(name_or_scope, VariableScope):
-        scope = name_or_scope.inner(name_or_scope.name, **stated)
+        scope = name_or_scope.inner(name_or_scope.name, **overrides)
     else:
         if name_or_scope is None:
             assert default_name is not None
             name_or_scope = store.unique(default_name)
         name = f"{outer.name}/{name_or_scope}" if outer.name else name_or_scope
-        scope = outer.inner(name, **stated)
+        scope = outer.inner(name, **overrides)
     with store.lock:
         store.scopes_made[scope.name] = store.scopes_made.get(scope.name, 0) + 1
     short = scope.name.rsplit("/", 1)[-1] if isinstance(name_or_scope, VariableScope) else None

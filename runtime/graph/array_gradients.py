@@ -180,7 +180,7 @@ def _reverse_sequence(ops: GradientNodes, node: Node, grads: Sequence[Endpoint])
     return [ops.ReverseSequence(grads[0], node.inputs[1], **attrs), None]
 
 
-def _turned_back(
+def _move_back(
     inverse: str,
     attr_names: Sequence[str],
     ops: GradientNodes,
@@ -193,8 +193,8 @@ def _turned_back(
     return [ops.add(inverse, grads[0], *others, **attrs), *([None] * len(others))]
 
 
-def _moved(inverse: str, *attr_names: str) -> GradientFunction:
-    return functools.partial(_turned_back, inverse, attr_names)
+def _moved_back_by(inverse: str, *attr_names: str) -> GradientFunction:
+    return functools.partial(_move_back, inverse, attr_names)
 
 
 def _strided_slice_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -316,16 +316,16 @@ ARRAY_GRADIENTS: dict[str, GradientFunction] = {
     "MirrorPadGrad": _mirror_pad_grad,
     "Roll": _roll,
     "ReverseSequence": _reverse_sequence,
-    "SpaceToBatchND": _moved("BatchToSpaceND"),
-    "BatchToSpaceND": _moved("SpaceToBatchND"),
-    "SpaceToBatch": _moved("BatchToSpace", "block_size"),
-    "BatchToSpace": _moved("SpaceToBatch", "block_size"),
-    "SpaceToDepth": _moved("DepthToSpace", "block_size", "data_format"),
-    "DepthToSpace": _moved("SpaceToDepth", "block_size", "data_format"),
-    "Diag": _moved("DiagPart"),
-    "DiagPart": _moved("Diag"),
-    "MatrixDiag": _moved("MatrixDiagPart"),
-    "MatrixBandPart": _moved("MatrixBandPart"),
+    "SpaceToBatchND": _moved_back_by("BatchToSpaceND"),
+    "BatchToSpaceND": _moved_back_by("SpaceToBatchND"),
+    "SpaceToBatch": _moved_back_by("BatchToSpace", "block_size"),
+    "BatchToSpace": _moved_back_by("SpaceToBatch", "block_size"),
+    "SpaceToDepth": _moved_back_by("DepthToSpace", "block_size", "data_format"),
+    "DepthToSpace": _moved_back_by("SpaceToDepth", "block_size", "data_format"),
+    "Diag": _moved_back_by("DiagPart"),
+    "DiagPart": _moved_back_by("Diag"),
+    "MatrixDiag": _moved_back_by("MatrixDiagPart"),
+    "MatrixBandPart": _moved_back_by("MatrixBandPart"),
     "MatrixDiagPart": _matrix_diag_part,
     "MatrixSetDiag": _matrix_set_diag,
     "MatrixDiagV2": _matrix_diag_v3,

@@ -24,12 +24,12 @@ def remove_dead_branches(graph: StepGraph) -> None:
     """Rewrite every If and Case with a constant condition, in place."""
     for node in graph.nodes:
         if (node.op in _IF or node.op in _CASE) and not node.missing_inputs:
-            function = _taken(node)
+            function = _taken_branch(node)
             if function is not None:
                 _make_call(node, function)
 
 
-def _taken(node: Node) -> NameAttrList | None:
+def _taken_branch(node: Node) -> NameAttrList | None:
     source, _ = node.inputs[0]
     if source.op != "Const" or source.control_inputs:
         return None

@@ -67,7 +67,7 @@ class _Inliner:
             function = called_function(node, self._library)
             if function is None or not self._is_on or _recursion_name(function) in stack:
                 if function is not None and node.op not in _CALL_OPS:
-                    _spell_as_call(node, function)
+                    _make_call_op(node, function)
                 result.append(node)
                 continue
             body = function_body(self._library, function)
@@ -157,7 +157,7 @@ def _recursion_name(function: NameAttrList) -> str:
     return f"{SYMBOLIC_GRADIENT} of {_recursion_name(function.attrs['f'])}"
 
 
-def _spell_as_call(node: Node, function: NameAttrList) -> None:
+def _make_call_op(node: Node, function: NameAttrList) -> None:
     """Turn a node whose op is the name of a function into a call op with that function."""
     info = op_info("StatefulPartitionedCall" if node.info.is_stateful else "PartitionedCall")
     assert info is not None

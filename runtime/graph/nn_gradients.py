@@ -20,15 +20,15 @@ def _attrs(node: Node, *names: str) -> dict[str, Any]:
 
 # --- convolutions ---------------------------------------------------------------------------------
 
-_FLAT = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
-_SOLID = ("strides", "padding", "data_format", "dilations")
+_CONV2D_ATTRS = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
+_CONV3D_ATTRS = ("strides", "padding", "data_format", "dilations")
 # op → (its attributes, op of the input's gradient, op of the filter's gradient)
 _CONVOLUTIONS = {
-    "Conv2D": (_FLAT, "Conv2DBackpropInput", "Conv2DBackpropFilter"),
+    "Conv2D": (_CONV2D_ATTRS, "Conv2DBackpropInput", "Conv2DBackpropFilter"),
     "DepthwiseConv2dNative": (
-        _FLAT, "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter",
+        _CONV2D_ATTRS, "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter",
     ),
-    "Conv3D": (_SOLID, "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
+    "Conv3D": (_CONV3D_ATTRS, "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def _convolution(
     ]
 
 
-def _transposed(
+def _input_gradient(
     forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
     """The gradient of the op of the input's gradient, which is a transposed convolution."""
@@ -56,7 +56,7 @@ def _transposed(
     ]
 
 
-def _to_filter(
+def _filter_gradient(
     forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
     """The gradient of the op of the filter's gradient."""
@@ -73,16 +73,16 @@ def _convolutions() -> dict[str, GradientFunction]:
     found: dict[str, GradientFunction] = {}
     for forward, (_, to_input, to_filter) in _CONVOLUTIONS.items():
         found[forward] = functools.partial(_convolution, forward)
-        found[to_input] = functools.partial(_transposed, forward)
-        found[to_filter] = functools.partial(_to_filter, forward)
+        found[to_input] = functools.partial(_input_gradient, forward)
+        found[to_filter] = functools.partial(_filter_gradient, forward)
     return found
 
 
-_DILATION = ("strides", "rates", "padding")
+_DILATION_ATTRS = ("strides", "rates", "padding")
 
 
 def _dilation2d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    (x, weights), attrs = node.inputs, _attrs(node, *_DILATION)
+    (x, weights), attrs = node.inputs, _attrs(node, *_DILATION_ATTRS)
     return [
         ops.Dilation2DBackpropInput(x, weights, grads[0], **attrs),
         ops.Dilation2DBackpropFilter(x, weights, grads[0], **attrs),
@@ -102,7 +102,7 @@ def _bias_add_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) ->
 
 # --- pooling --------------------------------------------------------------------------------------
 
-_WINDOW = ("ksize", "strides", "padding", "data_format")
+_POOL_ATTRS = ("ksize", "strides", "padding", "data_format")
 
 
 def _max_pool_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -114,20 +114,20 @@ def _max_pool_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> G
 def _max_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     """The positions of the largest values are piecewise constant, so x and y get zeros."""
     x, y, _ = node.inputs
-    dy = ops.MaxPoolGradGrad(x, y, grads[0], **_attrs(node, *_WINDOW))
+    dy = ops.MaxPoolGradGrad(x, y, grads[0], **_attrs(node, *_POOL_ATTRS))
     return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
 
 
 def _avg_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [None, ops.AvgPool(grads[0], **_attrs(node, *_WINDOW))]
+    return [None, ops.AvgPool(grads[0], **_attrs(node, *_POOL_ATTRS))]
 
 
 def _max_pool_3d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [ops.MaxPool3DGrad(node.inputs[0], (node, 0), grads[0], **_attrs(node, *_WINDOW))]
+    return [ops.MaxPool3DGrad(node.inputs[0], (node, 0), grads[0], **_attrs(node, *_POOL_ATTRS))]
 
 
 def _avg_pool_3d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [ops.AvgPool3DGrad(ops.Shape(node.inputs[0]), grads[0], **_attrs(node, *_WINDOW))]
+    return [ops.AvgPool3DGrad(ops.Shape(node.inputs[0]), grads[0], **_attrs(node, *_POOL_ATTRS))]
 
 
 def _max_pool_grad_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -139,12 +139,12 @@ def _max_pool_grad_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint])
 
 def _max_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     x, y, _ = node.inputs
-    dy = ops.MaxPool3DGradGrad(x, y, grads[0], **_attrs(node, *_WINDOW))
+    dy = ops.MaxPool3DGradGrad(x, y, grads[0], **_attrs(node, *_POOL_ATTRS))
     return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
 
 
 def _avg_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [None, ops.AvgPool3D(grads[0], **_attrs(node, *_WINDOW))]
+    return [None, ops.AvgPool3D(grads[0], **_attrs(node, *_POOL_ATTRS))]
 
 
 # --- normalisation --------------------------------------------------------------------------------
@@ -242,34 +242,34 @@ def _relu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gra
 def _elu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     """EluGrad and SeluGrad of dy and the output y: below zero the factor of dy is linear in y."""
     dy, y = node.inputs
-    bent = ops.SelectV2(ops.Less(y, ops.like(0, y)), ops.Mul(grads[0], dy), ops.ZerosLike(y))
-    return [ops.add(node.op, grads[0], y), bent]
+    by_output = ops.SelectV2(ops.Less(y, ops.like(0, y)), ops.Mul(grads[0], dy), ops.ZerosLike(y))
+    return [ops.add(node.op, grads[0], y), by_output]
 
 
 def _softplus_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     dy, x = node.inputs
-    bend = ops.AddV2(ops.AddV2(ops.Exp(ops.Neg(x)), ops.like(2, x)), ops.Exp(x))
-    return [ops.SoftplusGrad(grads[0], x), ops.RealDiv(ops.Mul(grads[0], dy), bend)]
+    divisor = ops.AddV2(ops.AddV2(ops.Exp(ops.Neg(x)), ops.like(2, x)), ops.Exp(x))
+    return [ops.SoftplusGrad(grads[0], x), ops.RealDiv(ops.Mul(grads[0], dy), divisor)]
 
 
-def _of_output_grad(
-    bend: Any, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
+def _slope_product(
+    slope_derivative: Any, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
-    """The gradient of an op slope(y) × dy, such as TanhGrad; `bend` is the derivative of slope.
+    """The gradient of an op slope(y) × dy, such as TanhGrad.
 
     All of these ops except for TanhGrad and SigmoidGrad conjugate y.
     """
     y, dy = node.inputs
-    turned = ops.conjugate(y)
+    conjugated = ops.conjugate(y)
     if node.op in ("TanhGrad", "SigmoidGrad"):
-        by_output = ops.Mul(ops.Mul(grads[0], ops.conjugate(dy)), bend(ops, turned))
+        by_output = ops.Mul(ops.Mul(grads[0], ops.conjugate(dy)), slope_derivative(ops, conjugated))
     else:
-        by_output = ops.Mul(ops.Mul(ops.conjugate(grads[0]), dy), bend(ops, turned))
-    return [by_output, ops.add(node.op, turned, grads[0])]
+        by_output = ops.Mul(ops.Mul(ops.conjugate(grads[0]), dy), slope_derivative(ops, conjugated))
+    return [by_output, ops.add(node.op, conjugated, grads[0])]
 
 
 # op slope(y) × dy → the derivative of slope
-_BENDS: dict[str, Any] = {
+_SLOPE_DERIVATIVES: dict[str, Any] = {
     "TanhGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
     "SigmoidGrad": lambda ops, y: ops.Sub(ops.like(1, y), ops.Mul(ops.like(2, y), y)),
     "ReciprocalGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
@@ -306,5 +306,8 @@ NN_GRADIENTS: dict[str, GradientFunction] = {
     "EluGrad": _elu_grad,
     "SeluGrad": _elu_grad,
     "SoftplusGrad": _softplus_grad,
-    **{op: functools.partial(_of_output_grad, bend) for op, bend in _BENDS.items()},
+    **{
+        op: functools.partial(_slope_product, slope_derivative)
+        for op, slope_derivative in _SLOPE_DERIVATIVES.items()
+    },
 }

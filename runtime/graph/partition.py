@@ -94,11 +94,13 @@ class _Partitioner:
         for node in self._graph.nodes:
             self._nodes.setdefault(node.device, []).append(node)
         for node in self._graph.nodes:
-            node.inputs = [self._here(endpoint, node.device) for endpoint in node.inputs]
+            node.inputs = [self._endpoint_on(endpoint, node.device) for endpoint in node.inputs]
             node.control_inputs = [
-                self._gate(control, node.device) for control in node.control_inputs
+                self._control_on(control, node.device) for control in node.control_inputs
             ]
-        fetches = [self._here(endpoint, self._client_device) for endpoint in self._graph.fetches]
+        fetches = [
+            self._endpoint_on(endpoint, self._client_device) for endpoint in self._graph.fetches
+        ]
         targets = set(self._graph.targets)
         result = []
         for device, nodes in self._nodes.items():
@@ -117,7 +119,7 @@ class _Partitioner:
             )
         return result
 
-    def _here(self, endpoint: Endpoint, device: str) -> Endpoint:
+    def _endpoint_on(self, endpoint: Endpoint, device: str) -> Endpoint:
         """The endpoint on `device`: itself, or the _Recv of a transfer."""
         source = endpoint[0]
         if source.device == device:
@@ -127,7 +129,7 @@ class _Partitioner:
             received = self._received[(endpoint, device)] = (self._transfer(endpoint, device), 0)
         return received
 
-    def _gate(self, control: Node, device: str) -> Node:
+    def _control_on(self, control: Node, device: str) -> Node:
         """The node to wait for on `device`: `control` itself, or the _Recv of a signal from it."""
         if control.device == device:
             return control

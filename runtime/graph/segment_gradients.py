@@ -13,19 +13,19 @@ from runtime.graph.gradient_nodes import GradientNodes, type_of
 from runtime.graph.node import Endpoint, Node
 
 
-def _rows(ops: GradientNodes, values: Endpoint, ids: Endpoint) -> Endpoint:
+def _gather_rows(ops: GradientNodes, values: Endpoint, ids: Endpoint) -> Endpoint:
     output: Endpoint = ops.GatherV2(values, ids, ops.indices(0))
     return output
 
 
-def _kept_rows(ops: GradientNodes, values: Endpoint, ids: Endpoint) -> Endpoint:
+def _gather_rows_or_zeros(ops: GradientNodes, values: Endpoint, ids: Endpoint) -> Endpoint:
     """`values[ids]`, with zeros for negative ids, which belong to no segment."""
     zero = ops.ZerosLike(ids)
-    found = _rows(ops, values, ops.Maximum(ids, zero))
-    return _or(ops, ops.GreaterEqual(ids, zero), found, ops.ZerosLike(found))
+    found = _gather_rows(ops, values, ops.Maximum(ids, zero))
+    return _select_rows(ops, ops.GreaterEqual(ids, zero), found, ops.ZerosLike(found))
 
 
-def _or(ops: GradientNodes, of_ids: Endpoint, a: Endpoint, b: Endpoint) -> Endpoint:
+def _select_rows(ops: GradientNodes, of_ids: Endpoint, a: Endpoint, b: Endpoint) -> Endpoint:
     """Rows of `a` where the condition `of_ids`, in the shape of the ids, is true, else of `b`."""
     missing = ops.Sub(ops.Rank(a), ops.Rank(of_ids))
     ones = ops.Fill(ops.Reshape(missing, ops.indices([1])), ops.indices(1))
@@ -35,7 +35,7 @@ def _or(ops: GradientNodes, of_ids: Endpoint, a: Endpoint, b: Endpoint) -> Endpo
 
 
 def _segment_sum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [_rows(ops, grads[0], node.inputs[1]), None]
+    return [_gather_rows(ops, grads[0], node.inputs[1]), None]
 
 
 def _segment_mean(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -44,28 +44,29 @@ def _segment_mean(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> 
     ones = ops.Fill(ops.Sub(end, begin), ops.indices(1))
     shape = ops.ConcatV2([ops.Shape(ids), ones], ops.indices(0))
     counts = ops.SegmentSum(ops.Fill(shape, ops.like(1, x)), ids)
-    return [_rows(ops, ops.RealDiv(grads[0], counts), ids), None]
+    return [_gather_rows(ops, ops.RealDiv(grads[0], counts), ids), None]
 
 
 def _segment_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     """Divides the gradient equally among all elements that equal their segment's result."""
     x, ids = node.inputs
-    is_it = ops.Equal(x, _rows(ops, (node, 0), ids))
-    counts = ops.SegmentSum(ops.Cast(is_it, DstT=type_of(x)), ids)
-    share = _rows(ops, ops.RealDiv(grads[0], counts), ids)
-    return [ops.SelectV2(is_it, share, ops.ZerosLike(share)), None]
+    is_extreme = ops.Equal(x, _gather_rows(ops, (node, 0), ids))
+    counts = ops.SegmentSum(ops.Cast(is_extreme, DstT=type_of(x)), ids)
+    share = _gather_rows(ops, ops.RealDiv(grads[0], counts), ids)
+    return [ops.SelectV2(is_extreme, share, ops.ZerosLike(share)), None]
 
 
 def _unsorted_sum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [_kept_rows(ops, grads[0], node.inputs[1]), None, None]
+    return [_gather_rows_or_zeros(ops, grads[0], node.inputs[1]), None, None]
 
 
 def _unsorted_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     x, ids, count = node.inputs
-    is_it = ops.Equal(x, _kept_rows(ops, (node, 0), ids))  # rows of no segment get zeros below
-    counts = ops.UnsortedSegmentSum(ops.Cast(is_it, DstT=type_of(x)), ids, count)
-    share = _kept_rows(ops, ops.RealDiv(grads[0], counts), ids)
-    return [ops.SelectV2(is_it, share, ops.ZerosLike(share)), None, None]
+    # Rows of no segment may be equal too; their share is zero.
+    is_extreme = ops.Equal(x, _gather_rows_or_zeros(ops, (node, 0), ids))
+    counts = ops.UnsortedSegmentSum(ops.Cast(is_extreme, DstT=type_of(x)), ids, count)
+    share = _gather_rows_or_zeros(ops, ops.RealDiv(grads[0], counts), ids)
+    return [ops.SelectV2(is_extreme, share, ops.ZerosLike(share)), None, None]
 
 
 def _product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -77,7 +78,7 @@ def _product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
     sum_op, product_op = (
         ("UnsortedSegmentSum", "UnsortedSegmentProd") if count else ("SegmentSum", "SegmentProd")
     )
-    rows = _kept_rows if count else _rows
+    rows = _gather_rows_or_zeros if count else _gather_rows
     zero = ops.ZerosLike(x)
     is_zero = ops.Equal(x, zero)
     zeros = ops.add(sum_op, ops.Cast(is_zero, DstT=DataType.INT32), ids, *count)

@@ -30,14 +30,14 @@ def _where_zero(ops: GradientNodes, x: Endpoint, value: float, other: Endpoint) 
     return output
 
 
-def _over(ops: GradientNodes, y: Endpoint, x: Endpoint) -> Endpoint:
+def _divide_by_nonzero(ops: GradientNodes, y: Endpoint, x: Endpoint) -> Endpoint:
     """y / x where x is not zero, else y."""
     is_zero = ops.Equal(x, ops.like(0, x))
     output: Endpoint = ops.RealDiv(y, ops.SelectV2(is_zero, ops.OnesLike(x), x))
     return output
 
 
-def _right_angle(ops: GradientNodes, x: Endpoint) -> Endpoint:
+def _fresnel_phase(ops: GradientNodes, x: Endpoint) -> Endpoint:
     """π/2 × x², the argument of the Fresnel integrands."""
     output: Endpoint = ops.Mul(ops.like(math.pi / 2, x), ops.Square(x))
     return output
@@ -53,13 +53,15 @@ _SLOPES: dict[str, Unary] = {
     "BesselI0": lambda ops, x, y, dy: ops.BesselI1(x),
     "BesselI0e": lambda ops, x, y, dy: ops.Sub(ops.BesselI1e(x), ops.Mul(ops.Sign(x), y)),
     "BesselI1": lambda ops, x, y, dy: _where_zero(
-        ops, x, 1.0, ops.Sub(ops.BesselI0(x), _over(ops, y, x))
+        ops, x, 1.0, ops.Sub(ops.BesselI0(x), _divide_by_nonzero(ops, y, x))
     ),
     "BesselI1e": lambda ops, x, y, dy: _where_zero(
         ops,
         x,
         0.5,
-        ops.Sub(ops.BesselI0e(x), ops.AddV2(ops.Mul(y, ops.Sign(x)), _over(ops, y, x))),
+        ops.Sub(
+            ops.BesselI0e(x), ops.AddV2(ops.Mul(y, ops.Sign(x)), _divide_by_nonzero(ops, y, x))
+        ),
     ),
     "BesselK0": lambda ops, x, y, dy: ops.Neg(ops.BesselK1(x)),
     "BesselK0e": lambda ops, x, y, dy: ops.Sub(y, ops.BesselK1e(x)),
@@ -69,14 +71,14 @@ _SLOPES: dict[str, Unary] = {
     ),
     "BesselJ0": lambda ops, x, y, dy: ops.Neg(ops.BesselJ1(x)),
     "BesselJ1": lambda ops, x, y, dy: _where_zero(
-        ops, x, 0.5, ops.Sub(ops.BesselJ0(x), _over(ops, y, x))
+        ops, x, 0.5, ops.Sub(ops.BesselJ0(x), _divide_by_nonzero(ops, y, x))
     ),
     "BesselY0": lambda ops, x, y, dy: ops.Neg(ops.BesselY1(x)),
     "BesselY1": lambda ops, x, y, dy: ops.Sub(ops.BesselY0(x), ops.RealDiv(y, x)),
     "Dawsn": lambda ops, x, y, dy: ops.Sub(ops.like(1, x), ops.Mul(ops.like(2, x), ops.Mul(x, y))),
     "Expint": lambda ops, x, y, dy: ops.RealDiv(ops.Exp(x), x),
-    "FresnelCos": lambda ops, x, y, dy: ops.Cos(_right_angle(ops, x)),
-    "FresnelSin": lambda ops, x, y, dy: ops.Sin(_right_angle(ops, x)),
+    "FresnelCos": lambda ops, x, y, dy: ops.Cos(_fresnel_phase(ops, x)),
+    "FresnelSin": lambda ops, x, y, dy: ops.Sin(_fresnel_phase(ops, x)),
     "Spence": lambda ops, x, y, dy: ops.SelectV2(
         ops.Equal(x, ops.like(1, x)),
         ops.like(-1, x),
@@ -85,7 +87,7 @@ _SLOPES: dict[str, Unary] = {
 }
 
 
-def _of_second(
+def _broadcast_pair(
     ops: GradientNodes, node: Node, dx: Endpoint, first: Endpoint | None = None
 ) -> Gradients:
     """The gradients of two broadcast operands, each summed to its shape; None if `first` is."""
@@ -100,19 +102,19 @@ def _igamma(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
     dy = grads[0] if node.op == "Igamma" else ops.Neg(grads[0])
     power = ops.Mul(ops.Sub(a, ops.like(1, a)), ops.Log(x))
     slope = ops.Exp(ops.Sub(ops.Sub(power, x), ops.Lgamma(a)))
-    return _of_second(ops, node, ops.Mul(slope, dy), ops.Mul(ops.IgammaGradA(a, x), dy))
+    return _broadcast_pair(ops, node, ops.Mul(slope, dy), ops.Mul(ops.IgammaGradA(a, x), dy))
 
 
 def _polygamma(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     n, x = node.inputs
     slope = ops.Polygamma(ops.AddV2(n, ops.like(1, n)), x)
-    return _of_second(ops, node, ops.Mul(slope, grads[0]))
+    return _broadcast_pair(ops, node, ops.Mul(slope, grads[0]))
 
 
 def _zeta(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     x, q = node.inputs
     slope = ops.Neg(ops.Mul(x, ops.Zeta(ops.AddV2(x, ops.like(1, x)), q)))
-    return _of_second(ops, node, ops.Mul(slope, grads[0]))
+    return _broadcast_pair(ops, node, ops.Mul(slope, grads[0]))
 
 
 def _betainc(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -128,13 +130,13 @@ def _betainc(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
 def _atan2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     y, x = node.inputs
     share = ops.RealDiv(grads[0], ops.AddV2(ops.Square(x), ops.Square(y)))
-    return _of_second(ops, node, ops.Neg(ops.Mul(share, y)), ops.Mul(share, x))
+    return _broadcast_pair(ops, node, ops.Neg(ops.Mul(share, y)), ops.Mul(share, x))
 
 
 def _floor_mod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     x, y = node.inputs
     dy = ops.Mul(grads[0], ops.Neg(ops.FloorDiv(x, y)))
-    return _of_second(ops, node, dy, grads[0])
+    return _broadcast_pair(ops, node, dy, grads[0])
 
 
 def _xlog1py(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -142,7 +144,7 @@ def _xlog1py(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
     is_used = ops.Cast(ops.NotEqual(x, ops.like(0, x)), DstT=type_of(x))
     dx = ops.Mul(grads[0], ops.Xlog1py(is_used, y))
     dy = ops.Mul(grads[0], ops.Xdivy(x, ops.AddV2(y, ops.like(1, y))))
-    return _of_second(ops, node, dy, dx)
+    return _broadcast_pair(ops, node, dy, dx)
 
 
 def _cross(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:

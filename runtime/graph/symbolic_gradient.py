@@ -59,10 +59,13 @@ class _Differentiation:
     def __init__(self, library: FunctionLibrary, function: NameAttrList) -> None:
         self._library = library
         self._function = function
-        self._of: NameAttrList = function.attrs["f"]
-        if self._of.name not in library and op_info(self._of.name) is not None:
-            raise NotFoundError(f"No gradient defined for op: {self._of.name}")
-        forward = function_body(library, self._of)
+        self._forward_function: NameAttrList = function.attrs["f"]
+        if (
+            self._forward_function.name not in library
+            and op_info(self._forward_function.name) is not None
+        ):
+            raise NotFoundError(f"No gradient defined for op: {self._forward_function.name}")
+        forward = function_body(library, self._forward_function)
         copies = {node: node.clone(node.name) for node in forward.nodes}
         for copy in copies.values():
             copy.inputs = [(copies[source], index) for source, index in copy.inputs]
@@ -79,10 +82,10 @@ class _Differentiation:
         given = [self._argument(position) for position in range(len(self._results))]
         for result, gradient in zip(self._results, given, strict=True):
             self._gradients.setdefault(result, []).append((gradient, 0))
-        depends = self._depending()
+        depends = self._dependents()
         for node in reversed(topological_order(self._nodes)):
             if node in depends and node not in self._arguments:
-                self._go_back(node, depends)
+                self._differentiate(node, depends)
         results = tuple(
             self._total((argument, 0)) or self._ops.ZerosLike((argument, 0))
             for argument in self._arguments
@@ -90,12 +93,12 @@ class _Differentiation:
         wanted = self._function.attrs.get("Tout", [type_of(result) for result in results])
         if list(wanted) != [type_of(result) for result in results]:
             raise InvalidArgumentError(
-                f"SymbolicGradient of {self._of.name} gives "
+                f"SymbolicGradient of {self._forward_function.name} gives "
                 f"{', '.join(type_of(result).tf_name for result in results)}; its attribute Tout "
                 f"says {', '.join(each.tf_name for each in wanted)}"
             )
         return FunctionBody(
-            f"{SYMBOLIC_GRADIENT}_{self._of.name}",
+            f"{SYMBOLIC_GRADIENT}_{self._forward_function.name}",
             (*self._nodes, *given, *self._ops.nodes),
             (*self._arguments, *given),
             results,
@@ -113,7 +116,7 @@ class _Differentiation:
         node.set_types()
         return node
 
-    def _depending(self) -> set[Node]:
+    def _dependents(self) -> set[Node]:
         """The nodes that depend on an argument through differentiable ops."""
         depends = set(self._arguments)
         for node in topological_order(self._nodes):
@@ -129,7 +132,7 @@ class _Differentiation:
         total: Endpoint = found[0] if len(found) == 1 else self._ops.AddN(list(found))
         return total
 
-    def _go_back(self, node: Node, depends: set[Node]) -> None:
+    def _differentiate(self, node: Node, depends: set[Node]) -> None:
         """Propagate the gradients of a node's outputs to its inputs."""
         outputs = [(node, index) for index in range(len(node.output_types))]
         totals = [self._total(output) for output in outputs]

@@ -94,8 +94,10 @@ def _copy_signatures(
 def _frozen_graph_def(
     graph: Graph, step: StepGraph, init_ops: list[str], read_variables: ReadVariables
 ) -> pb.GraphDef:
-    served = set(_reached([node for node, _ in step.fetches]))
-    nodes = _in_order(_reached([*(node for node, _ in step.fetches), *step.targets]))
+    served = set(_with_ancestors([node for node, _ in step.fetches]))
+    nodes = _topological_order(
+        _with_ancestors([*(node for node, _ in step.fetches), *step.targets])
+    )
     live = {
         node.inputs[0][0] for node in nodes if node.op in _ASSIGNMENTS and node not in served
     } - served
@@ -124,7 +126,9 @@ class _Freezer:
         self._live = live
         self.functions = FunctionFreezer(graph.library)
         self._values = values
-        self._handed_on: dict[tuple[str, int], DataType] = {}  # outputs that were handles: the type
+        self._value_outputs: dict[
+            tuple[str, int], DataType
+        ] = {}  # outputs that were handles: the type
 
     def freeze(self, node: Node, is_served: bool) -> pb.NodeDef:
         """The frozen node.
@@ -137,22 +141,22 @@ class _Freezer:
             return node_def
         if _is_variable(node):
             if node.op == RESOURCE_VARIABLE:
-                self._handed_on[(node.name, 0)] = self._values[node.name][1]
+                self._value_outputs[(node.name, 0)] = self._values[node.name][1]
             return _constant(node_def, self._values)
-        types = [self._handed_on.get((source.name, index)) for source, index in node.inputs]
+        types = [self._value_outputs.get((source.name, index)) for source, index in node.inputs]
         try:
             if any(node.input_is_ref) and node.inputs[0][0] not in self._live:
                 raise UnimplementedError(f"Can't freeze: {node.op} changes a variable", node.name)
-            handed_on = self.functions.freeze_node(node_def, types)
+            value_outputs = self.functions.freeze_node(node_def, types)
         except UnimplementedError:
             if is_served:
                 raise
             return pb.NodeDef(name=node.name, op="NoOp")
-        self._handed_on |= {(node.name, index): dtype for index, dtype in handed_on.items()}
+        self._value_outputs |= {(node.name, index): dtype for index, dtype in value_outputs.items()}
         return node_def
 
 
-def _reached(roots: Sequence[Node]) -> list[Node]:
+def _with_ancestors(roots: Sequence[Node]) -> list[Node]:
     """The nodes of `roots` and all on which they depend."""
     pending = list(roots)
     kept: dict[Node, None] = {}
@@ -164,7 +168,7 @@ def _reached(roots: Sequence[Node]) -> list[Node]:
     return list(kept)
 
 
-def _in_order(nodes: list[Node]) -> list[Node]:
+def _topological_order(nodes: list[Node]) -> list[Node]:
     """The nodes sorted so that each follows its inputs; back edges of loops are ignored."""
     done: dict[Node, None] = {}
     for root in nodes:

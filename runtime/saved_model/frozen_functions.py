@@ -25,7 +25,7 @@ _CALLERS: dict[str, tuple[tuple[str, ...], int]] = {
 }
 _LOOPS = ("While", "StatelessWhile")
 # op that forwards its input → its type attribute
-_PASS_ON = {"Identity": "T", "Enter": "T", "Switch": "T", "Merge": "T", "Exit": "T",
+_FORWARDING_OPS = {"Identity": "T", "Enter": "T", "Switch": "T", "Merge": "T", "Exit": "T",
             "NextIteration": "T"}  # fmt: skip
 
 
@@ -34,11 +34,11 @@ class FunctionFreezer:
 
     def __init__(self, library: FunctionLibrary) -> None:
         self._library = library
-        self._made: dict[tuple[str, tuple[DataType | None, ...]], pb.FunctionDef] = {}
+        self._specialised: dict[tuple[str, tuple[DataType | None, ...]], pb.FunctionDef] = {}
         self._rewriters: dict[str, Callable[[pb.NodeDef, Types], dict[int, DataType]]] = {
             "ReadVariableOp": self._read,
             "ResourceGather": self._gather,
-            **dict.fromkeys(_PASS_ON, self._pass_on),
+            **dict.fromkeys(_FORWARDING_OPS, self._forward),
             **dict.fromkeys(_CALLERS, self._call),
         }
 
@@ -58,14 +58,16 @@ class FunctionFreezer:
 
     def library_of(self, nodes: Iterable[pb.NodeDef]) -> pb.FunctionDefLibrary:
         """The functions that nodes call, directly or indirectly."""
-        made = {function.signature.name: function for function in self._made.values()}
+        specialised = {function.signature.name: function for function in self._specialised.values()}
         found: dict[str, pb.FunctionDef] = {}
         pending = list(nodes)
         while pending:
             node = pending.pop()
             for name in _called(node):
-                if name not in found and (name in made or name in self._library):
-                    found[name] = made[name] if name in made else self._library.definition(name)
+                if name not in found and (name in specialised or name in self._library):
+                    found[name] = (
+                        specialised[name] if name in specialised else self._library.definition(name)
+                    )
                     pending += found[name].node_def
         return pb.FunctionDefLibrary(function=found.values())
 
@@ -83,9 +85,9 @@ class FunctionFreezer:
         _keep_attrs(node, {"Tparams": types[0], "Tindices": indices, "validate_indices": True})
         return {}
 
-    def _pass_on(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
+    def _forward(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
         dtype = next(each for each in types if each is not None)
-        node.attr[_PASS_ON[node.op]].CopyFrom(attr_value.to_proto(dtype))
+        node.attr[_FORWARDING_OPS[node.op]].CopyFrom(attr_value.to_proto(dtype))
         return {0: dtype, 1: dtype} if node.op == "Switch" else {0: dtype}
 
     def _call(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
@@ -107,13 +109,13 @@ class FunctionFreezer:
     def _specialise(self, name: str, types: Types) -> pb.FunctionDef:
         """The function with arguments that are values where `types` has a type."""
         key = name, tuple(types)
-        if key not in self._made:
+        if key not in self._specialised:
             function = pb.FunctionDef()
             function.CopyFrom(self._library.definition(name))
-            function.signature.name = f"{name}_frozen_{len(self._made)}"
-            self._made[key] = function
+            function.signature.name = f"{name}_frozen_{len(self._specialised)}"
+            self._specialised[key] = function
             self._rewrite_body(function, types)
-        return self._made[key]
+        return self._specialised[key]
 
     def _rewrite_body(self, function: pb.FunctionDef, types: Types) -> None:
         values: dict[str, DataType] = {}  # tensors of the body that are now values
@@ -144,8 +146,8 @@ class FunctionFreezer:
         """Rewrite a node of a body; add its outputs that are now values to `values`."""
         was_read = node.op == "ReadVariableOp"
         data = [text for text in node.input if not text.startswith("^")]
-        handed_on = self.freeze_node(node, [values.get(text) for text in data])
-        for index, dtype in handed_on.items():
+        value_outputs = self.freeze_node(node, [values.get(text) for text in data])
+        for index, dtype in value_outputs.items():
             values[f"{node.name}:output:{index}"] = dtype
         if was_read:  # Identity's output has another name
             _rename_reference(function, f"{node.name}:value:0", f"{node.name}:output:0")
