@@ -22,7 +22,7 @@ from tests.gradients.gradient_case import (
     weights,
 )
 
-# TensorFlow gives none, or others: test_slopes.py has them.
+# TensorFlow has no gradients for these or wrong ones; test_slopes.py checks them.
 WITHOUT_ANSWER = {"MatrixDiagPartV2", "MatrixDiagV2", "MatrixSetDiagV2", "Snapshot"}
 
 

@@ -1,6 +1,6 @@
-"""Whatever bytes come in, the parsing kernels answer or raise an OpError, and nothing else.
+"""For arbitrary bytes the parsing kernels return values or raise an OpError, nothing else.
 
-Junk is random bytes, and valid messages with a few bytes changed: those get further.
+The bytes are random, or valid messages with a few bytes changed, which are parsed further.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ VALID = {
 
 @st.composite
 def damaged(draw: st.DrawFn, valid: bytes) -> bytes:
-    """`valid` with some bytes replaced, and perhaps its end cut off."""
+    """`valid` with some bytes replaced, and sometimes truncated."""
     text = bytearray(valid)
     for _ in range(draw(st.integers(1, 4))):
         text[draw(st.integers(0, len(text) - 1))] = draw(st.integers(0, 255))

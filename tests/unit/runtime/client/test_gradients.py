@@ -1,4 +1,4 @@
-"""`gradients`: what it takes, what it gives, and what it refuses."""
+"""`gradients`: its arguments, results and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several devices in one session: placement, the cut of edges, and the same values as on one."""
+"""Several devices in one session: placement, transfers, and the same values as on one device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PlacedGraph(Graph):
 
 
 def ping_pong(devices: Sequence[int]) -> pb.GraphDef:
-    """x goes through one operation on each device in turn: n0, n1, …"""
+    """A chain n0, n1, … of operations on x, placed on the given devices in turn."""
     graph = PlacedGraph()
     value: Any = graph.placeholder("float32", "x")
     for index, cpu in enumerate(devices):

@@ -1,4 +1,4 @@
-"""What RestoreV2 says when a checkpoint has not what it is asked for."""
+"""Errors of RestoreV2: a missing checkpoint, a missing tensor, a tensor of another type."""
 
 from __future__ import annotations
 
