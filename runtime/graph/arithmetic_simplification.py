@@ -16,7 +16,6 @@ TF: tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -63,10 +62,13 @@ def _equal_endpoint(node: Node) -> Endpoint | None:
     return rule(node) if rule is not None else None
 
 
-def _constant(endpoint: Endpoint) -> Any:
+def _constant(endpoint: Endpoint) -> np.ndarray | None:
     """The value of a Const without control inputs, else None."""
     node = endpoint[0]
-    return node.attr("value") if node.op == "Const" and not node.control_inputs else None
+    if node.op != "Const" or node.control_inputs:
+        return None
+    value: np.ndarray = node.attr("value")
+    return value
 
 
 def _without_neutral(node: Node) -> Endpoint | None:

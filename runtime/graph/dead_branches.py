@@ -7,8 +7,6 @@ TF: tensorflow/core/grappler/optimizers/function_optimizer.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.framework.attr_value import NameAttrList
@@ -42,7 +40,7 @@ def _taken_branch(node: Node) -> NameAttrList | None:
     return branch
 
 
-def _is_true(value: Any) -> bool:
+def _is_true(value: np.ndarray) -> bool:
     """Whether a condition holds: a scalar by value (a string by length), an array if not empty.
 
     TF: tensorflow/core/kernels/functional_ops.cc (ToBool)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import protos as pb
 from runtime.framework.dtypes import DataType, from_numpy
@@ -44,7 +45,7 @@ class GradientNodes(abc.ABC):
     def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
         """Add a node; return its output, or a tuple of several. List inputs are given as lists."""
 
-    def constant(self, value: Any, data_type: DataType) -> Endpoint:
+    def constant(self, value: ArrayLike, data_type: DataType) -> Endpoint:
         """A Const of that type."""
         output: Endpoint = self.Const(value=np.asarray(value, data_type.numpy), dtype=data_type)
         return output
@@ -53,7 +54,7 @@ class GradientNodes(abc.ABC):
         """A scalar constant of the type of `other`."""
         return self.constant(value, type_of(other))
 
-    def indices(self, values: Any) -> Endpoint:
+    def indices(self, values: ArrayLike) -> Endpoint:
         """An int32 constant."""
         return self.constant(values, from_numpy(np.dtype(np.int32)))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 from runtime.foundation.errors import UnimplementedError
 from runtime.graph.elementwise_gradients import GradientFunction, Gradients
@@ -234,7 +233,7 @@ def _fourier(forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpo
     return [ops.RealDiv(ops.add(forward, grads[0]), size)]
 
 
-def _fourier_gradients() -> dict[str, Any]:
+def _fourier_gradients() -> dict[str, GradientFunction]:
     return {
         op: functools.partial(_fourier, forward)
         for forward, inverse in _INVERSES.items()

@@ -6,12 +6,15 @@ TF: tensorflow/python/ops/nn_grad.py, image_grad.py, ctc_ops.py
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.graph.elementwise_gradients import GradientFunction, Gradients
 from runtime.graph.gradient_nodes import GradientNodes, type_of
 from runtime.graph.node import Endpoint, Node
+
+# (nodes, y) → the derivative of slope(y)
+SlopeDerivative = Callable[[GradientNodes, Endpoint], Endpoint]
 
 
 def _attrs(node: Node, *names: str) -> dict[str, Any]:
@@ -253,7 +256,10 @@ def _softplus_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) ->
 
 
 def _slope_product(
-    slope_derivative: Any, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
+    slope_derivative: SlopeDerivative,
+    ops: GradientNodes,
+    node: Node,
+    grads: Sequence[Endpoint],
 ) -> Gradients:
     """The gradient of an op slope(y) × dy, such as TanhGrad.
 
@@ -269,7 +275,7 @@ def _slope_product(
 
 
 # op slope(y) × dy → the derivative of slope
-_SLOPE_DERIVATIVES: dict[str, Any] = {
+_SLOPE_DERIVATIVES: dict[str, SlopeDerivative] = {
     "TanhGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
     "SigmoidGrad": lambda ops, y: ops.Sub(ops.like(1, y), ops.Mul(ops.like(2, y), y)),
     "ReciprocalGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
