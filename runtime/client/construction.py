@@ -43,7 +43,7 @@ def _known(shape: Any) -> pb.AttrValue:
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A constant; if `shape` has more elements than `value`, its last one fills the rest.
+    """A constant; if `shape` has more elements than `value`, the last one of `value` is repeated.
 
     Raises TypeError or ValueError for a value that no constant can have.
     """

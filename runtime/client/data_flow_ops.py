@@ -57,7 +57,7 @@ class QueueBase:
         return self._take("QueueDequeueUpToV2", name or f"{self.name}_DequeueUpTo", [n])
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """Refuse further elements; those in the queue can still be dequeued."""
+        """Close the queue: it rejects further elements; those in it can still be dequeued."""
         name = name or f"{self.name}_Close"
         return self._do("QueueCloseV2", cancel_pending_enqueues, name)
 

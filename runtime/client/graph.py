@@ -325,9 +325,10 @@ class Graph(GraphElements):
         return len(self._order), len(self._function_order)
 
     def additions(self, from_version: int, from_function: int) -> tuple[pb.GraphDef, int, int]:
-        """The GraphDef of later additions than these counts, and the current counts.
+        """(GraphDef of later additions, current number of operations, current number of functions).
 
-        `from_version` counts operations, `from_function` functions.
+        It has the operations after the first `from_version` and the functions after the first
+        `from_function`.
         """
         with self._lock:
             operations = self._order[from_version:]

@@ -148,7 +148,7 @@ class StaticHashTable(LookupTable):
     """A table that is filled once, by running `initializer` or `tables_initializer()`."""
 
     def __init__(self, initializer: Any, default_value: Any, name: str | None = None) -> None:
-        """`default_value` is the value of keys that the table has not."""
+        """`default_value` is returned for keys that the table lacks."""
         handle = op_function("HashTableV2")(
             key_dtype=initializer.key_dtype,
             value_dtype=initializer.value_dtype,
@@ -172,7 +172,7 @@ class MutableHashTable(LookupTable):
         shared_name: str | None = None,
         name: str = "MutableHashTable",
     ) -> None:
-        """`default_value` is the value of keys that the table has not."""
+        """`default_value` is returned for keys that the table lacks."""
         key_type, value_type = as_dtype(key_dtype), as_dtype(value_dtype)
         handle = op_function("MutableHashTableV2")(
             key_dtype=key_type, value_dtype=value_type, shared_name=shared_name or "", name=name

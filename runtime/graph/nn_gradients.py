@@ -49,7 +49,7 @@ def _convolution(
 def _input_gradient(
     forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
-    """The gradient of the op of the input's gradient, which is a transposed convolution."""
+    """The gradient of …BackpropInput, the op of the input's gradient (transposed convolution)."""
     names, _, to_filter = _CONVOLUTIONS[forward]
     (_, weights, dy), attrs = node.inputs, _attrs(node, *names)
     return [
@@ -62,7 +62,7 @@ def _input_gradient(
 def _filter_gradient(
     forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
-    """The gradient of the op of the filter's gradient."""
+    """The gradient of …BackpropFilter, the op of the filter's gradient."""
     names, to_input, _ = _CONVOLUTIONS[forward]
     (x, _, dy), attrs = node.inputs, _attrs(node, *names)
     return [
@@ -243,7 +243,7 @@ def _relu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gra
 
 
 def _elu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """EluGrad and SeluGrad of dy and the output y: below zero the factor of dy is linear in y."""
+    """EluGrad and SeluGrad, which are slope(y) × dy for the output y; slope is linear below 0."""
     dy, y = node.inputs
     by_output = ops.SelectV2(ops.Less(y, ops.like(0, y)), ops.Mul(grads[0], dy), ops.ZerosLike(y))
     return [ops.add(node.op, grads[0], y), by_output]

@@ -90,7 +90,7 @@ _SLOPES: dict[str, Unary] = {
 def _broadcast_pair(
     ops: GradientNodes, node: Node, dx: Endpoint, first: Endpoint | None = None
 ) -> Gradients:
-    """The gradients of two broadcast operands, each summed to its shape; None if `first` is."""
+    """The gradients of two broadcast operands, summed to their shapes; without `first`, None."""
     a, x = node.inputs
     da = None if first is None else ops.reduced_to(first, a, x)
     return [da, ops.reduced_to(dx, x, a)]
