@@ -166,7 +166,7 @@ class DataflowRun:
 
     def _call(self, item: Item, iteration: Iteration) -> Any:
         if item.error is not None:
-            raise type(item.error)(item.error._text, item.error.node)
+            raise item.error.copy()
         if item.argument >= 0:
             return self._arguments[item.argument]
         if item.is_constant:
@@ -227,7 +227,7 @@ class DataflowRun:
             self._error = error
         self._step.failure = self._step.failure or error
         # Whoever waits in this step is told; the error that it will report comes second.
-        self._step.cancellation.cancel(type(error)(error._text, error.node))
+        self._step.cancellation.cancel(error.copy())
 
     def _complete(
         self, item: Item, frame: Frame, iteration: Iteration, outputs: list[Any] | None

@@ -125,7 +125,8 @@ class _MapIterator(UnaryIterator):
                 return None
             # A caller would take it for the end of the sequence.
             raise InvalidArgumentError(
-                f"Function invocation produced OutOfRangeError: {error._text}", error.node
+                f"Function invocation produced OutOfRangeError: {error.message_without_node}",
+                error.node,
             ) from None
 
 
@@ -244,7 +245,8 @@ class _ScanIterator(UnaryIterator):
             if not self._dataset.preserve_cardinality:
                 return None
             raise InvalidArgumentError(
-                f"Function invocation produced OutOfRangeError: {error._text}", error.node
+                f"Function invocation produced OutOfRangeError: {error.message_without_node}",
+                error.node,
             ) from None
         count = len(self.values)
         check_output_count(outputs, count)
