@@ -8,21 +8,17 @@ TF: tensorflow/core/kernels/cwise_ops_common.cc (BinaryOpShared)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
+from runtime.framework.shapes import shape_text
 from runtime.kernels.element_blocks import LARGE, on_threads
 
 SMALL_ENOUGH = 1 << 24  # elements; a product of sizes below this needs no look at the limit
-
-
-def shape_text(shape: Iterable[int]) -> str:
-    """A shape as TensorFlow prints it: `[2,3]`."""
-    return f"[{','.join(map(str, shape))}]"
 
 
 def incompatible_shapes(x: Any, y: Any) -> InvalidArgumentError:

@@ -13,13 +13,13 @@ import numpy as np
 from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.framework.shapes import shape_text
 from runtime.kernels.broadcasting import (
     binary,
     binary_in_place,
     check_broadcast,
     in_float32,
     incompatible_shapes,
-    shape_text,
 )
 from runtime.kernels.register_types import (
     COMPLEX_TYPES,

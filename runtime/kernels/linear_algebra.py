@@ -15,7 +15,7 @@ import numpy as np
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import Kernel, KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 
 

@@ -26,7 +26,8 @@ from runtime.framework.record_files import (
 )
 from runtime.framework.record_reader import Reader, Record
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
-from runtime.framework.string_tensor import as_strings, show_shape, string_tensor
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, string_tensor
 from runtime.kernels.queues import queue_of
 from runtime.kernels.resource_variables import as_handle
 
@@ -212,7 +213,7 @@ def reader_restore_state(context: OpKernelContext, reader_handle: Any, state: An
     reader, text = _reader(context, reader_handle), as_strings(state)
     if text.ndim:
         raise InvalidArgumentError(
-            f"Reader state must be scalar, but had shape: {show_shape(text.shape)}"
+            f"Reader state must be scalar, but had shape: {shape_text(text.shape)}"
         )
     if not reader.is_restorable:
         raise UnimplementedError("Reader RestoreState")
