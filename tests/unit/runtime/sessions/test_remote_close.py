@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import http.server
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from runtime.api import (
     UnavailableError,
     new_session,
 )
-from runtime.sessions import grpc_session
+from runtime.sessions import grpc_session, remote_session
 
 GRAPH = pb.GraphDef(node=[pb.NodeDef(name="x", op="NoOp")])
 # How long a test waits for what should be at once before it fails.
@@ -184,7 +185,7 @@ def test_close_passes_an_extend_that_is_not_answered(master: Master) -> None:
 def test_close_waits_a_bounded_time_for_the_server(
     master: Master, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grpc_session, "CLOSE_SECONDS", 0.2)
+    monkeypatch.setattr(remote_session, "CLOSE_SECONDS", 0.2)
     master.answers_create.set()
     session = opened(master.port)
     session.create(GRAPH)
@@ -223,3 +224,66 @@ def test_a_session_that_was_made_while_it_was_closed_is_closed_in_the_server(
     with pytest.raises(CancelledError, match=r"^Session has been closed\.$"):
         session.create(GRAPH)
     assert master.closed == ["one"]
+
+
+class HttpServer(http.server.ThreadingHTTPServer):
+    """Makes a session when `answers_create` is set; keeps the paths that it has to delete."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), HttpHandler)
+        self.creating = threading.Event()
+        self.answers_create = threading.Event()
+        self.deleted: list[str] = []
+
+
+class HttpHandler(http.server.BaseHTTPRequestHandler):
+    server: HttpServer
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.creating.set()
+        self.server.answers_create.wait(FAIL_AFTER_SECONDS)
+        self._answer(pb.CreateSessionResponse(session_handle="one").SerializeToString())
+
+    def do_DELETE(self) -> None:
+        self.server.deleted.append(self.path)
+        self._answer(b"{}")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on stderr."""
+
+
+@pytest.fixture
+def http_server() -> Iterator[HttpServer]:
+    server = HttpServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield server
+    server.answers_create.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_http_session_that_is_made_while_it_is_closed_is_closed_in_the_server(
+    http_server: HttpServer,
+) -> None:
+    session = new_session(SessionOptions(target=f"http://127.0.0.1:{http_server.server_port}"))
+    with in_thread(lambda: session.create(GRAPH)) as creating:
+        assert http_server.creating.wait(FAIL_AFTER_SECONDS)
+        with in_thread(session.close) as closing:
+            assert closing.result(FAIL_AFTER_SECONDS) is None
+        assert not http_server.deleted
+        http_server.answers_create.set()
+        with pytest.raises(CancelledError, match=r"^Session has been closed\.$"):
+            creating.result(FAIL_AFTER_SECONDS)
+    assert http_server.deleted == ["/v1/sessions/one"]
