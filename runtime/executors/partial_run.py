@@ -18,9 +18,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, Done, plain_value
+from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, plain_value
 from runtime.executors.dataflow_graph import Item
-from runtime.executors.step import Step
+from runtime.executors.step import Done, Step
 from runtime.foundation.errors import InvalidArgumentError, OpError
 
 
