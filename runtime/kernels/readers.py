@@ -25,7 +25,8 @@ from runtime.framework.record_files import (
     whole_file,
 )
 from runtime.framework.record_reader import Reader, Record
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
+from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resource_op_kernel import resource_handle
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, string_tensor
 from runtime.kernels.queues import queue_of
@@ -41,16 +42,11 @@ def _handle(
 ) -> ResourceHandle:
     """The handle of the node's reader, which is made at first use."""
 
-    def make() -> ResourceHandle:
-        name = shared_name or private_name(context.node.name)
+    def create(_: str) -> Reader:
         title = f"{context.node.op.removesuffix('V2')} '{context.node.name}'"
-        context.resources.look_up_or_create(
-            container, Reader, name, lambda: Reader(title, open_work, **options)
-        )
-        return ResourceHandle(container or DEFAULT_CONTAINER, name, Reader.type_name)
+        return Reader(title, open_work, **options)
 
-    handle: ResourceHandle = context.kernel_state(make)
-    return handle
+    return resource_handle(context, container, shared_name, Reader, create)
 
 
 def text_line_reader(
