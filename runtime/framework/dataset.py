@@ -199,6 +199,19 @@ class UnaryDataset(Dataset):
         return self.input.cardinality
 
 
+class AlignedDataset(UnaryDataset):
+    """A dataset whose element at an index is its input's."""
+
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The input's element."""
+        return self.input.element_at(context, index)
+
+
 class UnaryIterator(DatasetIterator):
     """An iterator over one input, which it drops at the end."""
 

@@ -28,10 +28,10 @@ def incompatible_shapes(x: Any, y: Any) -> InvalidArgumentError:
     )
 
 
-def check_broadcast(x: Any, y: Any) -> None:
-    """Raise InvalidArgumentError unless the shapes of `x` and `y` broadcast."""
+def broadcast_shape(x: Any, y: Any) -> tuple[int, ...]:
+    """The shape of `x` and `y` together; InvalidArgumentError unless theirs broadcast."""
     try:
-        np.broadcast_shapes(np.shape(x), np.shape(y))
+        return np.broadcast_shapes(np.shape(x), np.shape(y))
     except ValueError:
         raise incompatible_shapes(x, y) from None
 

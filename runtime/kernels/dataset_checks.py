@@ -14,6 +14,7 @@ from runtime.foundation.errors import (
 from runtime.framework.dataset import (
     INFINITE,
     UNKNOWN,
+    AlignedDataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -55,7 +56,7 @@ class _IgnoreErrorsIterator(UnaryIterator):
                 context.cancellation.check()
 
 
-class AssertCardinalityDataset(UnaryDataset):
+class AssertCardinalityDataset(AlignedDataset):
     """AssertCardinalityDataset: the input, which has to have so many elements."""
 
     kind = "AssertCardinality"
@@ -70,15 +71,6 @@ class AssertCardinalityDataset(UnaryDataset):
     def cardinality(self) -> int:
         """As promised."""
         return self._cardinality
-
-    @property
-    def has_random_access(self) -> bool:
-        """As the input."""
-        return self.input.has_random_access
-
-    def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
-        return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """The input, counted."""

@@ -20,10 +20,10 @@ from runtime.framework import op_def_registry
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dataset import (
     UNKNOWN,
+    AlignedDataset,
     Dataset,
     DatasetIterator,
     Element,
-    UnaryDataset,
     UnaryIterator,
     as_dataset,
     scalar_argument,
@@ -39,22 +39,13 @@ Shapes = tuple[PartialShape, ...]
 _MOST_THREADS = 65536
 
 
-class PassThroughDataset(UnaryDataset):
+class PassThroughDataset(AlignedDataset):
     """Its input under another name; further inputs tune what we do not have."""
 
     def __init__(
         self, input_dataset: Any, *tuning: Any, output_types: Types, output_shapes: Shapes
     ) -> None:
         super().__init__(input_dataset)
-
-    @property
-    def has_random_access(self) -> bool:
-        """As the input."""
-        return self.input.has_random_access
-
-    def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
-        return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """The input's elements."""

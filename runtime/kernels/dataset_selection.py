@@ -12,6 +12,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dataset import (
     INFINITE,
     UNKNOWN,
+    AlignedDataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -28,7 +29,7 @@ Types = tuple[DataType, ...]
 Shapes = tuple[PartialShape, ...]
 
 
-class TakeDataset(UnaryDataset):
+class TakeDataset(AlignedDataset):
     """TakeDataset: the first `count` elements; all of them when it is negative."""
 
     kind = "Take"
@@ -46,15 +47,6 @@ class TakeDataset(UnaryDataset):
         if available == UNKNOWN or self.count == INFINITE:
             return available
         return self.count if available == INFINITE else min(available, self.count)
-
-    @property
-    def has_random_access(self) -> bool:
-        """As the input."""
-        return self.input.has_random_access
-
-    def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
-        return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """The beginning of the input."""

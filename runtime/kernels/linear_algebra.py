@@ -120,6 +120,24 @@ def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
         raise InvalidArgumentError("Input matrix is not invertible.") from None
 
 
+def triangular_batch(
+    matrix: Any, rhs: Any, unknowns: int, lower: bool, adjoint: bool
+) -> tuple[int, ...]:
+    """The batch dimensions of a solution; InvalidArgumentError when the shapes do not fit."""
+    if unknowns != rhs.shape[-2]:
+        raise InvalidArgumentError(
+            f"In[0] mismatch In[1] shape: {unknowns} vs. {rhs.shape[-2]}: "
+            f"{shape_text(matrix.shape)} {shape_text(rhs.shape)} {int(lower)} {int(adjoint)}"
+        )
+    try:
+        return np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+    except ValueError:
+        raise InvalidArgumentError(
+            "In[0] and In[1] must have compatible batch dimensions: "
+            f"{shape_text(matrix.shape)} vs. {shape_text(rhs.shape)}"
+        ) from None
+
+
 def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
     """X of matrix · X = rhs, where only one triangle of the matrix counts; batches broadcast."""
     for index, each in enumerate((matrix, rhs)):
@@ -130,18 +148,7 @@ def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool
         raise InvalidArgumentError(
             f"In[0] matrices in the last dimensions must be square ({columns} =/= {rows})"
         )
-    if rows != rhs.shape[-2]:
-        raise InvalidArgumentError(
-            f"In[0] mismatch In[1] shape: {rows} vs. {rhs.shape[-2]}: {shape_text(matrix.shape)} "
-            f"{shape_text(rhs.shape)} {int(lower)} {int(adjoint)}"
-        )
-    try:
-        batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
-    except ValueError:
-        raise InvalidArgumentError(
-            "In[0] and In[1] must have compatible batch dimensions: "
-            f"{shape_text(matrix.shape)} vs. {shape_text(rhs.shape)}"
-        ) from None
+    batch = triangular_batch(matrix, rhs, rows, lower, adjoint)
     triangle = adjoint_of(matrix) if adjoint else matrix
     forward = lower != adjoint
     solution = np.array(np.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
