@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.barrier import Barrier
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_fully_defined
 from runtime.framework.resource_manager import ResourceHandle
@@ -25,8 +25,6 @@ from runtime.kernels.boxing import box
 from runtime.kernels.queues import stack_elements
 from runtime.kernels.resource_variables import as_handle
 from runtime.kernels.tensor_lists import rows
-
-Types = tuple[DataType, ...]
 
 
 def barrier(

@@ -21,12 +21,9 @@ from runtime.framework.dataset import (
     UnaryIterator,
     scalar_argument,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
+from runtime.framework.partial_shapes import Shapes
 
 
 class IgnoreErrorsDataset(UnaryDataset):

@@ -23,15 +23,12 @@ from runtime.framework.dataset import (
     scalar_argument,
 )
 from runtime.framework.dataset_rewrites import check_repeated_shuffles
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.iterator_resource import check_shapes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.boxing import box
 from runtime.kernels.element_components import stack
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 class MapDataset(UnaryDataset):

@@ -28,12 +28,9 @@ from runtime.framework.dataset import (
     WindowElements,
     as_dataset,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
+from runtime.framework.partial_shapes import Shapes
 
 
 class GroupByWindowDataset(UnaryDataset):

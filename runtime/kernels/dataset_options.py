@@ -29,13 +29,11 @@ from runtime.framework.dataset import (
     scalar_argument,
 )
 from runtime.framework.dataset_rewrites import serialized_options
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.string_tensor import string_tensor
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _MOST_THREADS = 65536
 
 

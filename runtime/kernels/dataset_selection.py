@@ -20,13 +20,10 @@ from runtime.framework.dataset import (
     scalar_argument,
     wrapped,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.element_components import nested_text
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 class TakeDataset(AlignedDataset):

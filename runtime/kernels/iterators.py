@@ -20,12 +20,12 @@ from runtime.foundation.errors import (
 from runtime.framework.attr_value import NameAttrList, raw_bytes
 from runtime.framework.dataset import Dataset, Element, as_dataset, scalar_argument
 from runtime.framework.dataset_graph import DatasetGraphBuilder, check_no_state
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.iterator_resource import IteratorResource, check_shapes, check_types
 from runtime.framework.iterator_state import decode_state, encode_state
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.optional import Optional
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import (
     handle_from_string,
@@ -36,8 +36,6 @@ from runtime.framework.string_tensor import string_tensor
 from runtime.kernels.boxing import box
 from runtime.kernels.dataset_graphs import FAIL_ON_STATE, dataset_of
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _MODERATE = b"\x08\x02"  # CardinalityOptions(compute_level=CARDINALITY_COMPUTE_MODERATE)
 _numbers = itertools.count()  # next() is atomic
 

@@ -22,10 +22,10 @@ from runtime.foundation.errors import (
 )
 from runtime.framework.dataset import Dataset, DatasetIterator, Element, as_dataset
 from runtime.framework.dataset_rewrites import check_repeated_shuffles
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.iterator_resource import check_shapes, check_types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import Resource, ResourceHandle
 from runtime.framework.resource_op_kernel import (
     handle_from_string,
@@ -34,8 +34,6 @@ from runtime.framework.resource_op_kernel import (
 )
 from runtime.kernels.resource_variables import as_handle
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _numbers = itertools.count()  # next() is atomic
 
 

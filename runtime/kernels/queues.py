@@ -16,9 +16,9 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
+from runtime.framework.partial_shapes import PartialShape, Shapes, is_compatible, is_fully_defined
 from runtime.framework.queue_kinds import PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from runtime.framework.queues import Element, Queue
 from runtime.framework.resource_manager import ResourceHandle
@@ -27,9 +27,6 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.resource_variables import as_handle
 from runtime.kernels.tensor_lists import rows, stacked
-
-Shapes = tuple[PartialShape, ...]
-Types = tuple[DataType, ...]
 
 
 def _handle(
