@@ -249,11 +249,11 @@ class Graph(GraphElements):
             )
         return session.run(what, feed_dict)
 
-    def session_opened(self, session: Any) -> None:
+    def session_opened(self, session: object) -> None:
         """Note a session of this graph; it needs the graph, not the graph it."""
         self._sessions.add(session)
 
-    def session_closed(self, session: Any) -> None:
+    def session_closed(self, session: object) -> None:
         """Forget a session that is closed."""
         self._sessions.discard(session)
 

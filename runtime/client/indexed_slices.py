@@ -77,7 +77,7 @@ class IndexedSlices(TensorConvertible):
         )
 
 
-def with_values(slices: Any, values: Any) -> Any:
+def with_values(slices: Any, values: Tensor) -> Tensor | IndexedSlices:
     """The gradient whose values are others: the tensor, or slices of the same rows."""
     if not isinstance(slices, IndexedSlices):
         return values

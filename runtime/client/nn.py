@@ -95,7 +95,11 @@ def _rows(scores: Tensor) -> Tensor:
 
 
 def softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1, name: Any = None
+    _sentinel: Any = None,
+    labels: Any = None,
+    logits: Any = None,
+    dim: int = -1,
+    name: str | None = None,
 ) -> Tensor:
     """As `softmax_cross_entropy_with_logits_v2`; the labels stay what they are."""
     _check_named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -104,7 +108,7 @@ def softmax_cross_entropy_with_logits(
 
 
 def sparse_softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: Any = None
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
     """`[…]`: the loss of each row of `[…, classes]`, whose right class `labels` `[…]` tell."""
     _check_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -119,7 +123,7 @@ def sparse_softmax_cross_entropy_with_logits(
 
 
 def sigmoid_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: Any = None
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
     """max(x, 0) − x z + log(1 + exp(−|x|)), elementwise."""
     _check_named("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -212,7 +216,7 @@ def avg_pool(
 
 
 def _pool(
-    op: str, value: Any, ksize: Any, strides: Any, padding: Any, data_format: str, name: Any
+    op: str, value: Any, ksize: Any, strides: Any, padding: Any, data_format: str, name: str | None
 ) -> Tensor:
     sizes = {"ksize": _of_image(ksize, data_format), "strides": _of_image(strides, data_format)}
     attributes = {"padding": padding, "data_format": data_format}
@@ -319,9 +323,12 @@ def batch_normalization(
         return _one("AddV2", values * factor, shift, name=scope)
 
 
-def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> Any:
+def top_k(
+    input: Any, k: Any = 1, sorted: bool = True, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """(values, indices) of the k largest of each row."""
-    return op_function("TopKV2")(input, k, sorted, name=name)
+    found: tuple[Tensor, Tensor] = op_function("TopKV2")(input, k, sorted, name=name)
+    return found
 
 
 def l2_normalize(

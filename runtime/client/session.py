@@ -46,7 +46,10 @@ class BaseSession:
     """What sessions of both kinds do."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         """Open a session of `graph` (None: the default graph) at `target`.
 
@@ -292,7 +295,10 @@ class Session(BaseSession):
     """A session; `with Session() as session:` makes it and its graph the default, then closes."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         super().__init__(target, graph, config)
         self._entered: contextlib.ExitStack | None = None
@@ -319,7 +325,9 @@ class Session(BaseSession):
             self.close()
 
     @staticmethod
-    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+    def reset(
+        target: str, containers: Sequence[str] | None = None, config: pb.ConfigProto | None = None
+    ) -> None:
         """Clear resource containers of a target (None: all) and close the sessions there."""
         reset(target, containers or ())
 
@@ -332,7 +340,10 @@ class InteractiveSession(BaseSession):
     """A session that is the default, with its graph, from its making until `close`."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         global _active_interactive_sessions
         super().__init__(target, graph, config)
