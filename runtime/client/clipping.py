@@ -48,7 +48,9 @@ def clip_by_global_norm(
         return [_scaled(each, scale) for each in t_list], norm
 
 
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+def clip_by_norm(
+    t: Any, clip_norm: Any, axes: Any = None, name: str | None = None
+) -> Tensor | IndexedSlices:
     """The tensor, scaled down where its L2 norm along `axes` is larger than `clip_norm`."""
     with get_default_graph().name_scope(name or "clip_by_norm"):
         values = _values(t)
@@ -69,5 +71,5 @@ def _values(tensor: Any) -> Tensor:
     return tensor.values if isinstance(tensor, IndexedSlices) else convert_to_tensor(tensor)
 
 
-def _scaled(tensor: Any, scale: Tensor) -> Any:
+def _scaled(tensor: Any, scale: Tensor) -> Tensor | IndexedSlices | None:
     return None if tensor is None else with_values(tensor, _values(tensor) * scale)

@@ -6,7 +6,7 @@ TF: tensorflow/python/ops/array_ops.py, control_flow_ops.py, framework/ops.py
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,12 +152,12 @@ def colocate_with(
     return get_default_graph().colocate_with(op, ignore_existing)
 
 
-def add_to_collections(names: Any, value: Any) -> None:
+def add_to_collections(names: str | Iterable[Hashable], value: Any) -> None:
     """`Graph.add_to_collections` of the default graph."""
     get_default_graph().add_to_collections(names, value)
 
 
-def get_collection_ref(key: Any) -> list[Any]:
+def get_collection_ref(key: Hashable) -> list[Any]:
     """`Graph.get_collection_ref` of the default graph."""
     return get_default_graph().get_collection_ref(key)
 
@@ -176,11 +176,11 @@ def tables_initializer(name: str = "init_all_tables") -> Operation:
     return group(*get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
 
 
-def add_to_collection(name: Any, value: Any) -> None:
+def add_to_collection(name: Hashable, value: Any) -> None:
     """`Graph.add_to_collection` of the default graph."""
     get_default_graph().add_to_collection(name, value)
 
 
-def get_collection(key: Any, scope: str | None = None) -> list[Any]:
+def get_collection(key: Hashable, scope: str | None = None) -> list[Any]:
     """`Graph.get_collection` of the default graph."""
     return get_default_graph().get_collection(key, scope)

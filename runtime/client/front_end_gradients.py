@@ -59,10 +59,11 @@ def _resource_gather(operation: Operation, grad: Tensor) -> list[Any]:
     return [_rows(indices, grad, sizes), None]
 
 
-def _sizes(tensor: Tensor) -> Any:
+def _sizes(tensor: Tensor) -> Tensor:
     if tensor.shape.is_fully_defined():
         return constant(tensor.shape.as_list(), DataType.INT32)
-    return op_function("Shape")(tensor)
+    sizes: Tensor = op_function("Shape")(tensor)
+    return sizes
 
 
 def _cross_entropy(

@@ -216,7 +216,7 @@ def _check_callable(fn: Any) -> None:
         )
 
 
-def _array(leaf: Any, count: Any, infer_shape: bool) -> TensorArray:
+def _array(leaf: Any, count: Tensor | int, infer_shape: bool) -> TensorArray:
     dtype = leaf.dtype if hasattr(leaf, "dtype") else as_dtype(leaf)
     return TensorArray(dtype, count, infer_shape=infer_shape)
 
@@ -244,9 +244,11 @@ class _Rows:
                 raise ValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
         sizes = [each.shape[0] for each in self._tensors]
         known = next((size for size in sizes if size is not None), None)
-        self.count: Any = op_function("Shape")(self._tensors[0])[0] if known is None else known
+        self.count: Tensor | int = (
+            op_function("Shape")(self._tensors[0])[0] if known is None else known
+        )
 
-    def at(self, index: Any) -> Any:
+    def at(self, index: Tensor | int) -> Any:
         """The row at `index`, in the structure of `elems`."""
         rows = [op_function("GatherV2")(tensor, index, 0) for tensor in self._tensors]
         for row, tensor in zip(rows, self._tensors, strict=True):

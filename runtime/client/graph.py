@@ -255,11 +255,11 @@ class Graph(GraphElements):
             )
         return session.run(what, feed_dict)
 
-    def session_opened(self, session: Any) -> None:
+    def session_opened(self, session: object) -> None:
         """Count a session of this graph as open; the graph holds a weak reference only."""
         self._sessions.add(session)
 
-    def session_closed(self, session: Any) -> None:
+    def session_closed(self, session: object) -> None:
         """Stop counting a session as open."""
         self._sessions.discard(session)
 

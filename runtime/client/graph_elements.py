@@ -6,6 +6,7 @@ TF: tensorflow/python/framework/ops.py (Graph.as_graph_element, GraphKeys)
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from runtime.client.operation import Operation, Tensor
@@ -93,7 +94,7 @@ class GraphElements:
             return element
         raise TypeError(f"Can not convert a {type(element).__name__} into a {' or '.join(kinds)}.")
 
-    def _by_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:
+    def _by_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Operation | Tensor:
         if ":" in name:
             if allow_tensor:
                 return self._tensor(name)
@@ -134,16 +135,16 @@ class GraphElements:
 
     # Collections
 
-    def add_to_collection(self, name: Any, value: Any) -> None:
+    def add_to_collection(self, name: Hashable, value: Any) -> None:
         """Append to a collection."""
         self._collections.setdefault(name, []).append(value)
 
-    def add_to_collections(self, names: Any, value: Any) -> None:
+    def add_to_collections(self, names: str | Iterable[Hashable], value: Any) -> None:
         """Append to several collections, or to one."""
         for name in {names: None} if isinstance(names, str) else dict.fromkeys(names):
             self.add_to_collection(name, value)
 
-    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+    def get_collection(self, name: Hashable, scope: str | None = None) -> list[Any]:
         """A copy of a collection; only members whose name matches `scope` (a pattern), if given."""
         members = self._collections.get(name, [])
         if scope is None:
@@ -151,14 +152,14 @@ class GraphElements:
         pattern = re.compile(scope)
         return [each for each in members if hasattr(each, "name") and pattern.match(each.name)]
 
-    def get_collection_ref(self, name: Any) -> list[Any]:
+    def get_collection_ref(self, name: Hashable) -> list[Any]:
         """The collection itself, not a copy; created empty if there is none."""
         return self._collections.setdefault(name, [])
 
-    def get_all_collection_keys(self) -> list[Any]:
+    def get_all_collection_keys(self) -> list[str]:
         """The names of all collections that have strings for names."""
         return [name for name in self._collections if isinstance(name, str)]
 
-    def clear_collection(self, name: Any) -> None:
+    def clear_collection(self, name: Hashable) -> None:
         """Remove a collection; no error if there is none."""
         self._collections.pop(name, None)

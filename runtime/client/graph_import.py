@@ -202,10 +202,11 @@ class _Importer:
         operation = self._operations.get(node)
         return operation is not None and index < len(operation.outputs)
 
-    def _element(self, name: str) -> Any:
+    def _element(self, name: str) -> Operation | Tensor:
         node, index = parse_tensor_name(name)
         if ":" in name and (node, index) in self._mapped:
-            return self._mapped[(node, index)]
+            mapped: Operation | Tensor = self._mapped[(node, index)]
+            return mapped
         if node not in self._operations:
             kind = "tensor" if ":" in name else "node"
             raise ValueError(f"Requested return {kind} '{name}' not found in graph def")

@@ -77,7 +77,7 @@ class IndexedSlices(TensorConvertible):
         )
 
 
-def with_values(slices: Any, values: Any) -> Any:
+def with_values(slices: Any, values: Tensor) -> Tensor | IndexedSlices:
     """`values` as IndexedSlices of the rows of `slices`; `values` itself if that is a tensor."""
     if not isinstance(slices, IndexedSlices):
         return values

@@ -236,7 +236,7 @@ def _reduction(op: str, words: str) -> Callable[..., Tensor]:
     return reduce
 
 
-def _all_axes(tensor: Tensor) -> Any:
+def _all_axes(tensor: Tensor) -> np.ndarray | Tensor:
     rank = tensor.shape.rank
     if rank is not None:
         return np.arange(rank, dtype=np.int32)

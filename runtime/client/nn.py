@@ -98,7 +98,11 @@ def _rows(scores: Tensor) -> Tensor:
 
 
 def softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1, name: Any = None
+    _sentinel: Any = None,
+    labels: Any = None,
+    logits: Any = None,
+    dim: int = -1,
+    name: str | None = None,
 ) -> Tensor:
     """`softmax_cross_entropy_with_logits_v2` without a gradient for the labels."""
     _check_named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -107,7 +111,7 @@ def softmax_cross_entropy_with_logits(
 
 
 def sparse_softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: Any = None
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
     """`[…]`: the cross entropy of `logits` `[…, classes]` and class indices `labels` `[…]`."""
     _check_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -122,7 +126,7 @@ def sparse_softmax_cross_entropy_with_logits(
 
 
 def sigmoid_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: Any = None
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
     """max(x, 0) − x × z + log(1 + exp(−|x|)), elementwise, for x = logits and z = labels."""
     _check_named("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -218,7 +222,7 @@ def avg_pool(
 
 
 def _pool(
-    op: str, value: Any, ksize: Any, strides: Any, padding: Any, data_format: str, name: Any
+    op: str, value: Any, ksize: Any, strides: Any, padding: Any, data_format: str, name: str | None
 ) -> Tensor:
     sizes = {"ksize": _of_image(ksize, data_format), "strides": _of_image(strides, data_format)}
     attributes = {"padding": padding, "data_format": data_format}
@@ -328,9 +332,12 @@ def batch_normalization(
         return _one("AddV2", values * factor, shift, name=scope)
 
 
-def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> Any:
+def top_k(
+    input: Any, k: Any = 1, sorted: bool = True, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """(values, indices), each `[…, k]`: the k largest of each row."""
-    return op_function("TopKV2")(input, k, sorted, name=name)
+    found: tuple[Tensor, Tensor] = op_function("TopKV2")(input, k, sorted, name=name)
+    return found
 
 
 def l2_normalize(

@@ -18,7 +18,7 @@ from typing import Any
 from runtime.client.backpropagation import Gradient
 from runtime.client.construction import convert_to_tensor, group, tuple_
 from runtime.client.differentiation import gradients
-from runtime.client.graph import get_default_graph
+from runtime.client.graph import Graph, get_default_graph
 from runtime.client.graph_elements import GraphKeys
 from runtime.client.indexed_slices import IndexedSlices, with_values
 from runtime.client.initializers import zeros_initializer
@@ -222,7 +222,7 @@ class Optimizer(abc.ABC):
                 )
         return self._non_slot_variables[key]
 
-    def _get_non_slot_variable(self, name: str, graph: Any = None) -> Variable | None:
+    def _get_non_slot_variable(self, name: str, graph: Graph | None = None) -> Variable | None:
         return self._non_slot_variables.get((name, graph))
 
     # Methods that subclasses override
@@ -240,29 +240,33 @@ class Optimizer(abc.ABC):
         return group(*update_ops, name=name_scope)
 
     @abc.abstractmethod
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation | Tensor:
         """The operation that updates a reference variable."""
 
-    def _resource_apply_dense(self, grad: Tensor, handle: Variable) -> Any:
+    def _resource_apply_dense(self, grad: Tensor, handle: Variable) -> Operation | Tensor:
         """The operation that updates a resource variable."""
         raise NotImplementedError(f"{type(self).__name__} does not update resource variables")
 
-    def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Any:
+    def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Operation | Tensor:
         """The operation that updates rows of a reference variable; row indices are unique."""
         raise NotImplementedError(f"{type(self).__name__} does not update rows of a variable")
 
-    def _resource_apply_sparse(self, grad: Tensor, handle: Variable, indices: Tensor) -> Any:
+    def _resource_apply_sparse(
+        self, grad: Tensor, handle: Variable, indices: Tensor
+    ) -> Operation | Tensor:
         """The operation that updates rows of a resource variable; row indices are unique."""
         raise NotImplementedError(f"{type(self).__name__} does not update rows of a variable")
 
-    def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Variable) -> Any:
+    def _apply_sparse_duplicate_indices(
+        self, grad: IndexedSlices, var: Variable
+    ) -> Operation | Tensor:
         """`_apply_sparse` for indices that may repeat; overridden if the op handles repetition."""
         values, indices = summed_rows(grad.values, grad.indices)
         return self._apply_sparse(IndexedSlices(values, indices, grad.dense_shape), var)
 
     def _resource_apply_sparse_duplicate_indices(
         self, grad: Tensor, handle: Variable, indices: Tensor
-    ) -> Any:
+    ) -> Operation | Tensor:
         """`_resource_apply_sparse` for indices that may repeat; overridden if the op handles it."""
         values, rows = summed_rows(grad, indices)
         return self._resource_apply_sparse(values, handle, rows)

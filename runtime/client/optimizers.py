@@ -87,24 +87,28 @@ class TrainingOpOptimizer(Optimizer):
         numbers = {name: self._number(name, var) for name in self._tensors}
         return {"var": var, **slots, **numbers}
 
-    def _training_op(self, var: Variable, **gradient: Tensor) -> Any:
+    def _training_op(self, var: Variable, **gradient: Tensor) -> Operation | Tensor:
         prefix = "Resource" if var.is_resource else ""
         middle = "SparseApply" if "indices" in gradient else "Apply"
         op = f"{prefix}{middle}{self._kind}"
         wanted = [argument.name for argument in op_def_registry.look_up(op).input_arg]
         given = {**self._inputs(var), **gradient}
-        return op_function(op)(**{name: given[name] for name in wanted}, **self._op_attrs)
+        inputs = {name: given[name] for name in wanted}
+        update: Operation | Tensor = op_function(op)(**inputs, **self._op_attrs)
+        return update
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation | Tensor:
         return self._training_op(var, grad=grad)
 
-    def _resource_apply_dense(self, grad: Tensor, handle: Variable) -> Any:
+    def _resource_apply_dense(self, grad: Tensor, handle: Variable) -> Operation | Tensor:
         return self._training_op(handle, grad=grad)
 
-    def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Any:
+    def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Operation | Tensor:
         return self._training_op(var, grad=grad.values, indices=grad.indices)
 
-    def _resource_apply_sparse(self, grad: Tensor, handle: Variable, indices: Tensor) -> Any:
+    def _resource_apply_sparse(
+        self, grad: Tensor, handle: Variable, indices: Tensor
+    ) -> Operation | Tensor:
         return self._training_op(handle, grad=grad, indices=indices)
 
 
@@ -116,22 +120,28 @@ class GradientDescentOptimizer(TrainingOpOptimizer):
     ) -> None:
         super().__init__("GradientDescent", (), {"alpha": learning_rate}, use_locking, name)
 
-    def _training_op(self, var: Variable, **gradient: Tensor) -> Any:
+    def _training_op(self, var: Variable, **gradient: Tensor) -> Operation | Tensor:
         op = f"{'Resource' if var.is_resource else ''}ApplyGradientDescent"
         alpha = self._number("alpha", var)
-        return op_function(op)(var, alpha, gradient["grad"], **self._op_attrs)
+        update: Operation | Tensor = op_function(op)(var, alpha, gradient["grad"], **self._op_attrs)
+        return update
 
     # A scatter subtracts every value of a repeated row, so the values need not be summed first.
 
-    def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Variable) -> Any:
+    def _apply_sparse_duplicate_indices(
+        self, grad: IndexedSlices, var: Variable
+    ) -> Operation | Tensor:
         change = op_function("Mul")(grad.values, self._number("alpha", var))
-        return op_function("ScatterSub")(var, grad.indices, change, **self._op_attrs)
+        update: Tensor = op_function("ScatterSub")(var, grad.indices, change, **self._op_attrs)
+        return update
 
     def _resource_apply_sparse_duplicate_indices(
         self, grad: Tensor, handle: Variable, indices: Tensor
-    ) -> Any:
+    ) -> Operation | Tensor:
         change = op_function("Neg")(op_function("Mul")(grad, self._number("alpha", handle)))
-        return op_function("ResourceScatterAdd")(handle, indices, change, dtype=handle.dtype)
+        add = op_function("ResourceScatterAdd")
+        update: Operation = add(handle, indices, change, dtype=handle.dtype)
+        return update
 
 
 class MomentumOptimizer(TrainingOpOptimizer):
@@ -313,10 +323,12 @@ class AdamOptimizer(TrainingOpOptimizer):
 
     # There is no SparseApplyAdam op: the means of all rows decay, the given rows add a gradient.
 
-    def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Any:
+    def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Operation | Tensor:
         return self._update_rows(var, grad.values, grad.indices)
 
-    def _resource_apply_sparse(self, grad: Tensor, handle: Variable, indices: Tensor) -> Any:
+    def _resource_apply_sparse(
+        self, grad: Tensor, handle: Variable, indices: Tensor
+    ) -> Operation | Tensor:
         return self._update_rows(handle, grad, indices)
 
     def _update_rows(self, var: Variable, grad: Tensor, indices: Tensor) -> Operation:

@@ -47,7 +47,10 @@ class BaseSession:
     """The common part of Session and InteractiveSession."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         """Open a session of `graph` (None: the default graph) at `target`.
 
@@ -293,7 +296,10 @@ class Session(BaseSession):
     """A session; inside `with Session():` it and its graph are the default, afterwards closed."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         super().__init__(target, graph, config)
         self._entered: contextlib.ExitStack | None = None
@@ -320,7 +326,9 @@ class Session(BaseSession):
             self.close()
 
     @staticmethod
-    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+    def reset(
+        target: str, containers: Sequence[str] | None = None, config: pb.ConfigProto | None = None
+    ) -> None:
         """Clear resource containers (None: all) of a target and close its sessions."""
         reset(target, containers or ())
 
@@ -333,7 +341,10 @@ class InteractiveSession(BaseSession):
     """A session that is the default from its construction until `close`, with `graph` if given."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         global _active_interactive_sessions
         super().__init__(target, graph, config)

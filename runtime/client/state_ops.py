@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runtime.client.operation import Tensor
 from runtime.client.ops import op_function
 from runtime.client.variables import Variable
 
@@ -19,10 +20,11 @@ def _scatter(kind: str, words: str) -> Callable[..., Any]:
         updates: Any,
         use_locking: bool = False,
         name: str | None = None,
-    ) -> Any:
+    ) -> Tensor:
         if not ref.is_resource:
             op = op_function(f"Scatter{kind}")
-            return op(ref.handle, indices, updates, use_locking=use_locking, name=name)
+            after: Tensor = op(ref.handle, indices, updates, use_locking=use_locking, name=name)
+            return after
         change = op_function(f"ResourceScatter{kind}")
         with ref.graph.as_default():
             done = change(ref.handle, indices, updates, dtype=ref.dtype, name=name)
@@ -45,11 +47,13 @@ scatter_min = _scatter("Min", "Take the smaller of `updates` and")
 scatter_max = _scatter("Max", "Take the larger of `updates` and")
 
 
-def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Any:
+def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Tensor:
     """The value of an integer variable, which is then incremented.
 
     The step fails with OUT_OF_RANGE if the new value would be above `limit`.
     """
     if ref.is_resource:
-        return op_function("ResourceCountUpTo")(ref.handle, limit, ref.dtype, name=name)
-    return op_function("CountUpTo")(ref.handle, limit, name=name)
+        before: Tensor = op_function("ResourceCountUpTo")(ref.handle, limit, ref.dtype, name=name)
+    else:
+        before = op_function("CountUpTo")(ref.handle, limit, name=name)
+    return before

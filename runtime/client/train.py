@@ -44,6 +44,7 @@ from runtime.client.optimizers import (
 )
 from runtime.client.saver import Saver, checkpoint_exists, import_meta_graph, latest_checkpoint
 from runtime.client.variable_scopes import get_variable
+from runtime.client.variables import Variable
 from runtime.framework.dtypes import DataType
 
 __all__ = [
@@ -84,13 +85,13 @@ __all__ = [
 NewCheckpointReader = CheckpointReader
 
 
-def get_global_step(graph: Graph | None = None) -> Any:
+def get_global_step(graph: Graph | None = None) -> Variable | None:
     """The variable that counts training steps; None when the graph has none."""
     found = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
     return found[0] if found else None
 
 
-def get_or_create_global_step(graph: Graph | None = None) -> Any:
+def get_or_create_global_step(graph: Graph | None = None) -> Variable:
     """The variable that counts training steps, created if the graph has none."""
     graph = graph or get_default_graph()
     known = get_global_step(graph)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from runtime.client.element_types import as_dtype
@@ -20,6 +20,7 @@ from runtime.client.initializers import (
     glorot_uniform_initializer,
     zeros_initializer,
 )
+from runtime.client.operation import Tensor
 from runtime.client.tensor_shape import TensorShape
 from runtime.client.variables import Variable
 from runtime.framework.dtypes import DataType
@@ -113,7 +114,7 @@ def get_variable_scope() -> VariableScope:
 def variable_scope(
     name_or_scope: str | VariableScope | None,
     default_name: str | None = None,
-    values: Any = None,
+    values: Sequence[Any] | None = None,
     initializer: Any = None,
     reuse: bool | _Reuse | None = None,
     dtype: Any = None,
@@ -246,7 +247,7 @@ def _initial(name: str, shape: Any, dtype: DataType, initializer: Any) -> Any:
         glorot_uniform_initializer() if dtype.is_floating else zeros_initializer()
     )
 
-    def draw() -> Any:
+    def draw() -> Tensor:
         value = make(sizes, dtype)
         value.set_shape(sizes)
         return value

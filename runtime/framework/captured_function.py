@@ -53,7 +53,7 @@ class CapturedFunction:
                 raise
             raise type(error)(
                 f"Error in user-defined function passed to {_name(self.metadata)} transformation "
-                f"with iterator: {prefix}: {error._text}",
+                f"with iterator: {prefix}: {error.message_without_node}",
                 error.node,
             ) from None
 

@@ -108,21 +108,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         _complete(served)
         if served and served[-1][0] is taker:
             return served[-1][1]
-        token = cancellation.add_callback(lambda: self._cancel(taker))
-        if token is None:
-            self._cancel(taker)
-            return taker.deferred
-        waiting = Deferred()
-
-        def settle(deferred: Deferred) -> None:
-            cancellation.remove_callback(token)
-            if deferred.error is not None:
-                waiting.set_error(deferred.error)
-            else:
-                waiting.set_value(deferred.value)
-
-        taker.deferred.when_done(settle)
-        return waiting
+        return taker.deferred.until_cancelled(cancellation, lambda: self._cancel(taker))
 
     def _serve(self) -> list[tuple[_Taker, Any]]:
         """Takers at the head of the line who may take, with their outputs. The lock is held."""

@@ -199,6 +199,19 @@ class UnaryDataset(Dataset):
         return self.input.cardinality
 
 
+class AlignedDataset(UnaryDataset):
+    """A dataset whose element at an index is its input's."""
+
+    @property
+    def has_random_access(self) -> bool:
+        """As the input."""
+        return self.input.has_random_access
+
+    def element_at(self, context: OpKernelContext, index: int) -> Element:
+        """The input's element."""
+        return self.input.element_at(context, index)
+
+
 class UnaryIterator(DatasetIterator):
     """An iterator over one input, which it drops at the end."""
 
@@ -216,6 +229,47 @@ class UnaryIterator(DatasetIterator):
         if element is None:
             self.input = None
         return element
+
+
+class ConcatenatingIterator(UnaryIterator, abc.ABC):
+    """The elements of datasets that are made from the input, one dataset after another."""
+
+    def __init__(self, dataset: UnaryDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._current: DatasetIterator | None = None
+
+    @abc.abstractmethod
+    def choose_next(self, context: OpKernelContext) -> bool:
+        """Note in the state what the next dataset is made of; False at the end."""
+
+    @abc.abstractmethod
+    def begin(self, context: OpKernelContext) -> DatasetIterator:
+        """The dataset of what was chosen, from its start."""
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        """The next element of the current dataset, or the first of one that has any."""
+        while True:
+            if self._current is not None:
+                context.cancellation.check()
+                result = self._current.get_next(context)
+                if result is not None:
+                    return result
+                self._current = None
+            if not self.choose_next(context):
+                return None
+            self._current = self.begin(context)
+
+    def save(self) -> State:
+        """With the place in the current dataset."""
+        current = None if self._current is None else self._current.save()
+        return {**super().save(), "current": current}
+
+    def restore(self, context: OpKernelContext, saved: State) -> None:
+        """With the current dataset made anew."""
+        super().restore(context, saved)
+        if saved["current"] is not None:
+            self._current = self.begin(context)
+            self._current.restore(context, saved["current"])
 
 
 class WindowElements(Dataset):

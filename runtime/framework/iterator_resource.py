@@ -9,7 +9,8 @@ TF: tensorflow/core/kernels/data/iterator_ops.h (IteratorResource)
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
 from runtime.framework.dataset import Dataset, DatasetIterator, Element, State
@@ -19,6 +20,8 @@ from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_compatible
 from runtime.framework.resource_manager import Resource
 from runtime.framework.shapes import shape_text
+
+T = TypeVar("T")
 
 
 class IteratorResource(Resource):
@@ -92,14 +95,7 @@ class IteratorResource(Resource):
 
 def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) -> None:
     """InvalidArgumentError unless the types are those expected; none expected is any."""
-    if not expected:
-        return
-    if len(expected) != len(actual):
-        raise InvalidArgumentError(
-            f"Number of components does not match: expected {len(expected)} types but got "
-            f"{len(actual)}."
-        )
-    for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
+    for index, (one, other) in enumerate(_pairs(expected, actual, "types")):
         if one != other:
             raise InvalidArgumentError(
                 f"Data type mismatch at component {index}: expected {one.tf_name} but got "
@@ -109,16 +105,19 @@ def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) ->
 
 def check_shapes(expected: tuple[PartialShape, ...], actual: tuple[PartialShape, ...]) -> None:
     """InvalidArgumentError unless the shapes may be those expected; none expected is any."""
-    if not expected:
-        return
-    if len(expected) != len(actual):
-        raise InvalidArgumentError(
-            f"Number of components does not match: expected {len(expected)} shapes but got "
-            f"{len(actual)}."
-        )
-    for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
+    for index, (one, other) in enumerate(_pairs(expected, actual, "shapes")):
         if not is_compatible(one, other):
             raise InvalidArgumentError(
                 f"Incompatible shapes at component {index}: expected {shape_text(one)} but got "
                 f"{shape_text(other)}."
             )
+
+
+def _pairs(expected: Sequence[T], actual: Sequence[T], what: str) -> Iterable[tuple[T, T]]:
+    """Each component as expected and as it is; nothing when nothing is expected."""
+    if expected and len(expected) != len(actual):
+        raise InvalidArgumentError(
+            f"Number of components does not match: expected {len(expected)} {what} but got "
+            f"{len(actual)}."
+        )
+    return zip(expected, actual, strict=bool(expected))

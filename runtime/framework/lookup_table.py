@@ -24,7 +24,7 @@ from runtime.foundation.errors import (
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.resource_manager import Resource
-from runtime.framework.string_tensor import show_shape
+from runtime.framework.shapes import shape_text
 
 Shape = tuple[int, ...]
 
@@ -76,8 +76,8 @@ class LookupTable(Resource, abc.ABC):
         split = keys.ndim - len(self.key_shape)
         if split < 0 or keys.shape[split:] != self.key_shape:
             raise InvalidArgumentError(
-                f"Input key shape {show_shape(keys.shape)} must end with the table's key shape "
-                f"{show_shape(self.key_shape)}"
+                f"Input key shape {shape_text(keys.shape)} must end with the table's key shape "
+                f"{shape_text(self.key_shape)}"
             )
         return keys.shape[:split]
 
@@ -86,8 +86,8 @@ class LookupTable(Resource, abc.ABC):
         full = self.batch_shape(keys) + self.value_shape
         if default.shape not in (self.value_shape, full):
             raise InvalidArgumentError(
-                f"Expected shape {show_shape(self.value_shape)} or {show_shape(full)} "
-                f"for default value, got {show_shape(default.shape)}"
+                f"Expected shape {shape_text(self.value_shape)} or {shape_text(full)} "
+                f"for default value, got {shape_text(default.shape)}"
             )
 
     def check_insert(self, keys: np.ndarray, values: np.ndarray) -> None:
@@ -95,7 +95,7 @@ class LookupTable(Resource, abc.ABC):
         expected = self.batch_shape(keys) + self.value_shape
         if values.shape != expected:
             raise InvalidArgumentError(
-                f"Expected shape {show_shape(expected)} for value, got {show_shape(values.shape)}"
+                f"Expected shape {shape_text(expected)} for value, got {shape_text(values.shape)}"
             )
 
     def check_import(self, keys: np.ndarray, values: np.ndarray) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.lookup_table import LookupTable, Shape
-from runtime.framework.string_tensor import show_shape
+from runtime.framework.shapes import shape_text
 
 
 class MutableHashTable(LookupTable):
@@ -140,7 +140,7 @@ class MutableDenseHashTable(MutableHashTable):
         if deleted_key.shape != empty_key.shape:
             raise InvalidArgumentError(
                 "Empty and deleted keys must have same shape, got shapes: "
-                f"{show_shape(empty_key.shape)} and {show_shape(deleted_key.shape)}"
+                f"{shape_text(empty_key.shape)} and {shape_text(deleted_key.shape)}"
             )
         self._reserved_keys = (empty_key, deleted_key)
         self._empty, self._deleted = (
@@ -154,7 +154,7 @@ class MutableDenseHashTable(MutableHashTable):
         """One dictionary key an entry; InvalidArgumentError for a reserved one or another shape."""
         rows = keys.shape[:1]
         if keys.size != int(np.prod((*rows, *self.key_shape), dtype=np.int64)):
-            expected, got = show_shape((*rows, *self.key_shape)), show_shape(keys.shape)
+            expected, got = shape_text((*rows, *self.key_shape)), shape_text(keys.shape)
             raise InvalidArgumentError(f"Expected key shape {expected} got {got}")
         hashable = super().hashable_keys(keys)
         for key, name in ((self._empty, "empty_key"), (self._deleted, "deleted_key")):
@@ -171,8 +171,8 @@ class MutableDenseHashTable(MutableHashTable):
         for name, tensor, width in zip(("key", "value"), (keys, values), widths, strict=True):
             if tensor.shape != (rows, width):
                 raise InvalidArgumentError(
-                    f"Expected shape {show_shape((rows, width))} for {name}, "
-                    f"got {show_shape(tensor.shape)}"
+                    f"Expected shape {shape_text((rows, width))} for {name}, "
+                    f"got {shape_text(tensor.shape)}"
                 )
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:

@@ -49,24 +49,10 @@ class Mutex(Resource):
                 return MutexLock(self)
             waiting = Deferred()
             self._waiting.append(waiting)
-        result = Deferred()
-
-        def cancel() -> None:
-            waiting.set_error(CancelledError("Lock acquisition cancelled."))
-
-        token = cancellation.add_callback(cancel)
-
-        def settle(deferred: Deferred) -> None:
-            cancellation.remove_callback(token)
-            if deferred.error is not None:
-                result.set_error(deferred.error)
-            else:
-                result.set_value(deferred.value)
-
-        waiting.when_done(settle)
-        if token is None:
-            cancel()
-        return result
+        return waiting.until_cancelled(
+            cancellation,
+            lambda: waiting.set_error(CancelledError("Lock acquisition cancelled.")),
+        )
 
     def unlock(self) -> None:
         """Give the mutex to who waits longest."""

@@ -215,21 +215,7 @@ class Queue(Resource):
             if attempt.error is not None:
                 raise attempt.error
             return attempt.result()
-        token = cancellation.add_callback(lambda: self._cancel(attempt))
-        if token is None:
-            self._cancel(attempt)
-            return attempt.deferred
-        waiting = Deferred()
-
-        def settle(deferred: Deferred) -> None:
-            cancellation.remove_callback(token)
-            if deferred.error is not None:
-                waiting.set_error(deferred.error)
-            else:
-                waiting.set_value(deferred.value)
-
-        attempt.deferred.when_done(settle)
-        return waiting
+        return attempt.deferred.until_cancelled(cancellation, lambda: self._cancel(attempt))
 
     def _cancel(self, attempt: Attempt) -> None:
         with self._lock:

@@ -232,7 +232,7 @@ class Reader(Resource):
 
 
 def _raise(error: OpError) -> tuple[str, bytes]:
-    raise type(error)(error._text)
+    raise type(error)(error.message_without_node)
 
 
 def _first(elements: list[Element]) -> Any:

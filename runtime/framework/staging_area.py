@@ -58,21 +58,7 @@ class StagingArea(Resource):
             if isinstance(mine[0], OpError):
                 raise mine[0]
             return mine[0]
-        token = cancellation.add_callback(lambda: self._cancel(entry))
-        if token is None:
-            self._cancel(entry)
-            return deferred
-        waiting = Deferred()
-
-        def settle(result: Deferred) -> None:
-            cancellation.remove_callback(token)
-            if result.error is not None:
-                waiting.set_error(result.error)
-            else:
-                waiting.set_value(result.value)
-
-        deferred.when_done(settle)
-        return waiting
+        return deferred.until_cancelled(cancellation, lambda: self._cancel(entry))
 
     def _advance(self) -> list[tuple[Deferred, Any]]:
         """Run attempts until none can; the lock is held."""

@@ -38,24 +38,10 @@ MICROSECONDS = 1e-6
 
 def _until_cancelled(waiting: Deferred, cancellation: CancellationManager) -> Deferred:
     """What `waiting` becomes, or the cancellation of its step."""
-
-    def cancel() -> None:
-        waiting.set_error(CancelledError("Waiting for a batch was cancelled"))
-
-    token = cancellation.add_callback(cancel)
-    if token is None:
-        cancel()
-    result = Deferred()
-
-    def settle(deferred: Deferred) -> None:
-        cancellation.remove_callback(token)
-        if deferred.error is not None:
-            result.set_error(deferred.error)
-        else:
-            result.set_value(deferred.value)
-
-    waiting.when_done(settle)
-    return result
+    return waiting.until_cancelled(
+        cancellation,
+        lambda: waiting.set_error(CancelledError("Waiting for a batch was cancelled")),
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from runtime.framework.dtypes import DataType
+from runtime.framework.partial_shapes import PartialShape
 
-PartialShape = tuple[int, ...] | None  # −1 for an unknown dimension, None for an unknown rank
 _Undo = Callable[[list[Any]], object]
 
 

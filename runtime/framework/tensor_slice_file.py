@@ -39,6 +39,7 @@ from runtime.framework.ordered_code import slice_key
 from runtime.framework.shapes import shape_text
 from runtime.framework.sstable import read_table, write_table
 from runtime.framework.tensor_codec import (
+    VALUE_FIELD,
     as_bytes,
     shape_from_proto,
     shape_to_proto,
@@ -48,25 +49,15 @@ from runtime.framework.tensor_slice import TensorSlice
 
 _META_KEY = b""
 _VERSION = 1  # TF_CHECKPOINT_VERSION
-# The *_val field of each type that the format has. TF: saved_tensor_slice_util.h
-_VALUE_FIELD = {
-    DataType.FLOAT: "float_val",
-    DataType.DOUBLE: "double_val",
-    DataType.INT32: "int_val",
-    DataType.INT16: "int_val",
-    DataType.INT8: "int_val",
-    DataType.UINT8: "int_val",
-    DataType.UINT16: "int_val",
-    DataType.QINT8: "int_val",
-    DataType.QUINT8: "int_val",
-    DataType.QINT32: "int_val",
-    DataType.INT64: "int64_val",
-    DataType.BOOL: "bool_val",
-    DataType.STRING: "string_val",
-    DataType.HALF: "half_val",
-    DataType.COMPLEX64: "scomplex_val",
-    DataType.COMPLEX128: "dcomplex_val",
-}
+# The types that the format has. TF: saved_tensor_slice_util.h
+_TYPES = frozenset(
+    (
+        DataType.FLOAT, DataType.DOUBLE, DataType.INT32, DataType.INT16, DataType.INT8,
+        DataType.UINT8, DataType.UINT16, DataType.QINT8, DataType.QUINT8, DataType.QINT32,
+        DataType.INT64, DataType.BOOL, DataType.STRING, DataType.HALF, DataType.COMPLEX64,
+        DataType.COMPLEX128,
+    )
+)  # fmt: skip
 _COMPLEX_PART = {DataType.COMPLEX64: np.float32, DataType.COMPLEX128: np.float64}
 
 
@@ -244,10 +235,9 @@ def _replace(path: str, data: bytes) -> None:
 
 def _values(value: np.ndarray, dtype: DataType) -> pb.TensorProto:
     """A TensorProto of values alone: type and shape are in the table's head."""
-    field = _VALUE_FIELD.get(dtype)
     if dtype is DataType.BFLOAT16:
         raise UnimplementedError("Saving data type bfloat16 not yet supported")
-    if field is None:
+    if dtype not in _TYPES:
         raise InvalidArgumentError(
             f"Tensor slice serialization not implemented for dtype {int(dtype)}"
         )
@@ -261,4 +251,4 @@ def _values(value: np.ndarray, dtype: DataType) -> pb.TensorProto:
         values = flat.view(_COMPLEX_PART[dtype]).tolist()
     else:
         values = flat.tolist()
-    return pb.TensorProto(**{field: values})  # type: ignore[arg-type] # one of the *_val fields
+    return pb.TensorProto(**{VALUE_FIELD[dtype]: values})  # type: ignore[arg-type] # one of the *_val fields

@@ -129,7 +129,7 @@ class _Constructor:
             node.set_types()
         except OpError as error:
             error.node = None
-            raise type(error)(f"{error._text} [[{{{{node {name}}}}}]]") from error
+            raise type(error)(f"{error.message_without_node} [[{{{{node {name}}}}}]]") from error
         self._new[name] = node
 
     def _connect(self, node: Node, inputs: Sequence[str]) -> None:

@@ -16,7 +16,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.string_tensor import as_strings, show_shape, string_tensor
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, string_tensor
 from runtime.framework.tensor_text import readable, summarize, summarize_ends
 
 _log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ def assert_(
 ) -> None:
     """Raise InvalidArgumentError with the first entries of `data` unless `condition` is true."""
     if np.ndim(condition):
-        raise InvalidArgumentError(f"In[0] should be a scalar: {show_shape(np.shape(condition))}")
+        raise InvalidArgumentError(f"In[0] should be a scalar: {shape_text(np.shape(condition))}")
     if not condition:
         shown = " ".join(_bracketed_summaries(data, T, summarize))
         raise InvalidArgumentError(f"assertion failed: {shown}")
@@ -81,7 +82,7 @@ def print_v2(context: OpKernelContext, input: Any, *, output_stream: str, end: s
     given = as_strings(input)
     if given.ndim:
         raise InvalidArgumentError(
-            f"Input is expected to be scalar, but got {show_shape(given.shape)}"
+            f"Input is expected to be scalar, but got {shape_text(given.shape)}"
         )
     text = readable(given.item())
     if output_stream.startswith(_FILE_PREFIX):

@@ -15,17 +15,16 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.barrier import Barrier
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_fully_defined
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
+from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resource_op_kernel import resource_handle
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.queues import stack_elements
 from runtime.kernels.resource_variables import as_handle
 from runtime.kernels.tensor_lists import rows
-
-Types = tuple[DataType, ...]
 
 
 def barrier(
@@ -47,16 +46,14 @@ def barrier(
     if len(shapes) != len(component_types) or not all(map(is_fully_defined, shapes)):
         raise InvalidArgumentError("All of the component shapes must be specified")
 
-    def make() -> ResourceHandle:
-        name = shared_name or private_name(context.node.name)
-        found = context.resources.look_up_or_create(
-            container, Barrier, name, lambda: Barrier(name, component_types, shapes)
-        )
-        _check_compatible(found, component_types, shapes)
-        return ResourceHandle(container or DEFAULT_CONTAINER, name, Barrier.type_name)
-
-    handle: ResourceHandle = context.kernel_state(make)
-    return handle
+    return resource_handle(
+        context,
+        container,
+        shared_name,
+        Barrier,
+        lambda name: Barrier(name, component_types, shapes),
+        lambda found: _check_compatible(found, component_types, shapes),
+    )
 
 
 def _check_compatible(found: Barrier, types: Types, shapes: tuple[PartialShape, ...]) -> None:

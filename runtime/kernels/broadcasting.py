@@ -8,21 +8,17 @@ TF: tensorflow/core/kernels/cwise_ops_common.cc (BinaryOpShared)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
+from runtime.framework.shapes import shape_text
 from runtime.kernels.element_blocks import LARGE, on_threads
 
 SMALL_ENOUGH = 1 << 24  # elements; smaller products of the inputs' sizes need no allocation check
-
-
-def shape_text(shape: Iterable[int]) -> str:
-    """A shape as TensorFlow prints it: `[2,3]`."""
-    return f"[{','.join(map(str, shape))}]"
 
 
 def incompatible_shapes(x: Any, y: Any) -> InvalidArgumentError:
@@ -32,10 +28,10 @@ def incompatible_shapes(x: Any, y: Any) -> InvalidArgumentError:
     )
 
 
-def check_broadcast(x: Any, y: Any) -> None:
-    """Raise InvalidArgumentError unless the shapes of `x` and `y` broadcast."""
+def broadcast_shape(x: Any, y: Any) -> tuple[int, ...]:
+    """The shape of `x` and `y` together; InvalidArgumentError unless theirs broadcast."""
     try:
-        np.broadcast_shapes(np.shape(x), np.shape(y))
+        return np.broadcast_shapes(np.shape(x), np.shape(y))
     except ValueError:
         raise incompatible_shapes(x, y) from None
 

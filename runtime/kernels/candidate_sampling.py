@@ -15,7 +15,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.string_tensor import show_shape
+from runtime.framework.shapes import shape_text
 
 Sampled = tuple[np.ndarray, np.ndarray, np.ndarray]  # classes, expected counts: true, sampled
 Draw = Callable[[np.random.Generator, int], np.ndarray]  # n classes drawn
@@ -245,7 +245,7 @@ def compute_accidental_hits(
     if classes.ndim != 2 or classes.shape[1] != num_true:
         raise InvalidArgumentError(
             "true_candidates must be a batch_size * num_true matrix, "
-            f"got shape {show_shape(classes.shape)}"
+            f"got shape {shape_text(classes.shape)}"
         )
     if sampled.ndim != 1:
         raise InvalidArgumentError(

@@ -14,7 +14,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import POD_TYPES
 
 # Small integers: TensorFlow on x86 converts a float to int32 first and keeps the low bits.

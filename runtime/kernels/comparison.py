@@ -14,13 +14,13 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.intra_op_pool import shard
 from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box, unbox
 from runtime.kernels.broadcasting import (
     SMALL_ENOUGH,
     binary,
     check_broadcast_allocation,
     incompatible_shapes,
-    shape_text,
 )
 from runtime.kernels.element_blocks import BLOCK, THREADED_BLOCK, block_size, choose
 from runtime.kernels.register_types import POD_TYPES, SINGLE_AND_DOUBLE

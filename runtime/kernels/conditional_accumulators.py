@@ -22,7 +22,8 @@ from runtime.framework.conditional_accumulator import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
+from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resource_op_kernel import resource_handle
 from runtime.framework.shapes import shape_text
 from runtime.kernels.resource_variables import as_handle
 
@@ -39,20 +40,13 @@ def _creation_kernel(kind: type[Accumulator]) -> Kernel:
         shared_name: str,
         reduction_type: str,
     ) -> ResourceHandle:
-        def make() -> ResourceHandle:
-            name = shared_name or private_name(context.node.name)
-            context.resources.look_up_or_create(
-                container,
-                ConditionalAccumulator,
-                name,
-                lambda: kind(name, dtype, shape, reduction_type == "MEAN"),
-            )
-            return ResourceHandle(
-                container or DEFAULT_CONTAINER, name, ConditionalAccumulator.type_name
-            )
-
-        handle: ResourceHandle = context.kernel_state(make)
-        return handle
+        return resource_handle(
+            context,
+            container,
+            shared_name,
+            ConditionalAccumulator,
+            lambda name: kind(name, dtype, shape, reduction_type == "MEAN"),
+        )
 
     return kernel
 

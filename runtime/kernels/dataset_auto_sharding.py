@@ -28,17 +28,15 @@ from runtime.framework.dataset_rewrites import (
     op_of,
     options_of,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.kernel_registry import bind
 from runtime.framework.op_kernel import KernelDef, OpKernelContext, StepState
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.tensor_codec import shape_to_proto
 from runtime.kernels.dataset_graphs import GraphDataset
 from runtime.kernels.dataset_rebatching import SplitBatchesDataset
 from runtime.kernels.dataset_sharding import SHARD_HINT, ShardDataset
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _POLICIES = pb.DistributeOptions.AutoShardPolicy
 # Names of ops without the version suffix.
 _READERS = frozenset({"FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"})

@@ -20,19 +20,16 @@ from runtime.framework.dataset import (
     UnaryIterator,
     scalar_argument,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import (
-    PartialShape,
+    Shapes,
     is_fully_defined,
     shape_from_tensor,
 )
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.element_components import stack
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 class _BatchedDataset(UnaryDataset):

@@ -22,18 +22,16 @@ from runtime.framework.dataset import (
     UnaryDataset,
     UnaryIterator,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.file_errors import file_error
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import Resource, ResourceHandle
 from runtime.framework.string_tensor import scalar_string
 from runtime.framework.tensor_bundle import index_path
 from runtime.framework.tensor_bundle_reader import TensorBundleReader
 from runtime.framework.tensor_bundle_writer import TensorBundleWriter
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _numbers = itertools.count()  # next() is atomic
 
 

@@ -14,18 +14,16 @@ from runtime.foundation.errors import (
 from runtime.framework.dataset import (
     INFINITE,
     UNKNOWN,
+    AlignedDataset,
     DatasetIterator,
     Element,
     UnaryDataset,
     UnaryIterator,
     scalar_argument,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
+from runtime.framework.partial_shapes import Shapes
 
 
 class IgnoreErrorsDataset(UnaryDataset):
@@ -55,7 +53,7 @@ class _IgnoreErrorsIterator(UnaryIterator):
                 context.cancellation.check()
 
 
-class AssertCardinalityDataset(UnaryDataset):
+class AssertCardinalityDataset(AlignedDataset):
     """AssertCardinalityDataset: the input, which must have `cardinality` elements."""
 
     kind = "AssertCardinality"
@@ -70,15 +68,6 @@ class AssertCardinalityDataset(UnaryDataset):
     def cardinality(self) -> int:
         """The expected number of elements."""
         return self._cardinality
-
-    @property
-    def has_random_access(self) -> bool:
-        """Whether the input has random access."""
-        return self.input.has_random_access
-
-    def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
-        return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """An iterator that raises FailedPreconditionError if the number of elements differs."""

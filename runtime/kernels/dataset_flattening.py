@@ -14,6 +14,7 @@ from runtime.framework.captured_function import CapturedFunction
 from runtime.framework.dataset import (
     INFINITE,
     UNKNOWN,
+    ConcatenatingIterator,
     DatasetIterator,
     Element,
     State,
@@ -22,13 +23,10 @@ from runtime.framework.dataset import (
     scalar_argument,
     wrapped,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.dataset_functions import check_parallelism
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 class FlatMapDataset(UnaryDataset):
@@ -72,7 +70,7 @@ class FlatMapDataset(UnaryDataset):
         return _FlatMapIterator(self, context, prefix)
 
 
-class _FlatMapIterator(UnaryIterator):
+class _FlatMapIterator(ConcatenatingIterator):
     state = ("input", "element", "index")
 
     def __init__(self, dataset: FlatMapDataset, context: OpKernelContext, prefix: str) -> None:
@@ -81,36 +79,15 @@ class _FlatMapIterator(UnaryIterator):
         self._prefix = prefix
         self.element: Element | None = None  # the input's element that gave the current dataset
         self.index = 0  # number of the next dataset
-        self._current: DatasetIterator | None = None
 
-    def get_next(self, context: OpKernelContext) -> Element | None:
-        while True:
-            if self._current is not None:
-                context.cancellation.check()
-                result = self._current.get_next(context)
-                if result is not None:
-                    return result
-                self._current = None
-            self.element = self.next_input(context)
-            if self.element is None:
-                return None
-            self.index += 1
-            self._begin(context)
+    def choose_next(self, context: OpKernelContext) -> bool:
+        self.element = self.next_input(context)
+        self.index += self.element is not None
+        return self.element is not None
 
-    def _begin(self, context: OpKernelContext) -> None:
+    def begin(self, context: OpKernelContext) -> DatasetIterator:
         assert self.element is not None
-        self._current = self._function.iterate(context, self._prefix, self.index - 1, *self.element)
-
-    def save(self) -> State:
-        current = None if self._current is None else self._current.save()
-        return {**super().save(), "current": current}
-
-    def restore(self, context: OpKernelContext, saved: State) -> None:
-        super().restore(context, saved)
-        if saved["current"] is not None:
-            self._begin(context)
-            assert self._current is not None
-            self._current.restore(context, saved["current"])
+        return self._function.iterate(context, self._prefix, self.index - 1, *self.element)
 
 
 class InterleaveDataset(UnaryDataset):

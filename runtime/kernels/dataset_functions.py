@@ -23,15 +23,12 @@ from runtime.framework.dataset import (
     scalar_argument,
 )
 from runtime.framework.dataset_rewrites import check_repeated_shuffles
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.iterator_resource import check_shapes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.boxing import box
 from runtime.kernels.element_components import stack
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 class MapDataset(UnaryDataset):
@@ -125,7 +122,8 @@ class _MapIterator(UnaryIterator):
                 return None
             # The caller would interpret OutOfRangeError as the end of the sequence.
             raise InvalidArgumentError(
-                f"Function invocation produced OutOfRangeError: {error._text}", error.node
+                f"Function invocation produced OutOfRangeError: {error.message_without_node}",
+                error.node,
             ) from None
 
 
@@ -244,7 +242,8 @@ class _ScanIterator(UnaryIterator):
             if not self._dataset.preserve_cardinality:
                 return None
             raise InvalidArgumentError(
-                f"Function invocation produced OutOfRangeError: {error._text}", error.node
+                f"Function invocation produced OutOfRangeError: {error.message_without_node}",
+                error.node,
             ) from None
         count = len(self.values)
         check_output_count(outputs, count)

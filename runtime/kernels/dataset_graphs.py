@@ -60,7 +60,7 @@ def _graph(
             check_no_state(context, as_dataset(dataset))
         except FailedPreconditionError as error:
             raise FailedPreconditionError(
-                f"Failed to serialize the input pipeline graph: {error._text}"
+                f"Failed to serialize the input pipeline graph: {error.message_without_node}"
             ) from None
     graph = DatasetGraphBuilder(context).build(as_dataset(dataset))
     if strips_devices:

@@ -20,20 +20,17 @@ from runtime.framework.captured_function import CapturedFunction
 from runtime.framework.dataset import (
     INFINITE,
     UNKNOWN,
+    ConcatenatingIterator,
     DatasetIterator,
     Element,
-    State,
     UnaryDataset,
     UnaryIterator,
     WindowElements,
     as_dataset,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
+from runtime.framework.partial_shapes import Shapes
 
 
 class GroupByWindowDataset(UnaryDataset):
@@ -70,7 +67,7 @@ class GroupByWindowDataset(UnaryDataset):
         return _GroupByWindowIterator(self, context, prefix)
 
 
-class _GroupByWindowIterator(UnaryIterator):
+class _GroupByWindowIterator(ConcatenatingIterator):
     state = ("input", "keys", "groups", "sizes", "flushed")
 
     def __init__(
@@ -84,22 +81,15 @@ class _GroupByWindowIterator(UnaryIterator):
         self.groups: list[list[Element]] = []
         self.sizes: list[int] = []
         self.flushed: tuple[int, list[Element]] | None = None  # key and window of _current
-        self._current: DatasetIterator | None = None
 
-    def get_next(self, context: OpKernelContext) -> Element | None:
-        while True:
-            if self._current is not None:
-                context.cancellation.check()
-                result = self._current.get_next(context)
-                if result is not None:
-                    return result
-                self._current = self.flushed = None
-            slot = self._next_window(context)
-            if slot is None:
-                return None
-            self.flushed = (self.keys[slot], self.groups[slot])
-            self.groups[slot] = []
-            self._begin(context)
+    def choose_next(self, context: OpKernelContext) -> bool:
+        self.flushed = None
+        slot = self._next_window(context)
+        if slot is None:
+            return False
+        self.flushed = (self.keys[slot], self.groups[slot])
+        self.groups[slot] = []
+        return True
 
     def _next_window(self, context: OpKernelContext) -> int | None:
         """Index of the next full group; at the end, of the non-empty group with the least key."""
@@ -122,13 +112,13 @@ class _GroupByWindowIterator(UnaryIterator):
         self.groups.append([])
         self.sizes.append(size)
 
-    def _begin(self, context: OpKernelContext) -> None:
+    def begin(self, context: OpKernelContext) -> DatasetIterator:
         assert self.flushed is not None
         key, window = self.flushed
         source = self._dataset.input
         elements = WindowElements(window, source.output_types, source.output_shapes)
         outputs = self._reduced(context, key, elements)
-        self._current = as_dataset(outputs[0]).iterate(context, self._prefix)
+        return as_dataset(outputs[0]).iterate(context, self._prefix)
 
     def _reduced(self, context: OpKernelContext, key: int, elements: WindowElements) -> list[Any]:
         """The reduce function's results; its errors, also OutOfRangeError, become InternalError."""
@@ -142,17 +132,6 @@ class _GroupByWindowIterator(UnaryIterator):
                 f"\nGot error code {error.code.name} and message: {{\n{error.message}\n}} "
                 f"\nfrom running user-defined function {reduce.function.name}: "
             ) from None
-
-    def save(self) -> State:
-        current = None if self._current is None else self._current.save()
-        return {**super().save(), "current": current}
-
-    def restore(self, context: OpKernelContext, saved: State) -> None:
-        super().restore(context, saved)
-        if saved["current"] is not None:
-            self._begin(context)
-            assert self._current is not None
-            self._current.restore(context, saved["current"])
 
 
 class GroupByReducerDataset(UnaryDataset):

@@ -23,12 +23,9 @@ from runtime.framework.dataset import (
     as_dataset,
     wrapped,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape, common_shape
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
+from runtime.framework.partial_shapes import Shapes, common_shape
 
 
 def _common_shapes(datasets: Sequence[Dataset]) -> Shapes:

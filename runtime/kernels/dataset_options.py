@@ -20,41 +20,30 @@ from runtime.framework import op_def_registry
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dataset import (
     UNKNOWN,
+    AlignedDataset,
     Dataset,
     DatasetIterator,
     Element,
-    UnaryDataset,
     UnaryIterator,
     as_dataset,
     scalar_argument,
 )
 from runtime.framework.dataset_rewrites import serialized_options
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.string_tensor import string_tensor
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _MAX_THREADS = 65536
 
 
-class PassThroughDataset(UnaryDataset):
+class PassThroughDataset(AlignedDataset):
     """A dataset with the elements of its input; further (tuning) inputs are ignored."""
 
     def __init__(
         self, input_dataset: Any, *tuning: Any, output_types: Types, output_shapes: Shapes
     ) -> None:
         super().__init__(input_dataset)
-
-    @property
-    def has_random_access(self) -> bool:
-        """Whether the input has random access."""
-        return self.input.has_random_access
-
-    def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
-        return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """An iterator over the input's elements."""

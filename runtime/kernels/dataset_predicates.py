@@ -17,13 +17,10 @@ from runtime.framework.dataset import (
     UnaryDataset,
     UnaryIterator,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.dataset_functions import check_parallelism
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 class PredicateDataset(UnaryDataset):

@@ -22,14 +22,11 @@ from runtime.framework.dataset import (
     scalar_argument,
     wrapped,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.boxing import box
 from runtime.kernels.element_components import row
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 class UnbatchDataset(UnaryDataset):

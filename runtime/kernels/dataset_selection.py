@@ -12,6 +12,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dataset import (
     INFINITE,
     UNKNOWN,
+    AlignedDataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -19,16 +20,13 @@ from runtime.framework.dataset import (
     scalar_argument,
     wrapped,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.element_components import nested_text
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
-
-class TakeDataset(UnaryDataset):
+class TakeDataset(AlignedDataset):
     """TakeDataset: the first `count` elements; all elements if it is negative."""
 
     kind = "Take"
@@ -46,15 +44,6 @@ class TakeDataset(UnaryDataset):
         if available == UNKNOWN or self.count == INFINITE:
             return available
         return self.count if available == INFINITE else min(available, self.count)
-
-    @property
-    def has_random_access(self) -> bool:
-        """Whether the input has random access."""
-        return self.input.has_random_access
-
-    def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
-        return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """An iterator over the first elements."""

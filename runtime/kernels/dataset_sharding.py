@@ -15,12 +15,10 @@ from runtime.framework.dataset import (
     UnaryIterator,
     scalar_argument,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 SHARD_HINT = -1  # a number of shards that AutoShardDataset replaces
 
 

@@ -26,14 +26,12 @@ from runtime.framework.dataset import (
     scalar_argument,
     wrapped,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.seed_generator import RandomWords, SeedGenerator
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _numbers = itertools.count()  # next() is atomic
 
 

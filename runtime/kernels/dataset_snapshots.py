@@ -20,9 +20,9 @@ from runtime.framework.dataset import (
     UnaryDataset,
 )
 from runtime.framework.dataset_graph import DatasetGraphBuilder, graph_hash
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.snapshot_files import (
     SnapshotWriter,
     check_compression,
@@ -30,9 +30,6 @@ from runtime.framework.snapshot_files import (
 )
 from runtime.kernels.files import file_name
 from runtime.kernels.saved_datasets import StoredRun, WritingIterator
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 class SnapshotDataset(UnaryDataset):

@@ -12,13 +12,13 @@ import numpy as np
 from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.framework.shapes import shape_text
 from runtime.kernels.broadcasting import (
     binary,
     binary_in_place,
-    check_broadcast,
+    broadcast_shape,
     in_float32,
     incompatible_shapes,
-    shape_text,
 )
 from runtime.kernels.register_types import (
     COMPLEX_TYPES,
@@ -32,7 +32,7 @@ from runtime.kernels.register_types import (
 
 def add_strings(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Concatenate strings element by element."""
-    check_broadcast(x, y)
+    broadcast_shape(x, y)
     # np.add of two rank-0 object arrays returns bare bytes.
     return np.asarray(np.add(x, y), object)
 
@@ -61,7 +61,7 @@ def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
 
     def kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not np.all(y) and np.size(x):
-            check_broadcast(x, y)
+            broadcast_shape(x, y)
             raise error()
         try:
             return function(x, y)
@@ -96,7 +96,7 @@ def integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     Raises InvalidArgumentError for a negative exponent of any element.
     """
     if np.any(np.less(y, 0)):
-        check_broadcast(x, y)
+        broadcast_shape(x, y)
         if not np.size(x):
             return np.multiply(x, y)
         raise InvalidArgumentError("Integers to negative integer powers are not allowed")

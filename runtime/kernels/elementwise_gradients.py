@@ -11,7 +11,8 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import Kernel, KernelDef
-from runtime.kernels.broadcasting import in_float32, shape_text
+from runtime.framework.shapes import shape_text, sizes_text
+from runtime.kernels.broadcasting import in_float32
 from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
 
 
@@ -74,7 +75,7 @@ def broadcast_gradient_args(s0: np.ndarray, s1: np.ndarray) -> tuple[np.ndarray,
     rank = max(s0.size, s1.size)
     left, right = (np.concatenate([np.ones(rank - s.size, s.dtype), s]) for s in (s0, s1))
     if ((left != right) & (left != 1) & (right != 1)).any():
-        raise InvalidArgumentError(f"Incompatible shapes: {shape_text(s0)} vs. {shape_text(s1)}")
+        raise InvalidArgumentError(f"Incompatible shapes: {sizes_text(s0)} vs. {sizes_text(s1)}")
     axes = np.arange(rank, dtype=s0.dtype)
     return axes[left == 1], axes[right == 1]
 

@@ -20,7 +20,8 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
-from runtime.framework.string_tensor import show_shape, string_tensor
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import string_tensor
 
 Values = Sequence[Any]  # the repeated field of one feature
 
@@ -184,9 +185,9 @@ def dense_features(
     ):
         default = np.asarray(given)
         if shape is None or any(size < 0 for size in shape[1:]):
-            shown = "<unknown>" if shape is None else show_partial_shape(shape)
             raise InvalidArgumentError(
-                f"dense_shapes[{index}] has unknown rank or unknown inner dimensions: {shown}"
+                f"dense_shapes[{index}] has unknown rank or unknown inner dimensions: "
+                f"{shape_text(shape)}"
             )
         feature = DenseFeature(feature_key(key), data_type, shape, default)
         _check_default(feature, index)
@@ -200,20 +201,15 @@ def _check_default(feature: DenseFeature, index: int) -> None:
         if default.size != 1:
             raise InvalidArgumentError(
                 f"dense_shape[{index}] is a variable length shape: "
-                f"{show_partial_shape(feature.shape)}, therefore def_value[{index}] must contain "
+                f"{shape_text(feature.shape)}, therefore def_value[{index}] must contain "
                 f"a single element (the padding element).  "
-                f"But its shape is: {show_shape(default.shape)}"
+                f"But its shape is: {shape_text(default.shape)}"
             )
     elif default.size and default.shape != feature.shape:
         raise InvalidArgumentError(
-            f"def_value[{index}].shape() == {show_shape(default.shape)} is not compatible with "
-            f"dense_shapes_[{index}] == {show_shape(feature.shape)}"
+            f"def_value[{index}].shape() == {shape_text(default.shape)} is not compatible with "
+            f"dense_shapes_[{index}] == {shape_text(feature.shape)}"
         )
-
-
-def show_partial_shape(shape: Sequence[int]) -> str:
-    """A shape with `?` for unknown dimensions."""
-    return "[" + ",".join("?" if size < 0 else str(size) for size in shape) + "]"
 
 
 def dense_column(examples: Examples, feature: DenseFeature) -> np.ndarray:
@@ -260,12 +256,12 @@ def _check_count(count: int, feature: DenseFeature, where: str) -> None:
         if count % max(feature.elements_per_stride, 1):
             raise InvalidArgumentError(
                 f"{where}Number of {word} values is not a multiple of stride length. "
-                f"Saw {count} values but output shape is: {show_partial_shape(feature.shape)}"
+                f"Saw {count} values but output shape is: {shape_text(feature.shape)}"
             )
     elif count != int(np.prod(feature.shape, dtype=np.int64)):
         raise InvalidArgumentError(
             f"{where}Number of {word} values != expected.  Values size: {count} "
-            f"but output shape: {show_shape(feature.shape)}"
+            f"but output shape: {shape_text(feature.shape)}"
         )
 
 

@@ -13,7 +13,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, items_of, scalar_string, show_shape
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, items_of, scalar_string
 from runtime.kernels.example_features import (
     DenseFeature,
     Examples,
@@ -44,7 +45,7 @@ def parse_example(
     serialized, names = as_strings(serialized), as_strings(names)
     if serialized.ndim != 1:
         raise InvalidArgumentError(
-            f"Expected serialized to be a vector, got shape: {show_shape(serialized.shape)}"
+            f"Expected serialized to be a vector, got shape: {shape_text(serialized.shape)}"
         )
     _check_names(names, serialized)
     keys = [scalar_string(key) for key in rest[: Nsparse + Ndense]]
@@ -72,7 +73,7 @@ def parse_example_v2(
     if serialized.ndim > 1:
         raise InvalidArgumentError(
             "Expected serialized to be a scalar or vector, "
-            f"got shape: {show_shape(serialized.shape)}"
+            f"got shape: {shape_text(serialized.shape)}"
         )
     _check_names(names, serialized)
     sparse, dense, ragged = items_of(sparse_keys), items_of(dense_keys), items_of(ragged_keys)
@@ -109,7 +110,7 @@ def parse_single_example(
     serialized = as_strings(serialized)
     if serialized.ndim:
         raise InvalidArgumentError(
-            f"Expected serialized to be a scalar, got shape: {show_shape(serialized.shape)}"
+            f"Expected serialized to be a scalar, got shape: {shape_text(serialized.shape)}"
         )
     sparse = [raw_bytes(key) for key in sparse_keys]
     features = dense_features(
@@ -123,8 +124,8 @@ def _check_names(names: np.ndarray, serialized: np.ndarray) -> None:
     if names.size and names.shape != serialized.shape:
         raise InvalidArgumentError(
             "Expected names have the same shape as serialized: "
-            f"name.shape={show_shape(names.shape)}, "
-            f"serialized.shape={show_shape(serialized.shape)}"
+            f"name.shape={shape_text(names.shape)}, "
+            f"serialized.shape={shape_text(serialized.shape)}"
         )
 
 

@@ -17,7 +17,8 @@ from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedErr
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.file_errors import file_error
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.string_tensor import as_strings, items_of, show_shape, string_tensor
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, items_of, string_tensor
 
 _WILDCARDS = frozenset("*?[")
 
@@ -27,7 +28,7 @@ def file_name(value: Any, what: str) -> str:
     array = as_strings(value)
     if array.ndim:
         raise InvalidArgumentError(
-            f"{what} tensor must be scalar, but had shape: {show_shape(array.shape)}"
+            f"{what} tensor must be scalar, but had shape: {shape_text(array.shape)}"
         )
     return os.fsdecode(array.item())
 
@@ -59,7 +60,7 @@ def write_file(context: OpKernelContext, filename: Any, contents: Any) -> None:
     text = as_strings(contents)
     if text.ndim:
         raise InvalidArgumentError(
-            f"Contents tensor must be scalar, but had shape: {show_shape(text.shape)}"
+            f"Contents tensor must be scalar, but had shape: {shape_text(text.shape)}"
         )
     context.step.files.check_write(path)
     try:
@@ -76,7 +77,7 @@ def matching_files(context: OpKernelContext, pattern: Any) -> np.ndarray:
     if as_strings(pattern).ndim > 1:
         raise InvalidArgumentError(
             "Input patterns tensor must be scalar or vector, "
-            f"but had shape: {show_shape(as_strings(pattern).shape)}"
+            f"but had shape: {shape_text(as_strings(pattern).shape)}"
         )
     found: list[str] = []
     for item in items_of(pattern):

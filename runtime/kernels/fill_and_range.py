@@ -14,8 +14,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box, unbox
-from runtime.kernels.broadcasting import shape_text
 from runtime.kernels.register_types import (
     FLOAT_TYPES,
     POD_TYPES,

@@ -14,7 +14,8 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef
-from runtime.kernels.broadcasting import binary, in_float32, shape_text
+from runtime.framework.shapes import shape_text
+from runtime.kernels.broadcasting import binary, in_float32
 from runtime.kernels.element_blocks import in_blocks
 from runtime.kernels.register_types import SINGLE_AND_DOUBLE
 

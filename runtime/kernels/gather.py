@@ -13,7 +13,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.shapes import shape_text
+from runtime.framework.shapes import position_text, shape_text
 from runtime.kernels.boxing import box, unbox
 
 
@@ -22,8 +22,7 @@ def check_indices(indices: np.ndarray, limit: int, name: str = "indices") -> Non
     if not indices.size or (indices.min() >= 0 and indices.max() < limit):
         return
     flat = int(((indices < 0) | (indices >= limit)).argmax())
-    position = ",".join(str(int(each)) for each in np.unravel_index(flat, indices.shape))
-    where = f"{name}[{position}]" if indices.ndim else name
+    where = f"{name}{position_text(flat, indices.shape)}"
     raise InvalidArgumentError(f"{where} = {indices.ravel()[flat]} is not in [0, {limit})")
 
 
@@ -154,8 +153,7 @@ def _raise_out_of_bounds(
     indices: np.ndarray, outside: np.ndarray, shape: tuple[int, ...], node_name: str
 ) -> NoReturn:
     flat = int(outside.argmax())
-    position = ",".join(str(int(each)) for each in np.unravel_index(flat, outside.shape))
-    where = f"indices[{position}]" if indices.ndim > 1 else "indices"
+    where = f"indices{position_text(flat, outside.shape)}"
     row = ", ".join(map(str, indices.reshape(-1, indices.shape[-1])[flat].tolist()))
     raise InvalidArgumentError(
         f"{where} = [{row}] does not index into param shape {shape_text(shape)}, "

@@ -13,7 +13,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import REAL_NUMBER_TYPES
 from runtime.kernels.sparse_tensor_checks import check_bounds, check_sparse
 

@@ -12,7 +12,8 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, show_shape
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings
 from runtime.kernels.image_encode import encode_png
 from runtime.kernels.summaries import serialized_summary
 
@@ -27,7 +28,7 @@ def image_summary(tag: Any, tensor: Any, *, max_images: int, bad_color: np.ndarr
         raise InvalidArgumentError("Tags must be a scalar")
     if images.ndim != 4 or images.shape[3] not in _CHANNELS:
         raise InvalidArgumentError(
-            f"Tensor must be 4-D with last dim 1, 3, or 4, not {show_shape(images.shape)}"
+            f"Tensor must be 4-D with last dim 1, 3, or 4, not {shape_text(images.shape)}"
         )
     _, height, width, channels = images.shape
     if not height * width:

@@ -10,7 +10,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 import protos as pb
 from runtime.foundation.errors import (
@@ -21,19 +20,22 @@ from runtime.foundation.errors import (
 from runtime.framework.attr_value import NameAttrList, raw_bytes
 from runtime.framework.dataset import Dataset, Element, as_dataset, scalar_argument
 from runtime.framework.dataset_graph import DatasetGraphBuilder, check_no_state
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.iterator_resource import IteratorResource, check_shapes, check_types
 from runtime.framework.iterator_state import decode_state, encode_state
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.optional import Optional
-from runtime.framework.partial_shapes import PartialShape
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
-from runtime.framework.string_tensor import scalar_string, string_tensor
+from runtime.framework.partial_shapes import Shapes
+from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resource_op_kernel import (
+    handle_from_string,
+    handle_to_string,
+    resource_handle,
+)
+from runtime.framework.string_tensor import string_tensor
 from runtime.kernels.boxing import box
 from runtime.kernels.dataset_graphs import FAIL_ON_STATE, dataset_of
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _MODERATE = b"\x08\x02"  # CardinalityOptions(compute_level=CARDINALITY_COMPUTE_MODERATE)
 _anonymous_ids = itertools.count()  # next() is atomic
 
@@ -47,17 +49,18 @@ def _handle(
 ) -> ResourceHandle:
     """Return the handle of the node's iterator, which is created at first use."""
 
-    def make() -> ResourceHandle:
-        name = shared_name or private_name(context.node.name)
-        resource = context.resources.look_up_or_create(
-            container, IteratorResource, name, lambda: IteratorResource(output_types, output_shapes)
-        )
+    def check(resource: IteratorResource) -> None:
         check_types(resource.output_types, output_types)
         check_shapes(resource.output_shapes, output_shapes)
-        return ResourceHandle(container or DEFAULT_CONTAINER, name, IteratorResource.type_name)
 
-    handle: ResourceHandle = context.kernel_state(make)
-    return handle
+    return resource_handle(
+        context,
+        container,
+        shared_name,
+        IteratorResource,
+        lambda _: IteratorResource(output_types, output_shapes),
+        check,
+    )
 
 
 def iterator(
@@ -168,18 +171,12 @@ def iterator_get_next_as_optional(
 def iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarray:
     """IteratorToStringHandle: the handle as a string, which other graphs may be fed with."""
     _resource(context, handle)
-    proto = pb.ResourceHandleProto(
-        device=handle.device,
-        container=handle.container,
-        name=handle.name,
-        maybe_type_name=handle.type_name,
-    )
+    name: str = handle.name
     if handle.resource is not None:
         # The resource manager does not hold an anonymous iterator yet.
-        name = f"_{handle.name}"
+        name = f"_{name}"
         context.resources.put(handle.container, name, handle.resource)
-        proto.name = name
-    return string_tensor([proto.SerializeToString(deterministic=True)], ())
+    return handle_to_string(handle, name)
 
 
 def iterator_from_string_handle(
@@ -190,13 +187,7 @@ def iterator_from_string_handle(
     Raises NotFoundError if the iterator does not exist, InvalidArgumentError if the string is no
     handle or the iterator has other types or shapes.
     """
-    try:
-        proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))
-    except DecodeError:
-        raise InvalidArgumentError(
-            "Could not parse string_handle as a valid ResourceHandle"
-        ) from None
-    handle = ResourceHandle(proto.container, proto.name, proto.maybe_type_name, proto.device)
+    handle = handle_from_string(string_handle)
     if handle.type_name != IteratorResource.type_name:
         raise InvalidArgumentError("Could not parse string_handle as a valid ResourceHandle")
     resource = context.resources.find(handle.container, IteratorResource, handle.name)

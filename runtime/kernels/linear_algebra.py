@@ -14,7 +14,7 @@ import numpy as np
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import Kernel, KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 
 
@@ -123,6 +123,24 @@ def matrix_solve(matrix: np.ndarray, rhs: np.ndarray, *, adjoint: bool) -> np.nd
         raise InvalidArgumentError("Input matrix is not invertible.") from None
 
 
+def triangular_batch(
+    matrix: np.ndarray, rhs: np.ndarray, unknowns: int, lower: bool, adjoint: bool
+) -> tuple[int, ...]:
+    """The batch dimensions of a solution; InvalidArgumentError when the shapes do not fit."""
+    if unknowns != rhs.shape[-2]:
+        raise InvalidArgumentError(
+            f"In[0] mismatch In[1] shape: {unknowns} vs. {rhs.shape[-2]}: "
+            f"{shape_text(matrix.shape)} {shape_text(rhs.shape)} {int(lower)} {int(adjoint)}"
+        )
+    try:
+        return np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+    except ValueError:
+        raise InvalidArgumentError(
+            "In[0] and In[1] must have compatible batch dimensions: "
+            f"{shape_text(matrix.shape)} vs. {shape_text(rhs.shape)}"
+        ) from None
+
+
 def matrix_triangular_solve(
     matrix: np.ndarray, rhs: np.ndarray, *, lower: bool, adjoint: bool
 ) -> np.ndarray:
@@ -135,18 +153,7 @@ def matrix_triangular_solve(
         raise InvalidArgumentError(
             f"In[0] matrices in the last dimensions must be square ({columns} =/= {rows})"
         )
-    if rows != rhs.shape[-2]:
-        raise InvalidArgumentError(
-            f"In[0] mismatch In[1] shape: {rows} vs. {rhs.shape[-2]}: {shape_text(matrix.shape)} "
-            f"{shape_text(rhs.shape)} {int(lower)} {int(adjoint)}"
-        )
-    try:
-        batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
-    except ValueError:
-        raise InvalidArgumentError(
-            "In[0] and In[1] must have compatible batch dimensions: "
-            f"{shape_text(matrix.shape)} vs. {shape_text(rhs.shape)}"
-        ) from None
+    batch = triangular_batch(matrix, rhs, rows, lower, adjoint)
     triangle = adjoint_of(matrix) if adjoint else matrix
     forward = lower != adjoint
     solution = np.array(np.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))

@@ -18,7 +18,7 @@ from runtime.framework.lookup_table import HashTable, LookupTable
 from runtime.framework.mutable_hash_table import MutableDenseHashTable, MutableHashTable
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
-from runtime.framework.string_tensor import show_shape
+from runtime.framework.shapes import shape_text
 
 _ANONYMOUS = "Anonymous"  # the container that TensorFlow reports for tables without a name
 
@@ -131,15 +131,14 @@ def anonymous_mutable_hash_table_of_tensors(
 
 def _known_shape(shape: tuple[int, ...] | None) -> tuple[int, ...]:
     if shape is None or -1 in shape:
-        shown = "<unknown>" if shape is None else show_shape(shape).replace("-1", "?")
-        raise InvalidArgumentError(f"Shape {shown} is not fully defined")
+        raise InvalidArgumentError(f"Shape {shape_text(shape)} is not fully defined")
     return shape
 
 
 def _vector_shape(shape: tuple[int, ...] | None) -> tuple[int, ...]:
     known = _known_shape(shape)
     if len(known) != 1:
-        raise InvalidArgumentError(f"Default value must be a vector, got shape {show_shape(known)}")
+        raise InvalidArgumentError(f"Default value must be a vector, got shape {shape_text(known)}")
     return known
 
 

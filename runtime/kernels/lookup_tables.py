@@ -16,7 +16,8 @@ from runtime.framework.dataset import Element, as_dataset
 from runtime.framework.dtypes import DataType
 from runtime.framework.lookup_table import HashTable, LookupTable
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.string_tensor import as_strings, show_shape
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings
 from runtime.kernels.lookup_table_files import read_text_file
 from runtime.kernels.resource_variables import as_handle
 
@@ -158,7 +159,7 @@ def initialize_table(
     for name, tensor in (("Keys", key_tensor), ("Values", value_tensor)):
         if tensor.ndim != 1:
             raise InvalidArgumentError(
-                f"{name} must be a vector, but received {show_shape(tensor.shape)}"
+                f"{name} must be a vector, but received {shape_text(tensor.shape)}"
             )
     if key_tensor.size != value_tensor.size:
         raise InvalidArgumentError(
@@ -190,7 +191,7 @@ def initialize_table_from_text_file(
     name = as_strings(filename)
     if name.ndim:
         raise InvalidArgumentError(
-            f"filename should be a single string, but got {show_shape(name.shape)}"
+            f"filename should be a single string, but got {shape_text(name.shape)}"
         )
     if len(delimiter) != 1:
         raise InvalidArgumentError("delimiter should be only 1 char")

@@ -16,7 +16,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.broadcasting import SMALL_ENOUGH, shape_text
+from runtime.framework.shapes import shape_text
+from runtime.kernels.broadcasting import SMALL_ENOUGH
 from runtime.kernels.matrix_product import matrix_product, stacked_product
 from runtime.kernels.register_types import COMPLEX_TYPES, HALF_TYPES, SINGLE_AND_DOUBLE
 

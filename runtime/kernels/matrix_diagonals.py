@@ -16,7 +16,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import Kernel, KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import POD_TYPES
 
 V2_ALIGN = "LEFT_LEFT"  # fixed in MatrixDiagV2, MatrixDiagPartV2 and MatrixSetDiagV2

@@ -14,9 +14,7 @@ import threading
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
-import protos as pb
 from runtime.foundation.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -24,21 +22,18 @@ from runtime.foundation.errors import (
 )
 from runtime.framework.dataset import Dataset, DatasetIterator, Element, as_dataset
 from runtime.framework.dataset_rewrites import check_repeated_shuffles
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import Types
 from runtime.framework.iterator_resource import check_shapes, check_types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
-from runtime.framework.resource_manager import (
-    DEFAULT_CONTAINER,
-    Resource,
-    ResourceHandle,
-    private_name,
+from runtime.framework.partial_shapes import Shapes
+from runtime.framework.resource_manager import Resource, ResourceHandle
+from runtime.framework.resource_op_kernel import (
+    handle_from_string,
+    handle_to_string,
+    resource_handle,
 )
-from runtime.framework.string_tensor import scalar_string, string_tensor
 from runtime.kernels.resource_variables import as_handle
 
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 _anonymous_ids = itertools.count()  # next() is atomic
 
 
@@ -106,19 +101,13 @@ def multi_device_iterator(
     output_shapes: Shapes,
 ) -> ResourceHandle:
     """MultiDeviceIterator: a handle of the node's iterator; MultiDeviceIteratorInit starts it."""
-
-    def make() -> ResourceHandle:
-        name = shared_name or private_name(context.node.name)
-        context.resources.look_up_or_create(
-            container,
-            MultiDeviceIterator,
-            name,
-            lambda: MultiDeviceIterator(devices, output_types, output_shapes),
-        )
-        return ResourceHandle(container or DEFAULT_CONTAINER, name, MultiDeviceIterator.type_name)
-
-    handle: ResourceHandle = context.kernel_state(make)
-    return handle
+    return resource_handle(
+        context,
+        container,
+        shared_name,
+        MultiDeviceIterator,
+        lambda _: MultiDeviceIterator(devices, output_types, output_shapes),
+    )
 
 
 def _anonymous(devices: tuple[str, ...], types: Types, shapes: Shapes) -> ResourceHandle:
@@ -170,16 +159,10 @@ def multi_device_iterator_get_next(
 def multi_device_iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarray:
     """MultiDeviceIteratorToStringHandle: the handle as a string."""
     resource, handle = _resource(context, handle), as_handle(handle)
-    proto = pb.ResourceHandleProto(
-        device=handle.device,
-        container=handle.container,
-        name=handle.name,
-        maybe_type_name=handle.type_name,
-    )
     if handle.resource is not None:
         # The resource manager does not hold an anonymous iterator yet.
         context.resources.put(handle.container, handle.name, resource)
-    return string_tensor([proto.SerializeToString(deterministic=True)], ())
+    return handle_to_string(handle, handle.name)
 
 
 def multi_device_iterator_from_string_handle(
@@ -190,16 +173,11 @@ def multi_device_iterator_from_string_handle(
     Raises NotFoundError if the iterator does not exist, InvalidArgumentError if the string is no
     handle or the iterator has other types or shapes.
     """
-    try:
-        proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))
-    except DecodeError:
-        raise InvalidArgumentError(
-            "Could not parse string_handle as a valid ResourceHandle"
-        ) from None
-    resource = context.resources.look_up(proto.container, MultiDeviceIterator, proto.name)
+    handle = handle_from_string(string_handle)
+    resource = context.resources.look_up(handle.container, MultiDeviceIterator, handle.name)
     check_types(output_types, resource.output_types)
     check_shapes(output_shapes, resource.output_shapes)
-    return ResourceHandle(proto.container, proto.name, proto.maybe_type_name, proto.device)
+    return handle
 
 
 def delete_multi_device_iterator(handle: Any, *iterators_and_deleter: Any) -> None:

@@ -183,6 +183,15 @@ def _max_pool(
     return from_channels_last(_reduce_windows(x, dimensions, np.fmax), data_format)
 
 
+def check_window(ksize: Sequence[int]) -> None:
+    """Raise InvalidArgumentError unless all sizes of the window are positive."""
+    if any(size <= 0 for size in ksize):
+        raise InvalidArgumentError(
+            "Sliding window ksize must be positive. The specified or inferred ksize is: "
+            + ",".join(map(str, ksize))
+        )
+
+
 def _max_pool_dimensions(
     value: np.ndarray,
     ksize: Sequence[int],
@@ -191,11 +200,7 @@ def _max_pool_dimensions(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> tuple[WindowedDimension, ...]:
-    if any(size <= 0 for size in ksize):
-        raise InvalidArgumentError(
-            "Sliding window ksize must be positive. The specified or inferred ksize is: "
-            + ",".join(map(str, ksize))
-        )
+    check_window(ksize)
     if data_format == "NCHW_VECT_C":
         raise InvalidArgumentError("Default MaxPoolingOp only supports NHWC on device type CPU")
     return pooled_dimensions(value.shape, ksize, strides, padding, explicit_paddings, data_format)

@@ -21,6 +21,7 @@ from runtime.kernels.pooling import (
     check_depth,
     check_strides,
     check_strides_and_depth,
+    check_window,
     pooled_dimensions,
     vector_of_four,
 )
@@ -145,11 +146,7 @@ def max_pool_grad_with_argmax(
     include_batch_in_index: bool,
 ) -> np.ndarray:
     """MaxPoolGradWithArgmax: `grad` added at the positions in `argmax`: shape of `x`."""
-    if min(ksize) <= 0:
-        sizes = ",".join(map(str, ksize))
-        raise InvalidArgumentError(
-            "Sliding window ksize must be positive. The specified or inferred ksize is: " + sizes
-        )
+    check_window(ksize)
     dimensions = pooled_dimensions(x.shape, ksize, strides, padding, (), "NHWC")
     expected = _output_shape(x.shape, dimensions, "NHWC")
     _expect_shape("grad", grad, expected)

@@ -14,6 +14,7 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.broadcasting import broadcast_shape
 from runtime.kernels.concat_split import concat
 from runtime.kernels.patches import patches
 from runtime.kernels.quantization import min_first_to_float, quantized_range
@@ -174,13 +175,7 @@ def quantized_mul(
     for name, other, (low, high, _) in (("x", "a", left_range), ("y", "b", right_range)):
         if not high > low:  # the names in the message are TensorFlow's
             raise InvalidArgumentError(f"max_{name} must be larger than min_{other}.")
-    try:
-        sizes = np.broadcast_shapes(first.shape, second.shape)
-    except ValueError:
-        raise InvalidArgumentError(
-            f"Incompatible shapes: {shape_text(first.shape)} vs. {shape_text(second.shape)}"
-        ) from None
-    check_allocation(sizes, np.int32)
+    check_allocation(broadcast_shape(first, second), np.int32)
     product = _centred(first, *left_range) * _centred(second, *right_range)
     return (product, *_product_range(left_range, right_range, Toutput))
 
@@ -218,12 +213,7 @@ def quantized_add(
         if not top > bottom:
             raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
     low, high = _sum_range(first, second, _ADD_HEADROOM)
-    try:
-        shape = np.broadcast_shapes(x.shape, y.shape)
-    except ValueError:
-        raise InvalidArgumentError(
-            f"Incompatible shapes: {shape_text(x.shape)} vs. {shape_text(y.shape)}"
-        ) from None
+    shape = broadcast_shape(x, y)
     check_allocation(shape, np.int64)
     total = np.zeros(shape, np.int64)
     for value, (bottom, top, data_type) in ((x, first), (y, second)):

@@ -16,19 +16,17 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
+from runtime.framework.partial_shapes import PartialShape, Shapes, is_compatible, is_fully_defined
 from runtime.framework.queue_kinds import PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from runtime.framework.queues import Element, Queue
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
+from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resource_op_kernel import resource_handle
 from runtime.framework.shapes import shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.resource_variables import as_handle
 from runtime.kernels.tensor_lists import rows, stacked
-
-Shapes = tuple[PartialShape, ...]
-Types = tuple[DataType, ...]
 
 
 def _handle(
@@ -36,16 +34,10 @@ def _handle(
 ) -> ResourceHandle:
     """Return the handle of the node's queue, which is created at first use."""
 
-    def make() -> ResourceHandle:
-        name = shared_name or private_name(context.node.name)
-        wanted = create(name)
-        queue = context.resources.look_up_or_create(container, Queue, name, lambda: wanted)
-        if queue is not wanted:
-            _check_same(queue, wanted, context.node.op)
-        return ResourceHandle(container or DEFAULT_CONTAINER, name, Queue.type_name)
+    def check(queue: Queue) -> None:
+        _check_same(queue, create(queue.name), context.node.op)
 
-    handle: ResourceHandle = context.kernel_state(make)
-    return handle
+    return resource_handle(context, container, shared_name, Queue, create, check)
 
 
 def _check_same(queue: Queue, wanted: Queue, op: str) -> None:

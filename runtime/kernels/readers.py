@@ -25,8 +25,10 @@ from runtime.framework.record_files import (
     whole_file,
 )
 from runtime.framework.record_reader import Reader, Record
-from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, private_name
-from runtime.framework.string_tensor import as_strings, show_shape, string_tensor
+from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resource_op_kernel import resource_handle
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, string_tensor
 from runtime.kernels.queues import queue_of
 from runtime.kernels.resource_variables import as_handle
 
@@ -40,16 +42,11 @@ def _reader_handle(
 ) -> ResourceHandle:
     """The handle of the node's reader; the reader is created at the node's first run."""
 
-    def make() -> ResourceHandle:
-        name = shared_name or private_name(context.node.name)
+    def create(_: str) -> Reader:
         title = f"{context.node.op.removesuffix('V2')} '{context.node.name}'"
-        context.resources.look_up_or_create(
-            container, Reader, name, lambda: Reader(title, open_work, **options)
-        )
-        return ResourceHandle(container or DEFAULT_CONTAINER, name, Reader.type_name)
+        return Reader(title, open_work, **options)
 
-    handle: ResourceHandle = context.kernel_state(make)
-    return handle
+    return resource_handle(context, container, shared_name, Reader, create)
 
 
 def text_line_reader(
@@ -218,7 +215,7 @@ def reader_restore_state(context: OpKernelContext, reader_handle: Any, state: An
     reader, text = _reader(context, reader_handle), as_strings(state)
     if text.ndim:
         raise InvalidArgumentError(
-            f"Reader state must be scalar, but had shape: {show_shape(text.shape)}"
+            f"Reader state must be scalar, but had shape: {shape_text(text.shape)}"
         )
     if not reader.is_restorable:
         raise UnimplementedError("Reader RestoreState")

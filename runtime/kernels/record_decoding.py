@@ -20,7 +20,8 @@ from runtime.foundation.errors import (
 from runtime.framework.allocation import check_allocation, tensor_limit
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, map_strings, show_shape
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, map_strings
 
 
 def decode_raw(bytes: Any, *, out_type: DataType, little_endian: bool) -> np.ndarray:
@@ -51,7 +52,7 @@ def decode_padded_raw(
     strings = as_strings(input_bytes)
     if np.ndim(fixed_length):
         raise InvalidArgumentError(
-            f"k must be scalar, got shape {show_shape(np.shape(fixed_length))}"
+            f"k must be scalar, got shape {shape_text(np.shape(fixed_length))}"
         )
     length, item_size = int(fixed_length), out_type.numpy.itemsize
     if length <= 0:

@@ -18,7 +18,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.framework.shapes import shape_text
 from runtime.kernels.register_types import (
     COMPLEX_TYPES,
     HALF_TYPES,

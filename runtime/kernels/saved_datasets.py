@@ -29,9 +29,9 @@ from runtime.framework.dataset import (
     as_dataset,
     scalar_argument,
 )
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import FileGate, KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.partial_shapes import Shapes
 from runtime.framework.snapshot_files import (
     SnapshotWriter,
     check_compression,
@@ -41,9 +41,6 @@ from runtime.framework.snapshot_files import (
     shard_folders,
 )
 from runtime.kernels.files import file_name
-
-Types = tuple[DataType, ...]
-Shapes = tuple[PartialShape, ...]
 
 
 def shard_of(function: CapturedFunction, context: OpKernelContext, element: Element) -> int:

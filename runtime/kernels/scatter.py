@@ -14,7 +14,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.shapes import shape_text
+from runtime.framework.shapes import position_text, shape_text
 from runtime.kernels.boxing import box
 from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
 
@@ -174,8 +174,7 @@ def _strides(limits: np.ndarray) -> np.ndarray:
 def _raise_bad_index(
     indices: np.ndarray, rows: np.ndarray, first: int, shape: tuple[int, ...]
 ) -> None:
-    position = ",".join(str(int(each)) for each in np.unravel_index(first, indices.shape[:-1]))
-    where = f"indices[{position}]" if indices.ndim > 1 else "indices"
+    where = f"indices{position_text(first, indices.shape[:-1])}"
     row = ", ".join(map(str, rows[first].tolist()))
     raise InvalidArgumentError(f"{where} = [{row}] does not index into shape {shape_text(shape)}")
 

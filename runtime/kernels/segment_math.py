@@ -15,7 +15,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import Kernel, KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.framework.shapes import position_text, shape_text
 from runtime.kernels.reductions import is_floating
 from runtime.kernels.register_types import NUMBER_TYPES, REAL_NUMBER_TYPES
 from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
@@ -159,8 +159,8 @@ def _unsorted(ufunc: np.ufunc, default: Callable[[np.dtype], Any]) -> Kernel:
         if too_large.any() and math.prod(inner):
             first = int(np.argmax(too_large))
             raise InvalidArgumentError(
-                f"segment_ids{_position(first, np.shape(segment_ids))} = {ids[first]} is out of "
-                f"range [0, {count})"
+                f"segment_ids{position_text(first, np.shape(segment_ids))} = {ids[first]} "
+                f"is out of range [0, {count})"
             )
         rows = np.reshape(data, (ids.size, *inner))
         initial = default(data.dtype)
@@ -184,10 +184,6 @@ def _segment_count(num_segments: np.ndarray) -> int:
     if num_segments < 0:
         raise InvalidArgumentError(f"Input num_segments == {num_segments} must not be negative.")
     return int(num_segments)
-
-
-def _position(flat: int, shape: tuple[int, ...]) -> str:
-    return shape_text(int(each) for each in np.unravel_index(flat, shape))
 
 
 KERNELS: tuple[KernelDef, ...] = (

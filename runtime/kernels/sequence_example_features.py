@@ -21,7 +21,6 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.shapes import shape_text
-from runtime.framework.string_tensor import show_shape
 from runtime.kernels.example_features import (
     Examples,
     Values,
@@ -116,7 +115,7 @@ def dense_list(
                 raise InvalidArgumentError(
                     f"Name: {examples.context.name(index)}, Key: {key}, Index: {frame}.  "
                     f"Number of {word}values != expected.  values size: {len(values)} "
-                    f"but output shape: {show_shape(shape)}"
+                    f"but output shape: {shape_text(shape)}"
                 )
     lengths = _lengths(column)
     longest = int(lengths.max(initial=0))

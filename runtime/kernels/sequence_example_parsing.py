@@ -16,7 +16,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, items_of, scalar_string, show_shape
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, items_of, scalar_string
 from runtime.kernels.example_features import (
     check_feature_types,
     dense_column,
@@ -106,12 +107,12 @@ def _serialized_and_names(serialized: Any, debug_name: Any) -> tuple[np.ndarray,
     strings, names = as_strings(serialized), as_strings(debug_name)
     if strings.ndim > 1:
         raise InvalidArgumentError(
-            f"Expected serialized to be a vector, got shape: {show_shape(strings.shape)}"
+            f"Expected serialized to be a vector, got shape: {shape_text(strings.shape)}"
         )
     if names.size and names.shape != strings.shape:
         raise InvalidArgumentError(
             "Expected debug_name have the same shape as serialized: "
-            f"name.shape={show_shape(names.shape)}, serialized.shape={show_shape(strings.shape)}"
+            f"name.shape={shape_text(names.shape)}, serialized.shape={shape_text(strings.shape)}"
         )
     return strings, items_of(names)
 
@@ -276,7 +277,7 @@ def _check_scalar_keys(given: Sequence[Any], counts: Sequence[int]) -> None:
             if np.ndim(key):
                 raise InvalidArgumentError(
                     f"Expected {name}[{number}] to be a scalar, got shape: "
-                    f"{show_shape(np.shape(key))}"
+                    f"{shape_text(np.shape(key))}"
                 )
 
 
@@ -302,11 +303,11 @@ def parse_single_sequence_example(
     strings = as_strings(serialized)
     if strings.ndim:
         raise InvalidArgumentError(
-            f"Expected serialized to be a scalar, got shape: {show_shape(strings.shape)}"
+            f"Expected serialized to be a scalar, got shape: {shape_text(strings.shape)}"
         )
     if np.ndim(rest[-1]):
         raise InvalidArgumentError(
-            f"Expected debug_name to be a scalar, got shape: {show_shape(np.shape(rest[-1]))}"
+            f"Expected debug_name to be a scalar, got shape: {shape_text(np.shape(rest[-1]))}"
         )
     counts = (Ncontext_sparse, Ncontext_dense, Nfeature_list_sparse, Nfeature_list_dense)
     ends = list(itertools.accumulate(counts))

@@ -14,7 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.shapes import shape_text
+from runtime.framework.shapes import shape_text, sizes_text
 from runtime.kernels.boxing import box, unbox
 
 
@@ -197,8 +197,8 @@ def broadcast_args(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     for left, right in zip(one, two, strict=True):
         if left != right and 1 not in (left, right):
             raise InvalidArgumentError(
-                f"Incompatible shapes: {shape_text(first.tolist())} vs. "
-                f"{shape_text(second.tolist())}"
+                f"Incompatible shapes: {sizes_text(first.tolist())} vs. "
+                f"{sizes_text(second.tolist())}"
             )
         sizes.append(right if left == 1 else left)
     return np.array(sizes, first.dtype)

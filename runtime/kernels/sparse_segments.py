@@ -12,7 +12,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import Kernel, KernelDef
-from runtime.kernels.broadcasting import shape_text
+from runtime.framework.shapes import shape_text
 from runtime.kernels.segment_math import check_ascending, reduce_rows
 
 # The divisor of a segment's sum, as a function of its number of rows.

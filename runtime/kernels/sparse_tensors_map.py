@@ -14,7 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedErr
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import Resource
-from runtime.framework.string_tensor import show_shape
+from runtime.framework.shapes import shape_text
 from runtime.kernels.sparse_tensor_checks import built_shape, made_shape
 from runtime.kernels.sparse_to_dense import check_sorted_indices
 
@@ -72,17 +72,17 @@ def _checked(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> Spar
     ):
         if part.ndim != rank:
             raise InvalidArgumentError(
-                f"Input {name} should be a {noun} but received shape {show_shape(part.shape)}"
+                f"Input {name} should be a {noun} but received shape {shape_text(part.shape)}"
             )
     if len(tensor[0]) != len(tensor[1]):
         raise InvalidArgumentError(
             f"Number of values must match first dimension of indices. Got {len(tensor[1])} "
-            f"values, indices shape: {show_shape(tensor[0].shape)}"
+            f"values, indices shape: {shape_text(tensor[0].shape)}"
         )
     if tensor[0].shape[1] != len(tensor[2]):
         raise InvalidArgumentError(
             f"Number of dimensions must match second dimension of indices. Got {len(tensor[2])} "
-            f"dimensions, indices shape: {show_shape(tensor[0].shape)}"
+            f"dimensions, indices shape: {shape_text(tensor[0].shape)}"
         )
     return tensor
 
@@ -144,7 +144,7 @@ def take_many_sparse_from_tensors_map(
     handles = np.asarray(sparse_handles)
     if handles.ndim != 1:
         raise InvalidArgumentError(
-            f"sparse_handles should be a vector but received shape {show_shape(handles.shape)}"
+            f"sparse_handles should be a vector but received shape {shape_text(handles.shape)}"
         )
     if not handles.size:
         raise InvalidArgumentError(

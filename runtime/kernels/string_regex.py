@@ -19,7 +19,8 @@ import re2
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, map_strings, scalar_string, show_shape
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, map_strings, scalar_string
 
 
 @functools.lru_cache(maxsize=256)
@@ -44,7 +45,7 @@ def _show(text: bytes) -> str:
 def _scalar(value: Any, what: str) -> bytes:
     array = as_strings(value)
     if array.ndim:
-        raise InvalidArgumentError(f"{what} must be scalar, but received {show_shape(array.shape)}")
+        raise InvalidArgumentError(f"{what} must be scalar, but received {shape_text(array.shape)}")
     return scalar_string(array)
 
 

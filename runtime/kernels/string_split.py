@@ -13,7 +13,8 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, scalar_string, show_shape, string_tensor
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, scalar_string, string_tensor
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -23,11 +24,11 @@ def string_split(input: Any, delimiter: Any, *, skip_empty: bool) -> Sparse:
     strings, delimiter = as_strings(input), as_strings(delimiter)
     if strings.ndim != 1:
         raise InvalidArgumentError(
-            f"input must be a vector, got shape: {show_shape(strings.shape)}"
+            f"input must be a vector, got shape: {shape_text(strings.shape)}"
         )
     if delimiter.ndim:
         raise InvalidArgumentError(
-            f"delimiter must be a scalar, got shape: {show_shape(delimiter.shape)}"
+            f"delimiter must be a scalar, got shape: {shape_text(delimiter.shape)}"
         )
     separators = scalar_string(delimiter)
     return _sparse([_split_at_any(text, separators, skip_empty) for text in strings.tolist()])
@@ -49,10 +50,10 @@ def string_split_v2(input: Any, sep: Any, *, maxsplit: int) -> Sparse:
     strings, sep = as_strings(input), as_strings(sep)
     if strings.ndim != 1:
         raise InvalidArgumentError(
-            f"input must be a vector, got shape: {show_shape(strings.shape)}"
+            f"input must be a vector, got shape: {shape_text(strings.shape)}"
         )
     if sep.ndim:
-        raise InvalidArgumentError(f"sep must be a scalar, got shape: {show_shape(sep.shape)}")
+        raise InvalidArgumentError(f"sep must be a scalar, got shape: {shape_text(sep.shape)}")
     split = _splitter(scalar_string(sep), maxsplit)
     return _sparse([split(text) for text in strings.tolist()])
 

@@ -13,7 +13,8 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, map_strings, show_shape, string_tensor
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, map_strings, string_tensor
 
 
 def string_join(*inputs: Any, separator: str) -> np.ndarray:
@@ -23,7 +24,7 @@ def string_join(*inputs: Any, separator: str) -> np.ndarray:
     for part in parts:
         if part.ndim and shape and part.shape != shape:
             raise InvalidArgumentError(
-                f"Input shapes do not match: {show_shape(shape)} vs. {show_shape(part.shape)}"
+                f"Input shapes do not match: {shape_text(shape)} vs. {shape_text(part.shape)}"
             )
         shape = shape or part.shape
     columns = [np.broadcast_to(part, shape).ravel().tolist() for part in parts]

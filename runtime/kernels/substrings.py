@@ -17,7 +17,8 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, items_of, show_shape, string_tensor
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, items_of, string_tensor
 from runtime.framework.tensor_text import readable
 
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -39,7 +40,7 @@ def substr(input: Any, pos: np.ndarray, len: np.ndarray, *, unit: str) -> np.nda
     if positions.shape != lengths.shape:
         raise InvalidArgumentError(
             "pos and len should have the same shape, got: "
-            f"{show_shape(positions.shape)} vs. {show_shape(lengths.shape)}"
+            f"{shape_text(positions.shape)} vs. {shape_text(lengths.shape)}"
         )
     shape = _result_shape(strings.shape, positions.shape)
     if unit == "BYTE" and not positions.ndim:
@@ -67,7 +68,7 @@ def _result_shape(strings: tuple[int, ...], positions: tuple[int, ...]) -> tuple
         shape = np.broadcast_shapes(strings, positions)
     except ValueError:
         raise InvalidArgumentError(
-            f"Incompatible shapes: {show_shape(strings)} vs. {show_shape(positions)}"
+            f"Incompatible shapes: {shape_text(strings)} vs. {shape_text(positions)}"
         ) from None
     if len(shape) > _MAX_BROADCAST_RANK:
         raise UnimplementedError(f"Substr broadcast not implemented for {len(shape)} dimensions")

@@ -18,13 +18,8 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.string_tensor import (
-    as_strings,
-    items_of,
-    scalar_string,
-    show_shape,
-    string_tensor,
-)
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, items_of, scalar_string, string_tensor
 from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.framework.tensor_text import readable
 from runtime.framework.varint import encode_varint
@@ -46,7 +41,7 @@ def serialized_summary(values: Iterable[tuple[bytes, pb.Summary.Value]]) -> np.n
 def _tag(value: Any, what: str = "tag") -> bytes:
     array = as_strings(value)
     if array.ndim:
-        raise InvalidArgumentError(f"{what} must be scalar, got shape {show_shape(array.shape)}")
+        raise InvalidArgumentError(f"{what} must be scalar, got shape {shape_text(array.shape)}")
     return scalar_string(array)
 
 
@@ -56,8 +51,8 @@ def scalar_summary(tags: Any, values: Any) -> np.ndarray:
     if names.shape != numbers.shape:
         only = f" (tag '{readable(names.item())}')" if names.size == 1 else ""
         raise InvalidArgumentError(
-            f"tags and values are not the same shape: {show_shape(names.shape)} != "
-            f"{show_shape(numbers.shape)}{only}"
+            f"tags and values are not the same shape: {shape_text(names.shape)} != "
+            f"{shape_text(numbers.shape)}{only}"
         )
     pairs = zip(names.ravel().tolist(), numbers.astype(np.float64).ravel(), strict=True)
     return serialized_summary(
@@ -169,7 +164,7 @@ def audio_summary_v2(
     name = _tag(tag)
     clips, rate = np.asarray(tensor), float(np.asarray(sample_rate).item())
     if clips.ndim not in (2, 3):
-        raise InvalidArgumentError(f"Tensor must be 3-D or 2-D, got: {show_shape(clips.shape)}")
+        raise InvalidArgumentError(f"Tensor must be 3-D or 2-D, got: {shape_text(clips.shape)}")
     if not rate > 0:
         raise InvalidArgumentError("sample_rate must be > 0")
     frames = max(round(rate), 1) if rate < 2**63 else 2**63  # frames per second

@@ -16,7 +16,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.dtypes import DataType, from_number
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, scalar_string, show_shape, string_tensor
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, scalar_string, string_tensor
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 
 
@@ -25,7 +26,7 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
     serialized = as_strings(serialized)
     if serialized.ndim:
         raise InvalidArgumentError(
-            f"Expected `serialized` to be a scalar, got shape: {show_shape(serialized.shape)}"
+            f"Expected `serialized` to be a scalar, got shape: {shape_text(serialized.shape)}"
         )
     text = scalar_string(serialized)
     try:

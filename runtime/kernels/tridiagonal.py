@@ -9,8 +9,8 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.broadcasting import shape_text
-from runtime.kernels.linear_algebra import check_matrix
+from runtime.framework.shapes import shape_text
+from runtime.kernels.linear_algebra import check_matrix, triangular_batch
 from runtime.kernels.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 
 
@@ -129,19 +129,8 @@ def banded_triangular_solve(
             f"In[1] must not be an empty tensor: shape {shape_text(rhs.shape)}"
         )
     size, bands = matrix.shape[-1], min(matrix.shape[-2:])
-    if size != rhs.shape[-2]:
-        raise InvalidArgumentError(
-            f"In[0] mismatch In[1] shape: {size} vs. {rhs.shape[-2]}: {shape_text(matrix.shape)} "
-            f"{shape_text(rhs.shape)} {int(lower)} {int(adjoint)}"
-        )
-    try:
-        batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
-    except ValueError:
-        raise InvalidArgumentError(
-            "In[0] and In[1] must have compatible batch dimensions: "
-            f"{shape_text(matrix.shape)} vs. {shape_text(rhs.shape)}"
-        ) from None
-    below = matrix if lower else matrix[..., ::-1, :]  # row d: the elements d off the main diagonal
+    batch = triangular_batch(matrix, rhs, size, lower, adjoint)
+    below = matrix if lower else matrix[..., ::-1, :]  # row d: the elements d off the diagonal
     if (below[..., 0, :] == 0).any():
         raise InvalidArgumentError("Input matrix is not invertible.")
     if adjoint:  # element (r, r ∓ d) becomes (r ∓ d, r)

@@ -15,7 +15,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
-from runtime.framework.shapes import shape_text
+from runtime.framework.shapes import position_text, shape_text, sizes_text
 from runtime.framework.variable import Variable
 from runtime.kernels.gather import gather_nd, gather_v2
 from runtime.kernels.resource_variables import look_up_variable
@@ -76,9 +76,9 @@ def _check_scatter(shape: tuple[int, ...], indices: np.ndarray, updates: Any) ->
     outside = (indices < 0) | (indices >= shape[0])
     if outside.any():
         first = int(outside.argmax())
-        position = ",".join(str(int(each)) for each in np.unravel_index(first, indices.shape))
         raise InvalidArgumentError(
-            f"indices[{position}] = {indices.flat[first]} is not in [0, {shape[0]})"
+            f"indices{position_text(first, indices.shape)} = {indices.flat[first]} "
+            f"is not in [0, {shape[0]})"
         )
 
 
@@ -162,10 +162,12 @@ def _scatter_nd(combine: Combine, is_resource: bool) -> Kernel:
 
 
 def _raise_outside(indices: np.ndarray, outside: np.ndarray, shape: tuple[int, ...]) -> None:
-    first = np.unravel_index(int(outside.argmax()), outside.shape)
-    place = f"indices[{','.join(str(int(each)) for each in first)}]" if first else "indices"
-    row = ",".join(map(str, indices[first].tolist()))
-    raise InvalidArgumentError(f"{place} = [{row}] does not index into shape {shape_text(shape)}")
+    first = int(outside.argmax())
+    row = sizes_text(indices.reshape(-1, indices.shape[-1])[first].tolist())
+    raise InvalidArgumentError(
+        f"indices{position_text(first, outside.shape)} = {row} "
+        f"does not index into shape {shape_text(shape)}"
+    )
 
 
 def _assign_slice(

@@ -1,11 +1,8 @@
 """GrpcSession: a session on a TensorFlow master service, ours or TensorFlow's own.
 
-No call is made before the first graph or step, so a session on a port where nobody listens can be
-made; its first call waits for a server until its deadline, for ever without one. Variables live in
-the server and are shared by its sessions (`isolate_session_state` apart).
-
-Guarantees: every method may be called from any thread; `_lock` guards the handle and the graph's
-version, and orders extends.
+A session on a port without a listener can be made; its first call waits for a server until its
+deadline, or until `close` without one. Variables live in the server and are shared by its sessions
+(`isolate_session_state` apart).
 
 TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
 """
@@ -13,39 +10,19 @@ TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
 from __future__ import annotations
 
 import concurrent.futures
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import grpc
 
 import protos as pb
-from runtime.foundation.errors import (
-    AlreadyExistsError,
-    CancelledError,
-    Code,
-    InternalError,
-    InvalidArgumentError,
-    OpError,
-    error_for_code,
-)
-from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
-from runtime.sessions.master_messages import (
-    fetched_values,
-    full_name,
-    partial_run_setup_request,
-    run_step_request,
-    timeout_seconds,
-    unique_fetches,
-)
-from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
-from runtime.sessions.session_counts import session_counts
+from runtime.foundation.errors import CancelledError, Code, InternalError, OpError, error_for_code
+from runtime.sessions.master_messages import fetched_values, run_step_request, timeout_seconds
+from runtime.sessions.remote_session import CLOSED, RUN, Method, RemoteSession, Response
+from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
 SCHEME = "grpc://"
-RUNTIME_TYPE = "GRPC_SESSION"
-CLOSED = "Session has been closed."
 # Of calls in flight, as the server says it when it comes to that.
 STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
@@ -80,10 +57,20 @@ class GrpcMaster:
             for name, response in _RESPONSES.items()
         }
 
-    def call(self, method: str, request: Any, timeout: float | None = None) -> Any:
-        """Call and wait, for a server too; the answer, or the status as an OpError."""
+    def call(
+        self,
+        method: str,
+        request: Any,
+        timeout: float | None = None,
+        *,
+        waits_for_server: bool = True,
+    ) -> Any:
+        """Call and wait; the answer, or the status as an OpError.
+
+        Without `waits_for_server` a server that can't be reached is UnavailableError at once.
+        """
         try:
-            return self._methods[method](request, timeout=timeout, wait_for_ready=True)
+            return self._methods[method](request, timeout=timeout, wait_for_ready=waits_for_server)
         except (grpc.RpcError, ValueError) as error:  # a closed channel's is ValueError
             raise self.error_of(error) from None
 
@@ -93,6 +80,15 @@ class GrpcMaster:
             return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
         except ValueError as error:
             raise self.error_of(error) from None
+
+    def result(self, call: Any) -> Any:
+        """Wait for a started call; the answer, or the status as an OpError."""
+        try:
+            return call.result()
+        except (grpc.FutureCancelledError, grpc.RpcError) as error:
+            raise self.error_of(error) from None
+        finally:
+            call.cancel()  # changes nothing but for a wait that was interrupted
 
     def error_of(self, error: Any) -> OpError:
         """The OpError of a failed call: gRPC's codes are the canonical ones."""
@@ -116,53 +112,39 @@ def _serialize(message: Any) -> bytes:
     return data
 
 
-class GrpcSession(RuntimeSession):
-    """A session whose graph and steps are a server's."""
+class _Creation:
+    """A CreateSession call in flight."""
+
+    def __init__(self, master: GrpcMaster, call: Any) -> None:
+        self._master = master
+        self._call = call
+
+    def result(self) -> pb.CreateSessionResponse:
+        response: pb.CreateSessionResponse = self._master.result(self._call)
+        return response
+
+    def cancel(self) -> None:
+        self._call.cancel()
+
+
+class GrpcSession(RemoteSession):
+    """A session on a master service."""
+
+    runtime_type = "GRPC_SESSION"
 
     def __init__(self, options: SessionOptions) -> None:
-        self.options = options
+        super().__init__(options)
         self._master = GrpcMaster(options.target)
-        self._lock = threading.Lock()
-        self._handle = ""
-        self._is_closed = False
-        # Handle → (seconds that its steps have, place of each fetch in the answer); single
-        # operations on a dict are atomic.
-        self._callables: dict[int, tuple[float | None, list[int]]] = {}
-        self.graph_version = 0
 
-    @property
-    def session_handle(self) -> str:
-        """The server's handle; empty before the first graph."""
-        return self._handle
+    def _start_creation(self, request: pb.CreateSessionRequest, seconds: float | None) -> _Creation:
+        return _Creation(self._master, self._master.start("CreateSession", request, seconds))
 
-    def create(self, graph_def: pb.GraphDef) -> None:
-        """Create the session in the server; an empty graph changes nothing."""
-        if not graph_def.node:
-            return
-        with self._lock:
-            self._check_open()
-            if self._handle:
-                raise AlreadyExistsError("A Graph has already been created for this session.")
-            self._create(graph_def)
-
-    def _create(self, graph_def: pb.GraphDef) -> None:
-        request = pb.CreateSessionRequest(graph_def=graph_def, config=self.options.config)
-        response = self._call("CreateSession", request)
-        self._handle, self.graph_version = response.session_handle, response.graph_version
-
-    def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes; the server refuses when somebody else has extended meanwhile (ABORTED)."""
-        with self._lock:
-            self._check_open()
-            if not self._handle:
-                self._create(graph_def)
-                return
-            request = pb.ExtendSessionRequest(
-                session_handle=self._handle,
-                graph_def=graph_def,
-                current_graph_version=self.graph_version,
-            )
-            self.graph_version = self._call("ExtendSession", request).new_graph_version
+    def _send(
+        self, method: Method[Response], handle: str, request: Any, seconds: float | None
+    ) -> Response:
+        request.session_handle = handle
+        response: Response = self._master.call(method.rpc, request, seconds)
+        return response
 
     def run(
         self,
@@ -173,9 +155,9 @@ class GrpcSession(RuntimeSession):
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
         """Run one step and wait for it, without another thread."""
-        message = run_step_request(self._open_handle("Run"), feeds, fetches, targets, options)
-        seconds = timeout_seconds(options, self.options.config)
-        return fetched_values(self._master.call("RunStep", message, seconds), fetches, metadata)
+        message = run_step_request(feeds, fetches, targets, options)
+        response = self._call(RUN, message, timeout_seconds(options, self.options.config))
+        return fetched_values(response, fetches, metadata)
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Start one step; cancelling the request's manager cancels the call."""
@@ -185,13 +167,10 @@ class GrpcSession(RuntimeSession):
             if cancellation is not None:
                 cancellation.check()
             message = run_step_request(
-                self._open_handle("Run"),
-                request.feeds,
-                request.fetches,
-                request.targets,
-                request.options,
+                request.feeds, request.fetches, request.targets, request.options
             )
-            call = self._master.start("RunStep", message, self._seconds_left(request))
+            message.session_handle = self._open_handle(RUN.called)
+            call = self._master.start(RUN.rpc, message, self._seconds_left(request))
         except OpError as error:
             future.set_exception(error)
             return future
@@ -215,102 +194,20 @@ class GrpcSession(RuntimeSession):
         call.add_done_callback(done)
         return future
 
-    def _seconds_left(self, request: RunRequest) -> float | None:
-        if request.deadline is not None:
-            return max(0.0, request.deadline - time.monotonic())
-        return timeout_seconds(request.options, self.options.config)
-
-    def partial_run_setup(
-        self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
-    ) -> str:
-        """Begin a step in parts in the server."""
-        handle = self._open_handle("PRunSetup")
-        request = partial_run_setup_request(handle, feeds, fetches, targets)
-        made: str = self._call("PartialRunSetup", request).partial_run_handle
-        return made
-
-    def partial_run(
-        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
-    ) -> list[Tensor]:
-        """Feed and fetch a part."""
-        request = run_step_request(
-            self._open_handle("PRun"), feeds, fetches, partial_run_handle=handle
-        )
-        return fetched_values(self._call("RunStep", request), fetches, None)
-
-    def make_callable(self, options: pb.CallableOptions) -> int:
-        """Prepare a step in the server."""
-        request = pb.MakeCallableRequest(
-            session_handle=self._open_handle("MakeCallable"), options=options
-        )
-        fetches, places = unique_fetches(options.fetch)
-        request.options.fetch[:] = fetches
-        request.options.feed[:] = [full_name(name) for name in options.feed]
-        handle: int = self._call("MakeCallable", request).handle
-        seconds = timeout_seconds(options.run_options, self.options.config)
-        self._callables[handle] = (seconds, places)
-        return handle
-
-    def run_callable(
-        self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
-    ) -> list[Tensor]:
-        """Run a prepared step."""
-        request = pb.RunCallableRequest(
-            session_handle=self._open_handle("RunCallable"),
-            handle=handle,
-            feed=[tensor_to_proto(value) for value in feeds],
-        )
-        seconds, places = self._callables.get(handle, (self._default_seconds(), []))
-        response = self._master.call("RunCallable", request, seconds)
-        if metadata is not None:
-            metadata.MergeFrom(response.metadata)
-        values = [tensor_from_proto(tensor) for tensor in response.fetch]
-        return [values[place] for place in places]
-
-    def release_callable(self, handle: int) -> None:
-        """Forget a prepared step."""
-        request = pb.ReleaseCallableRequest(
-            session_handle=self._open_handle("ReleaseCallable"), handle=handle
-        )
-        self._call("ReleaseCallable", request)
-        self._callables.pop(handle, None)
-
     def list_devices(self) -> list[pb.DeviceAttributes]:
         """The server's devices, its own first."""
         self._check_open()
         request = pb.ListDevicesRequest(session_handle=self._handle)
-        response = self._call("ListDevices", request)
+        response = self._master.call("ListDevices", request, self._default_seconds())
         return [*response.local_device, *response.remote_device]
 
-    def close(self) -> None:
-        """Close the server's session. Closing again changes nothing."""
-        with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            handle, self._handle = self._handle, ""
-        session_counts.session_closed(RUNTIME_TYPE)
+    def _close_in_server(self, handle: str, seconds: float) -> None:
+        request = pb.CloseSessionRequest(session_handle=handle)
         try:
             if handle:
-                self._call("CloseSession", pb.CloseSessionRequest(session_handle=handle))
+                self._master.call("CloseSession", request, seconds, waits_for_server=False)
         finally:
             self._master.close()
-
-    def _call(self, method: str, request: Any) -> Any:
-        return self._master.call(method, request, self._default_seconds())
-
-    def _default_seconds(self) -> float | None:
-        return timeout_seconds(None, self.options.config)
-
-    def _open_handle(self, what: str) -> str:
-        self._check_open()
-        if not self._handle:
-            raise InvalidArgumentError(f"Session was not created with a graph before {what}()!")
-        return self._handle
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise CancelledError(CLOSED)
 
 
 def reset(options: SessionOptions, containers: Sequence[str]) -> None:

@@ -15,16 +15,14 @@ from runtime.sessions.runtime_session import Tensor
 
 
 def run_step_request(
-    session_handle: str,
     feeds: Mapping[str, Tensor],
     fetches: Sequence[str],
     targets: Sequence[str] = (),
     options: pb.RunOptions | None = None,
     partial_run_handle: str = "",
 ) -> pb.RunStepRequest:
-    """The RunStepRequest of one step; errors come back in the answer's body."""
+    """The RunStepRequest of one step, without its session; the answer's body carries errors."""
     return pb.RunStepRequest(
-        session_handle=session_handle,
         feed=[
             pb.NamedTensorProto(name=full_name(name), tensor=tensor_to_proto(value))
             for name, value in feeds.items()
@@ -38,11 +36,10 @@ def run_step_request(
 
 
 def partial_run_setup_request(
-    session_handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+    feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> pb.PartialRunSetupRequest:
-    """The request that begins a step in parts."""
+    """The request that begins a step in parts, without its session."""
     return pb.PartialRunSetupRequest(
-        session_handle=session_handle,
         feed=[full_name(name) for name in feeds],
         fetch=[full_name(name) for name in fetches],
         target=targets,

@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.sessions.runtime_session import RuntimeSession
+from runtime.sessions.remote_session import RemoteSession
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_factory import SessionFactory
 from runtime.sessions.session_options import SessionOptions
@@ -30,11 +30,10 @@ class RemoteSessionFactory(SessionFactory):
         """Whether the target begins with a scheme of ours."""
         return options.target.startswith(self._schemes)
 
-    def new_session(self, options: SessionOptions) -> RuntimeSession:
+    def new_session(self, options: SessionOptions) -> RemoteSession:
         """A session that connects with its first graph or step."""
-        module = self._load()
-        session: RuntimeSession = getattr(module, self._class_name)(options)
-        session_counts.session_created(module.RUNTIME_TYPE)
+        session: RemoteSession = getattr(self._load(), self._class_name)(options)
+        session_counts.session_created(session.runtime_type)
         return session
 
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:

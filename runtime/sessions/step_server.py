@@ -197,10 +197,10 @@ class StepServer:
             self._outgoing.begin()
             descriptions, buffers = frames(values, self._outgoing)
         except OpError as error:
-            self._channel.send({"error": [int(error.code), error._text, error.node]})
+            self._channel.send({"error": [int(error.code), error.message_without_node, error.node]})
         except Exception as error:
             failure = InternalError(f"{type(error).__name__}: {error}")
-            self._channel.send({"error": [int(failure.code), failure._text, None]})
+            self._channel.send({"error": [int(failure.code), failure.message_without_node, None]})
         else:
             self._channel.send({"values": descriptions, "seconds": seconds}, buffers)
         finally:

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.client.node_builder import build_node_def
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from tests.node_builder import build_node_def
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 

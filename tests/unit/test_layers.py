@@ -36,7 +36,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.commands",),
     ("server.main",),
 )
-# runtime.client.node_builder is below everything that builds NodeDefs.
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 FORBIDDEN = {
     "runtime": {"fastapi", "starlette", "uvicorn", "tensorflow", "server"},

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.client.node_builder import build_node_def
 from runtime.framework.attr_value import NameAttrList, text
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Step
 from tests.conformance.cases.datasets import Build, DatasetGraph, iterated
+from tests.node_builder import build_node_def
 
 BOOL, I64, STRING, VARIANT = DataType.BOOL, DataType.INT64, DataType.STRING, DataType.VARIANT
 FILES = [

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.client.node_builder import build_node_def
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Graph, Step
+from tests.node_builder import build_node_def
 
 F32, I64, BOOL, VARIANT = DataType.FLOAT, DataType.INT64, DataType.BOOL, DataType.VARIANT
 # Options without a rewrite (optimization_options.apply_default_optimizations and
