@@ -1,11 +1,13 @@
 """GrpcSession: a session on a TensorFlow master service, ours or TensorFlow's own.
 
-No call is made before the first graph or step, so a session on a port where nobody listens can be
-made; its first call waits for a server until its deadline, for ever without one. Variables live in
-the server and are shared by its sessions (`isolate_session_state` apart).
+No call is made before the first graph or step, so a session on a port without a listener can be
+made; its first call waits for a server until its deadline, or until `close` without one. Variables
+live in the server and are shared by its sessions (`isolate_session_state` apart).
 
-Guarantees: every method may be called from any thread; `_lock` guards the handle and the graph's
-version, and orders extends.
+Guarantees: every method may be called from any thread. `_graph_lock` orders `create` and `extend`
+and is held while they wait for the server. `_lock` guards the handle, the call that creates the
+session and whether the session is closed; no wait happens under it. So `close` never waits for
+another call, only CLOSE_SECONDS for its own (the operation timeout, if the config has one).
 
 TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
 """
@@ -48,6 +50,8 @@ RUNTIME_TYPE = "GRPC_SESSION"
 CLOSED = "Session has been closed."
 # Of calls in flight, as the server says it when it comes to that.
 STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
+# For CloseSession when the config has no operation timeout: the server ends the session's steps.
+CLOSE_SECONDS = 10.0
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _SERVICE = "/tensorflow.MasterService/"
 # Method name → the message that answers; the request is the message of the same name + "Request".
@@ -80,10 +84,20 @@ class GrpcMaster:
             for name, response in _RESPONSES.items()
         }
 
-    def call(self, method: str, request: Any, timeout: float | None = None) -> Any:
-        """Call and wait, for a server too; the answer, or the status as an OpError."""
+    def call(
+        self,
+        method: str,
+        request: Any,
+        timeout: float | None = None,
+        *,
+        waits_for_server: bool = True,
+    ) -> Any:
+        """Call and wait; the answer, or the status as an OpError.
+
+        Without `waits_for_server` a server that can't be reached is UnavailableError at once.
+        """
         try:
-            return self._methods[method](request, timeout=timeout, wait_for_ready=True)
+            return self._methods[method](request, timeout=timeout, wait_for_ready=waits_for_server)
         except (grpc.RpcError, ValueError) as error:  # a closed channel's is ValueError
             raise self.error_of(error) from None
 
@@ -93,6 +107,15 @@ class GrpcMaster:
             return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
         except ValueError as error:
             raise self.error_of(error) from None
+
+    def result(self, call: Any) -> Any:
+        """Wait for a started call; the answer, or the status as an OpError."""
+        try:
+            return call.result()
+        except (grpc.FutureCancelledError, grpc.RpcError) as error:
+            raise self.error_of(error) from None
+        finally:
+            call.cancel()  # changes nothing but for a wait that was interrupted
 
     def error_of(self, error: Any) -> OpError:
         """The OpError of a failed call: gRPC's codes are the canonical ones."""
@@ -122,8 +145,10 @@ class GrpcSession(RuntimeSession):
     def __init__(self, options: SessionOptions) -> None:
         self.options = options
         self._master = GrpcMaster(options.target)
+        self._graph_lock = threading.Lock()
         self._lock = threading.Lock()
         self._handle = ""
+        self._creation: Any = None  # the CreateSession call in flight
         self._is_closed = False
         # Handle → (seconds that its steps have, place of each fetch in the answer); single
         # operations on a dict are atomic.
@@ -139,7 +164,7 @@ class GrpcSession(RuntimeSession):
         """Create the session in the server; an empty graph changes nothing."""
         if not graph_def.node:
             return
-        with self._lock:
+        with self._graph_lock:
             self._check_open()
             if self._handle:
                 raise AlreadyExistsError("A Graph has already been created for this session.")
@@ -147,12 +172,31 @@ class GrpcSession(RuntimeSession):
 
     def _create(self, graph_def: pb.GraphDef) -> None:
         request = pb.CreateSessionRequest(graph_def=graph_def, config=self.options.config)
-        response = self._call("CreateSession", request)
-        self._handle, self.graph_version = response.session_handle, response.graph_version
+        with self._lock:
+            self._check_open()
+            seconds = self._default_seconds()
+            call = self._creation = self._master.start("CreateSession", request, seconds)
+        response = None
+        try:
+            response = self._master.result(call)
+        finally:
+            self._end_creation(response)
+
+    def _end_creation(self, response: pb.CreateSessionResponse | None) -> None:
+        """Keep the handle; after a `close` that came meanwhile end the session and raise."""
+        with self._lock:
+            self._creation = None
+            if not self._is_closed:
+                if response is not None:
+                    self._handle = response.session_handle
+                    self.graph_version = response.graph_version
+                return
+        self._close_in_server("" if response is None else response.session_handle)
+        raise CancelledError(CLOSED)
 
     def extend(self, graph_def: pb.GraphDef) -> None:
         """Add nodes; the server refuses when somebody else has extended meanwhile (ABORTED)."""
-        with self._lock:
+        with self._graph_lock:
             self._check_open()
             if not self._handle:
                 self._create(graph_def)
@@ -283,16 +327,34 @@ class GrpcSession(RuntimeSession):
         return [*response.local_device, *response.remote_device]
 
     def close(self) -> None:
-        """Close the server's session. Closing again changes nothing."""
+        """Close the server's session and end the calls in flight. Closing again changes nothing.
+
+        Raises DeadlineExceededError when the server does not answer in time and UnavailableError
+        when it can't be reached; the session is closed here all the same.
+        """
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
             handle, self._handle = self._handle, ""
+            creation = self._creation
         session_counts.session_closed(RUNTIME_TYPE)
+        if creation is None:
+            self._close_in_server(handle)
+        else:
+            creation.cancel()  # `_create` goes on; it has the handle if there is one after all
+
+    def _close_in_server(self, handle: str) -> None:
+        seconds = self._default_seconds()
+        request = pb.CloseSessionRequest(session_handle=handle)
         try:
             if handle:
-                self._call("CloseSession", pb.CloseSessionRequest(session_handle=handle))
+                self._master.call(
+                    "CloseSession",
+                    request,
+                    CLOSE_SECONDS if seconds is None else seconds,
+                    waits_for_server=False,
+                )
         finally:
             self._master.close()
 
@@ -303,10 +365,12 @@ class GrpcSession(RuntimeSession):
         return timeout_seconds(None, self.options.config)
 
     def _open_handle(self, what: str) -> str:
-        self._check_open()
-        if not self._handle:
+        with self._lock:
+            self._check_open()
+            handle = self._handle
+        if not handle:
             raise InvalidArgumentError(f"Session was not created with a graph before {what}()!")
-        return self._handle
+        return handle
 
     def _check_open(self) -> None:
         if self._is_closed:
