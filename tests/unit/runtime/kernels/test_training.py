@@ -81,7 +81,7 @@ def test_a_cancelled_update_ends_between_two_rounds_and_changes_nothing(indices:
             cancellation.cancel(CancelledError("enough"))
 
     var, accum = variable(np.ones((3, 2))), variable(np.ones((3, 2)))
-    with pytest.raises(CancelledError, match="^enough$"):
+    with pytest.raises(CancelledError, match=r"^enough$"):
         apply(rule, var, accum, np.ones((9, 2)), indices, cancellation=cancellation)
     assert rounds == 2
     assert (var.read() == 1).all()
