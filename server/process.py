@@ -19,6 +19,7 @@ import uvicorn
 from runtime.api import OpError
 from runtime.foundation.kept_memory import keep_freed_memory
 from server.app import Services, create_app, make_services
+from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.settings import Settings
@@ -40,6 +41,7 @@ def serve(settings: Settings) -> int:
             create_app(services),
             host=settings.rest.host,
             port=settings.rest.port,
+            http=HttpProtocol,
             lifespan="on",
             log_config=None,  # ours
             access_log=False,  # ours too
