@@ -1,10 +1,12 @@
 """HttpProtocol: uvicorn's HTTP protocol, which notices that a client left behind a queued request.
 
-uvicorn stops reading a connection while a pipelined request waits for the one before it, and an end
-of the connection is seen by reading only; when it is seen, the newest request alone is told. So a
-step went on for ever when its client sent another request and left. Here every request of the
-connection is disconnected with it, and while reading is paused the kernel reports the end
-(`EPOLLRDHUP`, whatever has not been read yet; on Linux only).
+uvicorn stops reading a connection while a pipelined request waits for the one before it. The end of
+the connection is seen by reading only, and when it is seen, only the newest request is
+disconnected. So a step went on for ever when its client sent another request and left. Here all
+requests of a connection are disconnected with it, and while reading is paused the kernel reports
+the end (`EPOLLRDHUP`, whatever has not been read yet; on Linux only). An orderly end travels behind
+what the client has sent before: after more than the socket's buffers hold it arrives with the next
+reading.
 
 Guarantees: used from one event loop; costs a request that is not pipelined two operations on a
 deque.

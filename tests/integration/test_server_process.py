@@ -83,6 +83,47 @@ def test_a_client_that_goes_away_cancels_its_step(server: ServerProcess) -> None
     assert 'runstep_steps_total{code="CANCELLED",priority="normal"} 1.0' in metrics
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def test_a_server_that_is_ready_answers_on_every_port(config: pathlib.Path) -> None:
+    port = free_port()
+    server = ServerProcess(f"--config={config}", f"--port={port}")
+    try:
+        reasons = set()
+        while (ready := server.client.get("/readyz")).status_code == 503:
+            reasons.add(ready.json()["error"])
+        with socket.create_connection(("127.0.0.1", port), SECONDS):
+            pass
+        assert any("the gRPC port is not open" in reason for reason in reasons)
+    finally:
+        server.end()
+
+
+def test_a_server_whose_grpc_port_is_taken_is_never_ready_and_ends(config: pathlib.Path) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        server = ServerProcess(f"--config={config}", f"--port={taken.getsockname()[1]}")
+        try:
+            with pytest.raises(httpx.TransportError):
+                while server.client.get("/readyz").status_code == 503:
+                    pass
+            server.wait_for("for gRPC")
+            assert server.process.wait(SECONDS) == 1
+        finally:
+            server.end()
+
+
+def test_a_server_that_is_stopped_before_grpc_is_open_ends(config: pathlib.Path) -> None:
+    server = ServerProcess(f"--config={config}")
+    try:
+        assert server.stop() == 0
+    finally:
+        server.end()
+
+
 def raw_request(path: str, body: object = None) -> bytes:
     """An HTTP request as bytes."""
     content = b"" if body is None else json.dumps(body).encode()
@@ -91,8 +132,8 @@ def raw_request(path: str, body: object = None) -> bytes:
     return f"{head}Content-Type: application/json\r\n\r\n".encode() + content
 
 
-# 4,000 are more than the server reads and its buffers take.
-@pytest.mark.parametrize(("queued", "leaves"), [(1, "closes"), (4000, "closes"), (2, "resets")])
+# 4,000 are more than the socket's buffers take: an end without a reset would come behind them.
+@pytest.mark.parametrize(("queued", "leaves"), [(1, "closes"), (50, "closes"), (4000, "resets")])
 def test_a_client_that_pipelines_and_goes_away_cancels_its_step(
     server: ServerProcess, queued: int, leaves: str
 ) -> None:
