@@ -61,6 +61,7 @@ class AdaptiveExecutor(Executor):
         gain = total - longest - _NODE_SECONDS * len(seconds)
         if total >= _MIN_SECONDS and gain >= _MIN_GAIN * total:
             self._parallel = DataflowExecutor(self.graph, self._kernels)
+            self.uses_threads = True
 
 
 def _longest_path(graph: StepGraph, seconds: dict[Node, float]) -> float:

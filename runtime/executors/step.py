@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import protos as pb
+from runtime.executors.duration_estimate import DurationEstimate
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import (
@@ -183,11 +184,18 @@ class Executor(abc.ABC):
     # Whether `run` may wait for other steps (queues): then it must not run on the caller's thread
     # of an event loop.
     may_block: bool
+    # Whether `run_async` hands work to other threads: then `run` takes longer than was measured.
+    uses_threads = False
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # as it is run, for those who want to see it
-        self.last_seconds = math.inf  # of the newest asynchronous step; before the first: inf
+        # Of the newest asynchronous step, until `done`, or of its work in a child process; infinite
+        # before the first. It decides which low-priority steps go to a child process.
+        self.last_seconds = math.inf
         self.runs = 0  # asynchronous ones in this process; a race may lose one
+        # Of steps that are not of low priority: they wait for no others. It decides which steps run
+        # in the caller's thread.
+        self.duration = DurationEstimate()
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
         self._portable: list[PortableStep | None] = []  # empty until somebody has asked
         self.steps = itertools.count()  # next() is atomic; counted only when costs are asked for

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -217,13 +218,21 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         apply = rule.apply_to_rows if math.prod(shape[1:]) > 1 else rule.apply_to_row
 
         def change(arrays: list[np.ndarray]) -> None:
-            for positions in _rounds(indices):
-                picked = indices[positions]
+            # On copies of the rows, so that a step that is cancelled meanwhile changes none.
+            named, rounds = _rounds(indices)
+            rows = [array[named] for array in arrays]
+            for places, positions in rounds:
+                context.cancellation.check()
                 values[gradient] = grad[positions]
-                rows = [array[picked] for array in arrays]
-                apply(*rows, *values, **options)
-                for array, changed in zip(arrays, rows, strict=True):
-                    array[picked] = changed
+                if len(places) == len(named):
+                    apply(*rows, *values, **options)
+                    continue
+                picked = [row[places] for row in rows]
+                apply(*picked, *values, **options)
+                for row, changed in zip(rows, picked, strict=True):
+                    row[places] = changed
+            for array, changed in zip(arrays, rows, strict=True):
+                array[named] = changed
 
         update_together(variables, change)
         return None if is_resource else variables[0]
@@ -265,15 +274,21 @@ def _check_rows(shape: tuple[int, ...], grad: np.ndarray, indices: np.ndarray) -
         )
 
 
-def _rounds(indices: np.ndarray) -> Iterator[np.ndarray]:
+def _rounds(indices: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[np.ndarray, np.ndarray]]]:
     """Positions in `indices`, in parts that contain no row twice and keep the order of each row."""
     order = np.argsort(indices, kind="stable")
     ranked = indices[order]
-    starts = np.r_[True, ranked[1:] != ranked[:-1]] if len(ranked) else np.empty(0, bool)
-    first = np.maximum.accumulate(np.where(starts, np.arange(len(ranked)), 0))
-    turn = np.arange(len(ranked)) - first  # number of earlier occurrences of the same row
-    for each in range(int(turn.max(initial=-1)) + 1):
-        yield order[turn == each]
+    is_first = np.ones(len(ranked), bool)
+    is_first[1:] = ranked[1:] != ranked[:-1]
+    starts = np.flatnonzero(is_first)
+    if 0 < len(starts) == len(ranked):  # the usual case, for which the rest is too much work
+        return ranked, iter([(starts, order)])
+    places = np.cumsum(is_first) - 1
+    turns = np.arange(len(ranked)) - starts[places]  # how many positions of the row come before
+    by_turn = np.argsort(turns, kind="stable")
+    ends = np.cumsum(np.bincount(turns)).tolist()
+    spans = (by_turn[start:end] for start, end in itertools.pairwise([0, *ends]))
+    return ranked[starts], ((places[span], order[span]) for span in spans)
 
 
 def _kernels() -> Iterator[KernelDef]:

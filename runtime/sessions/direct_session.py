@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 
 import protos as pb
 from runtime.devices.device import Device
-from runtime.executors.step import Step
+from runtime.executors.step import Executor, Step
 from runtime.executors.step_stats import StepStatsCollector
-from runtime.foundation.errors import CancelledError, OpError
+from runtime.foundation.errors import CancelledError, InternalError, OpError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
@@ -48,6 +48,7 @@ from runtime.sessions.step_limits import StepLimits
 
 RUNTIME_TYPE = "DIRECT_SESSION"
 _INLINE_SECONDS = 0.0002  # a step that measured shorter may run in the caller's thread
+_now = time.monotonic
 
 
 class DirectSession(RuntimeSession):
@@ -130,8 +131,10 @@ class DirectSession(RuntimeSession):
     def _start(
         self, request: RunRequest, compiled: CompiledStep | None
     ) -> concurrent.futures.Future[list[Tensor]]:
-        if request.allow_inline and not self._is_closed and self._is_short(request, compiled):
-            return self._run_inline(request, compiled)
+        if request.allow_inline and not self._is_closed:
+            compiled = compiled or self._graph.find_compiled(request)
+            if compiled is not None and _is_short(compiled.executor):
+                return self._run_inline(request, compiled)
         step = AsynchronousStep(
             lambda cancellation, pool: self._prepare(request, cancellation, pool, compiled),
             self._cancellation,
@@ -145,21 +148,23 @@ class DirectSession(RuntimeSession):
         return step.future
 
     def _run_inline(
-        self, request: RunRequest, compiled: CompiledStep | None
+        self, request: RunRequest, compiled: CompiledStep
     ) -> concurrent.futures.Future[list[Tensor]]:
-        """Run a short step here and now: it is over before anybody could cancel it."""
+        """Run a short step here and now: it is over before anything could cancel it."""
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
         cancellation = request.cancellation or self._cancellation
         try:
             cancellation.check()
             self._limits.pool_of(request)  # raises for an index that no pool has
             prepared = self._prepare(request, cancellation, None, compiled)
-            started = time.monotonic()
-            future.set_result(prepared.run())
-            prepared.compiled.executor.last_seconds = time.monotonic() - started
+            future.set_result(prepared.run_measured())
         except OpError as error:
             forget_frames(error)
             future.set_exception(error)
+        except Exception as error:  # a fault of ours: the caller reads it where it waits
+            fault = InternalError(f"{type(error).__name__}: {error}")
+            fault.__cause__ = error
+            future.set_exception(fault)
         return future
 
     def _run_and_wait(self, request: RunRequest, compiled: CompiledStep | None) -> list[Tensor]:
@@ -182,19 +187,12 @@ class DirectSession(RuntimeSession):
     ) -> PreparedStep:
         if compiled is None:
             compiled = self._graph.compiled(request)
+        began = _now()
         arguments = feed_arguments(compiled, request, self._state.resources)
         report = self._report(request, compiled)
         collector = report.collector if report is not None else None
         step = self._new_step(cancellation, pool, collector, request.files)
-        return PreparedStep(compiled, step, arguments, report)
-
-    def _is_short(self, request: RunRequest, compiled: CompiledStep | None) -> bool:
-        found = compiled or self._graph.find_compiled(request)
-        return (
-            found is not None
-            and not found.executor.may_block
-            and found.executor.last_seconds < _INLINE_SECONDS
-        )
+        return PreparedStep(compiled, step, arguments, report, began)
 
     def _new_step(
         self,
@@ -349,3 +347,12 @@ class DirectSession(RuntimeSession):
     def _check_open(self) -> None:
         if self._is_closed:
             raise CancelledError("Session has been closed.")
+
+
+def _is_short(executor: Executor) -> bool:
+    """Whether a run delays its caller's thread by less than _INLINE_SECONDS."""
+    return (
+        executor.duration.seconds < _INLINE_SECONDS
+        and not executor.may_block
+        and not executor.uses_threads
+    )

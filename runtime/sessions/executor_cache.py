@@ -4,7 +4,13 @@ A step is looked up first exactly as it was asked for, then with names spelled o
 that the same set in another order is a hit too.
 
 Guarantees: thread-safe; a step is compiled once (others that want the same one wait for it), and
-no compilation holds up another step's; the least recently used step goes first.
+no compilation delays another step's; the least recently used step goes first, whatever its
+spelling was.
+
+`find` is on the way of every run and takes no lock: a low-priority thread that held it could lose
+the processor, and normal steps would wait for it. Each of its operations on a dict is atomic (the
+keys are tuples of strings, which run no Python code to be compared), and an entry that is dropped
+between two of them was looked up in time. `_lock` orders insertions, drops and compilations.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (GetOrCreateExecutors)
 """
@@ -32,6 +38,7 @@ class CompiledStep:
     """An executor, and how the names of one request map to its arguments and results."""
 
     executor: Executor
+    sorted_key: SpelledKey  # of the executor: names spelled out, in order
     feeds: tuple[str, ...]  # the request's names, in the order of the executor's arguments
     feed_types: tuple[DataType, ...]
     fetch_positions: tuple[int, ...]  # for each fetch of the request, which result it is
@@ -45,11 +52,13 @@ class ExecutorCache:
     ) -> None:
         self._parent = parent
         self._capacity = capacity
-        self._lock = threading.Lock()  # guards the dicts and the figures
+        # Held to insert into the dicts, to drop from them and to count misses. `find` reads them
+        # and moves entries without it.
+        self._lock = threading.Lock()
         self._compiling: dict[SpelledKey, threading.Event] = {}  # set when it has ended
         self._spelled: collections.OrderedDict[SpelledKey, CompiledStep] = collections.OrderedDict()
         self._sorted: collections.OrderedDict[SpelledKey, Executor] = collections.OrderedDict()
-        self.hits = 0
+        self.hits = 0  # counted without the lock: a race may lose one
         self.misses = 0
 
     def __len__(self) -> int:
@@ -57,16 +66,16 @@ class ExecutorCache:
 
     def find(self, key: SpelledKey) -> CompiledStep | None:
         """The step as it was asked for before, or None."""
-        table = self._spelled
-        found = table.get(key)
+        cache = self
+        found = cache._spelled.get(key)
         if found is None and self._parent is not None:
-            table = self._parent._spelled
-            found = table.get(key)
+            cache = self._parent
+            found = cache._spelled.get(key)
         if found is not None:
             self.hits += 1
-            # No lock on the path of every run: single operations on the dict are atomic.
-            try:  # noqa: SIM105 # suppress() costs more than the look-up itself
-                table.move_to_end(key)
+            try:  # suppress() costs more than the look-up itself
+                cache._spelled.move_to_end(key)
+                cache._sorted.move_to_end(found.sorted_key)
             except KeyError:
                 pass  # another thread has just dropped it
         return found
@@ -97,6 +106,7 @@ class ExecutorCache:
             executor = self._compile_once(sorted_key, lambda: compile_step(*sorted_key))
         step = CompiledStep(
             executor,
+            sorted_key,
             tuple(canonical_feeds[name] for name in ordered_feeds),
             tuple(_type_of(graph, name) for name in ordered_feeds),
             tuple(ordered_fetches.index(name) for name in canonical_fetches),

@@ -23,6 +23,8 @@ from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.step_process import run_in_process
 
+_now = time.monotonic
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PreparedStep:
@@ -32,10 +34,21 @@ class PreparedStep:
     step: Step
     arguments: list[Tensor]
     report: MetadataRequest | None
+    began: float  # instant at which the feeds began to be read: that is part of the step's time
 
     def run(self) -> list[Tensor]:
         """Run in this thread; the fetched values as the request asked for them."""
         return self.results(self.compiled.executor.run(self.step, self.arguments))
+
+    def run_measured(self) -> list[Tensor]:
+        """`run`, which counts for the executor's duration however it ends."""
+        is_completed = False
+        try:
+            results = self.run()
+            is_completed = True
+        finally:
+            self.compiled.executor.duration.note(_now() - self.began, is_completed=is_completed)
+        return results
 
     def start(
         self,
@@ -46,16 +59,25 @@ class PreparedStep:
 
         `done` is called as `Executor.run_async` calls it.
         """
-        executor = self.compiled.executor
+        executor, began = self.compiled.executor, self.began
+        is_low_priority = self.step.is_low_priority
         if pool is not None and pool.own_process:
             values = run_in_process(pool, executor, self.step, self.arguments)
             if values is not None:
                 done(values, None)
                 return
-        started = time.monotonic()
-        executor.run_async(self.step, self.arguments, done)
-        executor.runs += 1
-        executor.last_seconds = time.monotonic() - started
+            began = _now()  # without the time that it took to find out
+
+        def ended(values: list[Tensor] | None, error: OpError | None) -> None:
+            seconds = _now() - began
+            if not is_low_priority:
+                executor.duration.note(seconds, is_completed=error is None)
+            if error is None:
+                executor.runs += 1
+                executor.last_seconds = seconds
+            done(values, error)
+
+        executor.run_async(self.step, self.arguments, ended)
 
     def results(self, values: Sequence[Tensor]) -> list[Tensor]:
         """Write the report, and put the executor's values in the request's order."""
