@@ -23,7 +23,7 @@ from runtime.graph.graph import Graph
 from runtime.graph.node import Node
 from runtime.graph.pruning import find_endpoint, prune
 from runtime.graph.tensor_name import parse_tensor_name
-from runtime.kernels.resource_variables import ANONYMOUS_NAME
+from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 
 VARIABLE_OPS = frozenset(("VarHandleOp", "VariableV2", "Variable"))
 # Stateful by their signature: they read variables, keep what they make in the step, or only check.

@@ -17,7 +17,7 @@ from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.framework.tensor_codec import as_bytes
-from runtime.kernels.session_tensors import session_tensor
+from runtime.kernels.state.session_tensors import session_tensor
 from runtime.sessions.executor_cache import CompiledStep
 from runtime.sessions.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor

@@ -13,7 +13,9 @@ import pytest
 from runtime.api import new_session
 from runtime.foundation import intra_op_pool
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.kernels import activations, broadcasting, element_blocks, matrix_product
+from runtime.kernels.linalg import matrix_product
+from runtime.kernels.math import broadcasting, element_blocks
+from runtime.kernels.nn import activations
 from tests.conformance.case import Answer, Case, assert_matches, read_golden
 from tests.conformance.test_cases import options
 

@@ -16,11 +16,11 @@ import protos as pb
 from runtime.foundation.errors import OpError
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
-from runtime.kernels.csv_decoding import decode_csv
-from runtime.kernels.example_parsing import parse_example_v2
-from runtime.kernels.record_decoding import decode_compressed, decode_padded_raw, decode_raw
-from runtime.kernels.sequence_example_parsing import parse_sequence_example_v2
-from runtime.kernels.tensor_serialization import parse_tensor
+from runtime.kernels.io.csv_decoding import decode_csv
+from runtime.kernels.io.example_parsing import parse_example_v2
+from runtime.kernels.io.record_decoding import decode_compressed, decode_padded_raw, decode_raw
+from runtime.kernels.io.sequence_example_parsing import parse_sequence_example_v2
+from runtime.kernels.io.tensor_serialization import parse_tensor
 
 FLOAT, INT64, STRING = DataType.FLOAT, DataType.INT64, DataType.STRING
 NO_STRINGS = np.empty(0, object)

@@ -10,7 +10,7 @@ import protos as pb
 from runtime.api import PermissionDeniedError
 from runtime.framework.file_gate import AllowAll, DenyAll
 from runtime.framework.record_files import tf_records
-from runtime.kernels.summary_writers import SummaryFileWriter
+from runtime.kernels.io.summary_writers import SummaryFileWriter
 
 
 def events(folder: pathlib.Path) -> list[pb.Event]:

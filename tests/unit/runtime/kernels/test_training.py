@@ -11,7 +11,7 @@ import pytest
 from runtime.api import CancellationManager, CancelledError
 from runtime.framework.dtypes import DataType
 from runtime.framework.variable import Variable
-from runtime.kernels.training import Rule, _sparse_apply
+from runtime.kernels.state.training import Rule, _sparse_apply
 
 
 @dataclasses.dataclass
