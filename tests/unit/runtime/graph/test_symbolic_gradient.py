@@ -13,7 +13,7 @@ from runtime.client.function_graph import FunctionGraph
 from runtime.client.tensor_shape import TensorShape
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.dtypes import DataType
-from tests.conformance.cases.symbolic_gradients import Body, gradient_graph
+from tests.conformance.cases.control.symbolic_gradients import Body, gradient_graph
 
 V = np.array([0.5, 0.25, 0.75], np.float32)
 M = np.array([[1, 2], [3, 5]], np.float32)

@@ -9,8 +9,8 @@ import numpy as np
 
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Graph, Step
-from tests.conformance.cases import dataset_pipelines, datasets
-from tests.conformance.cases.datasets import Build, DatasetGraph, iterated
+from tests.conformance.cases.data import dataset_pipelines, datasets
+from tests.conformance.cases.data.datasets import Build, DatasetGraph, iterated
 
 F32, I32, I64, BOOL = DataType.FLOAT, DataType.INT32, DataType.INT64, DataType.BOOL
 VARIANT = DataType.VARIANT

@@ -9,8 +9,8 @@ import numpy as np
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Step
-from tests.conformance.cases.dataset_snapshots import identity
-from tests.conformance.cases.datasets import Build, DatasetGraph, iterated, with_function
+from tests.conformance.cases.data.dataset_snapshots import identity
+from tests.conformance.cases.data.datasets import Build, DatasetGraph, iterated, with_function
 
 BOOL, I64, VARIANT = DataType.BOOL, DataType.INT64, DataType.VARIANT
 

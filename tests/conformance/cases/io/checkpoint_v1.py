@@ -12,7 +12,7 @@ import numpy as np
 
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Graph, Step
-from tests.conformance.cases.checkpoint import feed, strings
+from tests.conformance.cases.io.checkpoint import feed, strings
 
 PREFIX = "/tmp/runstep-conformance-checkpoint-v1-"
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -8,7 +8,7 @@ import numpy as np
 
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Graph, Step
-from tests.conformance.cases.datasets import Build, DatasetGraph, iterated, with_function
+from tests.conformance.cases.data.datasets import Build, DatasetGraph, iterated, with_function
 
 I64, F32, STRING = DataType.INT64, DataType.FLOAT, DataType.STRING
 _MODERATE = b"\x08\x02"  # CardinalityOptions(compute_level=CARDINALITY_COMPUTE_MODERATE)

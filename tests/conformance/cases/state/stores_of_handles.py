@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.framework.dtypes import DataType
-from tests.conformance.cases.types_of_handles import (
+from tests.conformance.cases.state.types_of_handles import (
     RESOURCE,
     VARIANT,
     HandleGraph,

@@ -13,7 +13,7 @@ import protos as pb
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Step
-from tests.conformance.cases.datasets import DatasetGraph
+from tests.conformance.cases.data.datasets import DatasetGraph
 
 PREFIX = "/tmp/runstep-conformance-dataset-"
 I64, VARIANT, STRING = DataType.INT64, DataType.VARIANT, DataType.STRING

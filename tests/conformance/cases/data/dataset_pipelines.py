@@ -9,7 +9,7 @@ import numpy as np
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Step
-from tests.conformance.cases.datasets import Build, DatasetGraph, iterated, with_count
+from tests.conformance.cases.data.datasets import Build, DatasetGraph, iterated, with_count
 
 F32, I32, I64 = DataType.FLOAT, DataType.INT32, DataType.INT64
 BOOL, STRING, VARIANT = DataType.BOOL, DataType.STRING, DataType.VARIANT

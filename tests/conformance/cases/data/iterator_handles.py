@@ -8,7 +8,7 @@ import numpy as np
 
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Step
-from tests.conformance.cases.datasets import DatasetGraph
+from tests.conformance.cases.data.datasets import DatasetGraph
 
 I64 = DataType.INT64
 ELEMENTS: dict[str, Any] = {"output_types": (I64,), "output_shapes": ((),)}

@@ -11,7 +11,7 @@ import protos as pb
 from runtime.framework.attr_value import NameAttrList, text
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, Step
-from tests.conformance.cases.datasets import Build, DatasetGraph, iterated
+from tests.conformance.cases.data.datasets import Build, DatasetGraph, iterated
 from tests.node_builder import build_node_def
 
 BOOL, I64, STRING, VARIANT = DataType.BOOL, DataType.INT64, DataType.STRING, DataType.VARIANT

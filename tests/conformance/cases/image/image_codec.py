@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.conformance.case import Case, Graph, Step, case
 
-FILES = pathlib.Path(__file__).parent.parent / "files" / "images"
+FILES = pathlib.Path(__file__).parents[2] / "files" / "images"
 ACCURATE = {"dct_method": "INTEGER_ACCURATE"}
 PIXELS = np.random.default_rng(13).integers(0, 256, size=(6, 7, 4)).astype(np.uint8)
 SMOOTH = np.add.outer(np.arange(20) * 3, np.arange(24) * 5)[..., None] + np.array([0, 30, 60])
