@@ -46,10 +46,10 @@ from runtime.framework.allocation import (
 )
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.io.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.io.record_files import tf_records
 from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.record_files import tf_records
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_codec import (
     as_bytes,

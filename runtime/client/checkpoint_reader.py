@@ -11,8 +11,8 @@ import numpy as np
 
 from runtime.client.saver import latest_checkpoint
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_gate import AllowAll
-from runtime.framework.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.file_gate import AllowAll
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
 
 
 class CheckpointReader:

@@ -17,7 +17,7 @@ from runtime.client.graph_import import import_graph_def
 from runtime.client.operation import Operation, Tensor
 from runtime.client.variables import Variable
 from runtime.foundation.errors import DataLossError
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
 from runtime.graph.graph import RELEASE
 
 # collections whose members TensorFlow stores as VariableDefs

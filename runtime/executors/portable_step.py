@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import protos as pb
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
-from runtime.framework.variable import RefVariable, Variable
+from runtime.framework.resources.variable import RefVariable, Variable
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Node

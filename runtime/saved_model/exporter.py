@@ -20,9 +20,9 @@ from runtime.foundation.errors import AlreadyExistsError
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_errors import file_error
-from runtime.framework.file_gate import AllowAll, FolderGate
-from runtime.framework.tensor_bundle_writer import TensorBundleWriter
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.file_gate import AllowAll, FolderGate
+from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
 from runtime.graph.graph import RELEASE
 from runtime.saved_model.freezing import freeze_meta_graph
 from runtime.saved_model.initialization import asset_file_defs

@@ -14,7 +14,7 @@ import protos as pb
 from protos.unpack import unpack_any
 from runtime.foundation.errors import FailedPreconditionError
 from runtime.framework.attr_value import raw_bytes
-from runtime.framework.tensor_bundle import index_path
+from runtime.framework.io.tensor_bundle import index_path
 from runtime.saved_model.saved_model_files import ASSETS_FOLDER, VARIABLES_PREFIX
 
 INIT_OP_SIGNATURE_KEY = "__saved_model_init_op"

@@ -18,7 +18,7 @@ import protos as pb
 from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.thread_pool import ThreadPool
-from runtime.framework.file_gate import FolderGate
+from runtime.framework.io.file_gate import FolderGate
 from runtime.registrations import direct_session_factory, kernel_registry
 from runtime.saved_model.initialization import asset_feeds, init_op_name, restore_feeds
 from runtime.saved_model.inspection import OpReport, inspect_ops

@@ -19,7 +19,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
     UnimplementedError,
 )
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
 
 BINARY_FILE = "saved_model.pb"
 TEXT_FILE = "saved_model.pbtxt"

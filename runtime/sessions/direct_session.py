@@ -26,7 +26,7 @@ from runtime.foundation.errors import CancelledError, InternalError, OpError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_gate import AllowAll
+from runtime.framework.io.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceManager

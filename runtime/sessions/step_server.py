@@ -32,12 +32,12 @@ from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError
 from runtime.foundation.message_channel import MessageChannel
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
-from runtime.framework.file_gate import DenyAll
+from runtime.framework.io.file_gate import DenyAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, ResourceManager
+from runtime.framework.resources.variable import Variable
 from runtime.framework.shared_area import SharedArea
 from runtime.framework.tensor_frames import frames, receive_tensor, receive_tensors
-from runtime.framework.variable import Variable
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.node import Node

@@ -20,8 +20,8 @@ from runtime.framework.partial_shapes import (
     merge,
     shape_from_tensor,
 )
+from runtime.framework.resources.tensor_list import TensorList
 from runtime.framework.shapes import shape_text
-from runtime.framework.tensor_list import TensorList
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import as_list, merged_shape, rows, stacked, zeros
 

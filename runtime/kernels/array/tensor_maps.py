@@ -13,8 +13,8 @@ from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.resources.tensor_map import TensorMap
 from runtime.framework.shapes import shape_text
-from runtime.framework.tensor_map import TensorMap
 from runtime.framework.tensor_text import readable, summarize
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.data.optionals import element_type

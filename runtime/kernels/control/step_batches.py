@@ -14,13 +14,13 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
 from runtime.framework.resource_manager import Resource, private_name
-from runtime.framework.shapes import shape_text
-from runtime.framework.step_batches import (
+from runtime.framework.resources.step_batches import (
     StepBatcher,
     StepGradientBatcher,
     StepUnbatcher,
     parts_of,
 )
+from runtime.framework.shapes import shape_text
 
 R = TypeVar("R", bound=Resource)
 

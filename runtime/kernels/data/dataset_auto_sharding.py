@@ -19,8 +19,8 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.attr_value import from_proto, to_proto
-from runtime.framework.dataset import Dataset, as_dataset, scalar_argument
-from runtime.framework.dataset_rewrites import (
+from runtime.framework.data.dataset import Dataset, as_dataset, scalar_argument
+from runtime.framework.data.dataset_rewrites import (
     SHUFFLES,
     dataset_in,
     inputs_of,

@@ -13,7 +13,7 @@ import numpy as np
 
 from runtime.foundation.errors import DataLossError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     DatasetIterator,
     Element,
     UnaryDataset,

@@ -14,7 +14,7 @@ from typing import Any
 
 from runtime.foundation.errors import AlreadyExistsError, NotFoundError, OutOfRangeError
 from runtime.framework.attr_value import text
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     Dataset,
     DatasetIterator,
     Element,
@@ -23,14 +23,14 @@ from runtime.framework.dataset import (
     UnaryIterator,
 )
 from runtime.framework.dtypes import Types
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.tensor_bundle import index_path
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import Resource, ResourceHandle
 from runtime.framework.string_tensor import scalar_string
-from runtime.framework.tensor_bundle import index_path
-from runtime.framework.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.tensor_bundle_writer import TensorBundleWriter
 
 _numbers = itertools.count()  # next() is atomic
 

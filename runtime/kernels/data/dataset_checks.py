@@ -11,7 +11,7 @@ from runtime.foundation.errors import (
     FailedPreconditionError,
     OpError,
 )
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     AlignedDataset,

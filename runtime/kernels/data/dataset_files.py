@@ -16,7 +16,7 @@ import numpy as np
 from runtime.foundation.errors import DataLossError, InvalidArgumentError
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.attr_value import text
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     Dataset,
     DatasetIterator,
     Element,
@@ -26,10 +26,10 @@ from runtime.framework.dataset import (
     scalar_argument,
 )
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.record_files import Records, open_records, text_lines, tf_records
+from runtime.framework.io.record_writer import tf_record_bytes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.record_files import Records, open_records, text_lines, tf_records
-from runtime.framework.record_writer import tf_record_bytes
 from runtime.framework.string_tensor import items_of, scalar_string, string_tensor
 from runtime.kernels.io.files import file_name, matching_files
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.captured_function import CapturedFunction
-from runtime.framework.dataset import (
+from runtime.framework.data.captured_function import CapturedFunction
+from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     ConcatenatingIterator,

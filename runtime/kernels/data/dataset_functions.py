@@ -12,8 +12,8 @@ from typing import Any
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.captured_function import CapturedFunction, check_output_count
-from runtime.framework.dataset import (
+from runtime.framework.data.captured_function import CapturedFunction, check_output_count
+from runtime.framework.data.dataset import (
     UNKNOWN,
     DatasetIterator,
     Element,
@@ -22,9 +22,9 @@ from runtime.framework.dataset import (
     as_dataset,
     scalar_argument,
 )
-from runtime.framework.dataset_rewrites import check_repeated_shuffles
+from runtime.framework.data.dataset_rewrites import check_repeated_shuffles
+from runtime.framework.data.iterator_resource import check_shapes
 from runtime.framework.dtypes import Types
-from runtime.framework.iterator_resource import check_shapes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.array.boxing import box

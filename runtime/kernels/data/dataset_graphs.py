@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     Dataset,
     DatasetIterator,
     Element,
@@ -21,7 +21,7 @@ from runtime.framework.dataset import (
     UnaryDataset,
     as_dataset,
 )
-from runtime.framework.dataset_graph import (
+from runtime.framework.data.dataset_graph import (
     DatasetGraphBuilder,
     as_function,
     check_no_state,

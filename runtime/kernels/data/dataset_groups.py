@@ -16,8 +16,8 @@ from runtime.foundation.errors import (
     OpError,
 )
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.captured_function import CapturedFunction
-from runtime.framework.dataset import (
+from runtime.framework.data.captured_function import CapturedFunction
+from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     ConcatenatingIterator,

@@ -14,7 +14,7 @@ from runtime.foundation.errors import (
     InvalidArgumentError,
     OpError,
 )
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     Dataset,

@@ -18,7 +18,7 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import raw_bytes
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     UNKNOWN,
     AlignedDataset,
     Dataset,
@@ -28,7 +28,7 @@ from runtime.framework.dataset import (
     as_dataset,
     scalar_argument,
 )
-from runtime.framework.dataset_rewrites import serialized_options
+from runtime.framework.data.dataset_rewrites import serialized_options
 from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes

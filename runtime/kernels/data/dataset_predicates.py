@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.captured_function import CapturedFunction
-from runtime.framework.dataset import (
+from runtime.framework.data.captured_function import CapturedFunction
+from runtime.framework.data.dataset import (
     UNKNOWN,
     DatasetIterator,
     Element,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     DatasetIterator,

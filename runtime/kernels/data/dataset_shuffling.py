@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     Dataset,
@@ -26,11 +26,11 @@ from runtime.framework.dataset import (
     scalar_argument,
     wrapped,
 )
+from runtime.framework.data.seed_generator import RandomWords, SeedGenerator
 from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import ResourceHandle
-from runtime.framework.seed_generator import RandomWords, SeedGenerator
 
 _numbers = itertools.count()  # next() is atomic
 

@@ -12,22 +12,22 @@ from typing import Any
 import protos as pb
 from runtime.foundation.errors import NotFoundError
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.captured_function import CapturedFunction
-from runtime.framework.dataset import (
+from runtime.framework.data.captured_function import CapturedFunction
+from runtime.framework.data.dataset import (
     DatasetIterator,
     Element,
     State,
     UnaryDataset,
 )
-from runtime.framework.dataset_graph import DatasetGraphBuilder, graph_hash
+from runtime.framework.data.dataset_graph import DatasetGraphBuilder, graph_hash
 from runtime.framework.dtypes import Types
-from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import Shapes
-from runtime.framework.snapshot_files import (
+from runtime.framework.io.snapshot_files import (
     SnapshotWriter,
     check_compression,
     read_metadata,
 )
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.data.saved_datasets import StoredRun, WritingIterator
 from runtime.kernels.io.files import file_name
 

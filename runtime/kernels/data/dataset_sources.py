@@ -12,8 +12,8 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.captured_function import CapturedFunction
-from runtime.framework.dataset import (
+from runtime.framework.data.captured_function import CapturedFunction
+from runtime.framework.data.dataset import (
     INFINITE,
     Dataset,
     DatasetIterator,
@@ -22,8 +22,8 @@ from runtime.framework.dataset import (
     scalar_argument,
     wrapped,
 )
+from runtime.framework.data.iterator_resource import check_shapes
 from runtime.framework.dtypes import DataType
-from runtime.framework.iterator_resource import check_shapes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.shapes import shape_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dataset import (
+from runtime.framework.data.dataset import (
     DatasetIterator,
     Element,
     UnaryDataset,

@@ -18,13 +18,13 @@ from runtime.foundation.errors import (
     OutOfRangeError,
 )
 from runtime.framework.attr_value import NameAttrList, raw_bytes
-from runtime.framework.dataset import Dataset, Element, as_dataset, scalar_argument
-from runtime.framework.dataset_graph import DatasetGraphBuilder, check_no_state
+from runtime.framework.data.dataset import Dataset, Element, as_dataset, scalar_argument
+from runtime.framework.data.dataset_graph import DatasetGraphBuilder, check_no_state
+from runtime.framework.data.iterator_resource import IteratorResource, check_shapes, check_types
+from runtime.framework.data.iterator_state import decode_state, encode_state
+from runtime.framework.data.optional import Optional
 from runtime.framework.dtypes import Types
-from runtime.framework.iterator_resource import IteratorResource, check_shapes, check_types
-from runtime.framework.iterator_state import decode_state, encode_state
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.optional import Optional
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import (

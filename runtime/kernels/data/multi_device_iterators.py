@@ -20,10 +20,10 @@ from runtime.foundation.errors import (
     InvalidArgumentError,
     OutOfRangeError,
 )
-from runtime.framework.dataset import Dataset, DatasetIterator, Element, as_dataset
-from runtime.framework.dataset_rewrites import check_repeated_shuffles
+from runtime.framework.data.dataset import Dataset, DatasetIterator, Element, as_dataset
+from runtime.framework.data.dataset_rewrites import check_repeated_shuffles
+from runtime.framework.data.iterator_resource import check_shapes, check_types
 from runtime.framework.dtypes import Types
-from runtime.framework.iterator_resource import check_shapes, check_types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import Resource, ResourceHandle

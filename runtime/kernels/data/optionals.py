@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.data.optional import Optional
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.optional import Optional
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined, merge
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resources.tensor_list import TensorList
+from runtime.framework.resources.tensor_map import TensorMap
 from runtime.framework.shapes import shape_text
-from runtime.framework.tensor_list import TensorList
-from runtime.framework.tensor_map import TensorMap
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.array.tensor_lists import zeros
 

@@ -19,10 +19,14 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, Shapes, is_compatible, is_fully_defined
-from runtime.framework.queue_kinds import PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
-from runtime.framework.queues import Element, Queue
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import resource_handle
+from runtime.framework.resources.queue_kinds import (
+    PaddingFIFOQueue,
+    PriorityQueue,
+    RandomShuffleQueue,
+)
+from runtime.framework.resources.queues import Element, Queue
 from runtime.framework.shapes import shape_text
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import rows, stacked

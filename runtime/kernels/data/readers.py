@@ -15,18 +15,18 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import Deferred, Kernel, KernelDef, OpKernelContext
-from runtime.framework.queues import Queue
-from runtime.framework.record_files import (
+from runtime.framework.io.record_files import (
     Records,
     fixed_length_records,
     text_lines,
     tf_records,
     whole_file,
 )
-from runtime.framework.record_reader import Reader, Record
+from runtime.framework.op_kernel import Deferred, Kernel, KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import resource_handle
+from runtime.framework.resources.queues import Queue
+from runtime.framework.resources.record_reader import Reader, Record
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, string_tensor
 from runtime.kernels.data.queues import queue_of

@@ -13,8 +13,8 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.attr_value import raw_bytes
+from runtime.framework.io.record_files import tf_records
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.record_files import tf_records
 from runtime.framework.string_tensor import items_of, string_tensor
 from runtime.kernels.io.files import matching_files
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.attr_value import NameAttrList
-from runtime.framework.captured_function import CapturedFunction
-from runtime.framework.dataset import (
+from runtime.framework.data.captured_function import CapturedFunction
+from runtime.framework.data.dataset import (
     UNKNOWN,
     Dataset,
     DatasetIterator,
@@ -30,9 +30,7 @@ from runtime.framework.dataset import (
     scalar_argument,
 )
 from runtime.framework.dtypes import DataType, Types
-from runtime.framework.op_kernel import FileGate, KernelDef, OpKernelContext
-from runtime.framework.partial_shapes import Shapes
-from runtime.framework.snapshot_files import (
+from runtime.framework.io.snapshot_files import (
     SnapshotWriter,
     check_compression,
     read_elements,
@@ -40,6 +38,8 @@ from runtime.framework.snapshot_files import (
     read_metadata,
     shard_folders,
 )
+from runtime.framework.op_kernel import FileGate, KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.io.files import file_name
 
 

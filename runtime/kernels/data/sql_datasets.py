@@ -17,9 +17,9 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OpError, UnknownError
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.dataset import Dataset, DatasetIterator, Element, State
+from runtime.framework.data.dataset import Dataset, DatasetIterator, Element, State
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.string_tensor import scalar_string, string_tensor

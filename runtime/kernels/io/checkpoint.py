@@ -19,14 +19,14 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes, text
 from runtime.framework.dtypes import DataType
+from runtime.framework.io.tensor_bundle import index_path
+from runtime.framework.io.tensor_bundle_merge import merge_bundles
+from runtime.framework.io.tensor_bundle_reader import BundleEntry, TensorBundleReader
+from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
+from runtime.framework.io.tensor_slice import parse_shape_and_slice
+from runtime.framework.io.tensor_slice_file import TensorSliceReader
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
-from runtime.framework.tensor_bundle import index_path
-from runtime.framework.tensor_bundle_merge import merge_bundles
-from runtime.framework.tensor_bundle_reader import BundleEntry, TensorBundleReader
-from runtime.framework.tensor_bundle_writer import TensorBundleWriter
-from runtime.framework.tensor_slice import parse_shape_and_slice
-from runtime.framework.tensor_slice_file import TensorSliceReader
 from runtime.kernels.io.checkpoint_v1 import read_spec
 
 

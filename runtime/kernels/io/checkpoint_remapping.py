@@ -11,11 +11,11 @@ from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import text
 from runtime.framework.dtypes import DataType
-from runtime.framework.lookup_table import HashTable
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.tensor_slice import TensorSlice
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.resources.lookup_table import HashTable
 from runtime.framework.shapes import shape_text
-from runtime.framework.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.tensor_slice import TensorSlice
 from runtime.kernels.state.lookup_table_files import LINE_NUMBER, WHOLE_LINE, read_text_file
 
 _MISSING = -1  # in a remapping: a new entry that has no old one

@@ -13,14 +13,14 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import text
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.shapes import shape_text
-from runtime.framework.tensor_slice import TensorSlice, parse_shape_and_slice
-from runtime.framework.tensor_slice_file import (
+from runtime.framework.io.tensor_slice import TensorSlice, parse_shape_and_slice
+from runtime.framework.io.tensor_slice_file import (
     NamedSlice,
     TensorSliceReader,
     write_tensor_slices,
 )
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.shapes import shape_text
 
 Types = Sequence[DataType]
 

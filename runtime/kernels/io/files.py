@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, items_of, string_tensor

@@ -17,12 +17,12 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
+from runtime.framework.io.varint import encode_varint
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, items_of, scalar_string, string_tensor
 from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.framework.tensor_text import readable
-from runtime.framework.varint import encode_varint
 
 _MAX_INT16 = 32767  # the largest sample of a WAV file
 _VALUE = _TAG = b"\x0a"  # key of field 1 of Summary and of Summary.Value, length-delimited

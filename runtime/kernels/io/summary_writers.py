@@ -20,11 +20,11 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.foundation.errors import DataLossError
 from runtime.framework.attr_value import text
-from runtime.framework.dataset import scalar_argument
+from runtime.framework.data.dataset import scalar_argument
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.record_writer import framed
 from runtime.framework.op_kernel import FileGate, KernelDef, OpKernelContext
-from runtime.framework.record_writer import framed
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, Resource, ResourceHandle
 from runtime.framework.string_tensor import scalar_string
 from runtime.kernels.io.files import file_name

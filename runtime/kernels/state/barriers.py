@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.barrier import Barrier
 from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_fully_defined
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import resource_handle
+from runtime.framework.resources.barrier import Barrier
 from runtime.framework.shapes import shape_text
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import rows

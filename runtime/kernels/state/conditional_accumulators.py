@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.conditional_accumulator import (
-    ConditionalAccumulator,
-    DenseConditionalAccumulator,
-    SparseConditionalAccumulator,
-    SparseGradient,
-)
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import resource_handle
+from runtime.framework.resources.conditional_accumulator import (
+    ConditionalAccumulator,
+    DenseConditionalAccumulator,
+    SparseConditionalAccumulator,
+    SparseGradient,
+)
 from runtime.framework.shapes import shape_text
 from runtime.kernels.state.resource_variables import as_handle
 

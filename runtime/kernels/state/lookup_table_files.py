@@ -16,7 +16,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
 )
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
 
 # Column indices with a special meaning.
 WHOLE_LINE = -2

@@ -14,10 +14,10 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from runtime.framework.lookup_table import HashTable, LookupTable
-from runtime.framework.mutable_hash_table import MutableDenseHashTable, MutableHashTable
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.resources.lookup_table import HashTable, LookupTable
+from runtime.framework.resources.mutable_hash_table import MutableDenseHashTable, MutableHashTable
 from runtime.framework.shapes import shape_text
 
 _ANONYMOUS = "Anonymous"  # the container that TensorFlow reports for tables without a name

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
-from runtime.framework.dataset import Element, as_dataset
+from runtime.framework.data.dataset import Element, as_dataset
 from runtime.framework.dtypes import DataType
-from runtime.framework.lookup_table import HashTable, LookupTable
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.resources.lookup_table import HashTable, LookupTable
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings
 from runtime.kernels.state.lookup_table_files import read_text_file

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.mutex import Mutex, MutexLock
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.resources.mutex import Mutex, MutexLock
 from runtime.kernels.state.resource_variables import as_handle
 
 

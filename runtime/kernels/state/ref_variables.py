@@ -17,8 +17,8 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER
+from runtime.framework.resources.variable import RefVariable, Variable
 from runtime.framework.shapes import shape_text
-from runtime.framework.variable import RefVariable, Variable
 from runtime.kernels.array.boxing import box
 
 

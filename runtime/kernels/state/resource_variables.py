@@ -1,7 +1,7 @@
 """Resource variables: handles, reads and assigns.
 
 A handle names a Variable, which the first assign creates. A read returns the variable's own array:
-see `runtime.framework.variable` for when it may be written.
+see `runtime.framework.resources.variable` for when it may be written.
 
 TF: tensorflow/core/kernels/resource_variable_ops.cc
 """
@@ -17,8 +17,8 @@ from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentEr
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
+from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import shape_text
-from runtime.framework.variable import Variable
 from runtime.kernels.array.boxing import box, unbox
 
 # The shared_name that requests a new variable at every run (TF: kAnonymousName).

@@ -14,8 +14,8 @@ import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.resources.staging_area import WAIT, Attempt, StagingBuffer, StagingMap
 from runtime.framework.shapes import shape_text
-from runtime.framework.staging_area import WAIT, Attempt, StagingBuffer, StagingMap
 
 
 def _buffer(context: OpKernelContext) -> StagingBuffer:

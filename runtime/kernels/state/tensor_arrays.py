@@ -19,8 +19,8 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined
 from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resources.tensor_array import TensorArray
 from runtime.framework.shapes import shape_text
-from runtime.framework.tensor_array import TensorArray
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import rows, stacked
 from runtime.kernels.state.resource_variables import as_handle

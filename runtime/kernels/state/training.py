@@ -22,8 +22,8 @@ import numpy as np
 from runtime.foundation.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from runtime.framework import op_def_registry
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import shape_text
-from runtime.framework.variable import Variable
 from runtime.kernels.state import training_rules as rules
 from runtime.kernels.state.resource_variables import find_variable
 

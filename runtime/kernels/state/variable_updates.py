@@ -15,8 +15,8 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import position_text, shape_text, sizes_text
-from runtime.framework.variable import Variable
 from runtime.kernels.array.gather import gather_nd, gather_v2
 from runtime.kernels.array.slicing import StridedSliceMasks, put_in_slice, strided_slice_index
 from runtime.kernels.state.resource_variables import look_up_variable

@@ -10,7 +10,7 @@ import pytest
 
 from runtime.api import CancellationManager, CancelledError
 from runtime.framework.dtypes import DataType
-from runtime.framework.variable import Variable
+from runtime.framework.resources.variable import Variable
 from runtime.kernels.state.training import Rule, _sparse_apply
 
 

@@ -24,9 +24,9 @@ from runtime.api import (
     SessionOptions,
     load_saved_model,
 )
-from runtime.framework.file_gate import AllowAll
-from runtime.framework.tensor_bundle_writer import TensorBundleWriter
-from runtime.framework.variable import Variable
+from runtime.framework.io.file_gate import AllowAll
+from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
+from runtime.framework.resources.variable import Variable
 from runtime.saved_model.initialization import (
     INIT_OP_SIGNATURE_KEY,
     LEGACY_INIT_OP_COLLECTION,

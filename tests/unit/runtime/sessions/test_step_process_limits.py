@@ -19,7 +19,7 @@ import pytest
 
 from runtime.api import InternalError, RunRequest, ThreadPool
 from runtime.executors.portable_step import PortableStep
-from runtime.framework.variable import Variable
+from runtime.framework.resources.variable import Variable
 from runtime.sessions import step_process
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.step_process import step_processes

@@ -16,7 +16,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from runtime.framework.lookup_table import LookupTable, Shape
+from runtime.framework.resources.lookup_table import LookupTable, Shape
 from runtime.framework.shapes import shape_text
 
 

@@ -25,12 +25,11 @@ from runtime.foundation.errors import (
 )
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_errors import file_error
-from runtime.framework.masked_crc32c import crc32c, mask
-from runtime.framework.op_kernel import FileGate
-from runtime.framework.ordered_code import is_slice_key, slice_key
-from runtime.framework.sstable import write_table
-from runtime.framework.tensor_bundle import (
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.masked_crc32c import crc32c, mask
+from runtime.framework.io.ordered_code import is_slice_key, slice_key
+from runtime.framework.io.sstable import write_table
+from runtime.framework.io.tensor_bundle import (
     HEADER_KEY,
     VERSION,
     encode_strings,
@@ -38,8 +37,9 @@ from runtime.framework.tensor_bundle import (
     index_path,
     shard_path,
 )
+from runtime.framework.io.tensor_slice import TensorSlice
+from runtime.framework.op_kernel import FileGate
 from runtime.framework.tensor_codec import as_bytes, shape_to_proto
-from runtime.framework.tensor_slice import TensorSlice
 
 
 class TensorBundleWriter:

@@ -16,7 +16,7 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
-from runtime.framework.dataset import Dataset, scalar_argument
+from runtime.framework.data.dataset import Dataset, scalar_argument
 
 SHUFFLES = ("ShuffleDataset", "ShuffleDatasetV2", "ShuffleDatasetV3")
 # Datasets may be their elements, which are no part of the pipeline.

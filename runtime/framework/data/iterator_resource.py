@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
-from runtime.framework.dataset import Dataset, DatasetIterator, Element, State
-from runtime.framework.dataset_rewrites import check_repeated_shuffles
+from runtime.framework.data.dataset import Dataset, DatasetIterator, Element, State
+from runtime.framework.data.dataset_rewrites import check_repeated_shuffles
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_compatible

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.foundation.errors import DataLossError
-from runtime.framework.masked_crc32c import crc32c, mask, unmask
-from runtime.framework.varint import decode_varint, encode_varint
+from runtime.framework.io.masked_crc32c import crc32c, mask, unmask
+from runtime.framework.io.varint import decode_varint, encode_varint
 
 HEADER_KEY = b""
 VERSION = 1  # of the format; a reader refuses a higher min_consumer

@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable
 
-from runtime.framework.masked_crc32c import crc32c, mask
+from runtime.framework.io.masked_crc32c import crc32c, mask
 
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

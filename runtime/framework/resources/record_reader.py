@@ -19,12 +19,12 @@ from typing import Any
 
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.cancellation import CancellationManager
+from runtime.framework.io.record_files import Records
+from runtime.framework.io.varint import decode_varint, encode_varint
 from runtime.framework.op_kernel import Deferred, FileGate
-from runtime.framework.queues import Element, Queue
-from runtime.framework.record_files import Records
 from runtime.framework.resource_manager import Resource
+from runtime.framework.resources.queues import Element, Queue
 from runtime.framework.tensor_text import escape_bytes
-from runtime.framework.varint import decode_varint, encode_varint
 
 Record = tuple[bytes, bytes]  # key and value
 # Makes the records of one piece of work; readers without files never look at the gate.

@@ -18,8 +18,8 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.foundation.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.dataset import Dataset, State
-from runtime.framework.optional import Optional
+from runtime.framework.data.dataset import Dataset, State
+from runtime.framework.data.optional import Optional
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 
 TYPE_NAME = "runstep.IteratorState"

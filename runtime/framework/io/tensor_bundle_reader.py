@@ -30,13 +30,11 @@ from runtime.foundation.errors import (
 from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import raw_bytes, text
 from runtime.framework.dtypes import DataType, from_number
-from runtime.framework.file_errors import file_error
-from runtime.framework.masked_crc32c import crc32c, unmask
-from runtime.framework.op_kernel import FileGate
-from runtime.framework.ordered_code import is_slice_key, slice_key
-from runtime.framework.shapes import shape_text
-from runtime.framework.sstable import read_table
-from runtime.framework.tensor_bundle import (
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.masked_crc32c import crc32c, unmask
+from runtime.framework.io.ordered_code import is_slice_key, slice_key
+from runtime.framework.io.sstable import read_table
+from runtime.framework.io.tensor_bundle import (
     HEADER_KEY,
     VERSION,
     decode_strings,
@@ -44,8 +42,10 @@ from runtime.framework.tensor_bundle import (
     index_path,
     shard_path,
 )
+from runtime.framework.io.tensor_slice import TensorSlice
+from runtime.framework.op_kernel import FileGate
+from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_codec import shape_from_proto
-from runtime.framework.tensor_slice import TensorSlice
 
 _WITHOUT_VALUE_ON_DISK = (DataType.RESOURCE, DataType.INVALID)
 M = TypeVar("M", bound=Message)

@@ -23,9 +23,9 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
 )
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.file_errors import file_error
-from runtime.framework.masked_crc32c import crc32c, mask
-from runtime.framework.snappy import decompress_framed
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.masked_crc32c import crc32c, mask
+from runtime.framework.io.snappy import decompress_framed
 
 Records = Iterator[tuple[str, bytes]]
 _HEADER = struct.Struct("<QI")  # length of the data, masked checksum of the length

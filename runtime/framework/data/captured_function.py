@@ -21,7 +21,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
 )
 from runtime.framework.attr_value import NameAttrList, raw_bytes
-from runtime.framework.dataset import Dataset, DatasetIterator, as_dataset
+from runtime.framework.data.dataset import Dataset, DatasetIterator, as_dataset
 from runtime.framework.op_kernel import OpKernelContext
 
 _ITS_OWN = (OutOfRangeError, CancelledError)  # errors that mean something to the iterator

@@ -25,13 +25,13 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.foundation.errors import DataLossError, InvalidArgumentError, NotFoundError
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.dataset import Element
+from runtime.framework.data.dataset import Element
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.record_files import tf_records
+from runtime.framework.io.record_writer import framed
+from runtime.framework.io.snappy import compress_framed
 from runtime.framework.op_kernel import FileGate
-from runtime.framework.record_files import tf_records
-from runtime.framework.record_writer import framed
-from runtime.framework.snappy import compress_framed
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.framework.variant_codec import variants_from_proto, variants_to_proto
 

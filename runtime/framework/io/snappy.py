@@ -8,7 +8,7 @@ TF: tsl/lib/io/snappy/snappy_inputbuffer.cc; the format is google/snappy's forma
 from __future__ import annotations
 
 from runtime.foundation.errors import DataLossError, ResourceExhaustedError
-from runtime.framework.varint import decode_varint, encode_varint
+from runtime.framework.io.varint import decode_varint, encode_varint
 
 _LITERAL, _SHORT_COPY = 0, 1
 _LONGEST_INLINE = 60  # a literal's length up to here is in its tag

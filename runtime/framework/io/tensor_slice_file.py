@@ -33,11 +33,12 @@ from runtime.foundation.errors import (
 from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType, from_number
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.ordered_code import slice_key
+from runtime.framework.io.sstable import read_table, write_table
+from runtime.framework.io.tensor_slice import TensorSlice
 from runtime.framework.op_kernel import FileGate
-from runtime.framework.ordered_code import slice_key
 from runtime.framework.shapes import shape_text
-from runtime.framework.sstable import read_table, write_table
 from runtime.framework.tensor_codec import (
     VALUE_FIELD,
     as_bytes,
@@ -45,7 +46,6 @@ from runtime.framework.tensor_codec import (
     shape_to_proto,
     tensor_from_proto,
 )
-from runtime.framework.tensor_slice import TensorSlice
 
 _META_KEY = b""
 _VERSION = 1  # TF_CHECKPOINT_VERSION

@@ -19,9 +19,9 @@ from runtime.foundation.errors import CancelledError, InvalidArgumentError, OutO
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import PartialShape, is_compatible
-from runtime.framework.queue_kinds import PriorityQueue
-from runtime.framework.queues import Element, Finish
 from runtime.framework.resource_manager import Resource
+from runtime.framework.resources.queue_kinds import PriorityQueue
+from runtime.framework.resources.queues import Element, Finish
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_text import readable
 

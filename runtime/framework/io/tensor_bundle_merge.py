@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.tensor_bundle import index_path, shard_path
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.tensor_bundle_writer import make_folder, write_index
 from runtime.framework.op_kernel import FileGate
-from runtime.framework.tensor_bundle import index_path, shard_path
-from runtime.framework.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.tensor_bundle_writer import make_folder, write_index
 
 
 def merge_bundles(

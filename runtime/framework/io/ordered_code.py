@@ -6,7 +6,7 @@ TF: tensorflow/core/lib/strings/ordered_code.h, util/saved_tensor_slice_util.cc
 
 from __future__ import annotations
 
-from runtime.framework.tensor_slice import TensorSlice
+from runtime.framework.io.tensor_slice import TensorSlice
 
 _SLICE_KEY_TAG = 0  # comes before every name, so slices sort first
 _ESCAPED = {0x00: b"\0\xff", 0xFF: b"\xff\0"}

@@ -20,14 +20,14 @@ from runtime.foundation.errors import (
 )
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import to_proto
-from runtime.framework.dataset import Dataset, WindowElements
+from runtime.framework.data.dataset import Dataset, WindowElements
+from runtime.framework.data.seed_generator import SeedGenerator
 from runtime.framework.dtypes import DataType
-from runtime.framework.lookup_table import LookupTable
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.resource_manager import Resource, ResourceHandle
-from runtime.framework.seed_generator import SeedGenerator
+from runtime.framework.resources.lookup_table import LookupTable
+from runtime.framework.resources.variable import Variable
 from runtime.framework.tensor_codec import shape_to_proto, tensor_to_proto
-from runtime.framework.variable import Variable
 
 OUTPUT = "dataset"  # the node that returns the dataset
 # The ends of names of stateful ops that do not keep a pipeline from being made again.

@@ -18,9 +18,9 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from runtime.foundation.errors import DataLossError, OutOfRangeError
-from runtime.framework.masked_crc32c import crc32c, mask, unmask
-from runtime.framework.snappy import decompress
-from runtime.framework.varint import decode_varint, encode_varint
+from runtime.framework.io.masked_crc32c import crc32c, mask, unmask
+from runtime.framework.io.snappy import decompress
+from runtime.framework.io.varint import decode_varint, encode_varint
 
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 BLOCK_BYTES = 1 << 18  # a block is closed when it reaches this size

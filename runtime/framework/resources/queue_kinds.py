@@ -11,7 +11,7 @@ import itertools
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.philox import Philox, WordSequence
-from runtime.framework.queues import Element, Queue
+from runtime.framework.resources.queues import Element, Queue
 
 
 class PaddingFIFOQueue(Queue):
