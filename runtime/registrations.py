@@ -17,8 +17,11 @@ from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.kernels import KERNEL_MODULES
 from runtime.kernels.lazy_registry import LazyKernelRegistry
-from runtime.sessions.direct_session_factory import DirectSessionFactory
-from runtime.sessions.remote_session_factories import grpc_session_factory, http_session_factory
+from runtime.sessions.direct.direct_session_factory import DirectSessionFactory
+from runtime.sessions.remote.remote_session_factories import (
+    grpc_session_factory,
+    http_session_factory,
+)
 from runtime.sessions.runtime_session import RuntimeSession
 from runtime.sessions.session_factory import SessionFactory, SessionFactoryRegistry
 from runtime.sessions.session_options import SessionOptions

@@ -1,4 +1,6 @@
-"""The program of a child process that runs low-priority steps (`sessions/step_process.py`).
+"""The program of a child process that runs low-priority steps.
+
+The other end is `sessions/child_process/step_process.py`.
 
     python -m runtime.step_process_main DATA CONTROL INCOMING OUTGOING TENSOR_LIMIT NAME
 
@@ -30,9 +32,9 @@ def main() -> None:
     from runtime.foundation.intra_op_pool import set_process_width
     from runtime.foundation.kept_memory import keep_freed_memory
     from runtime.framework.allocation import set_tensor_limit
-    from runtime.framework.shared_area import SharedArea
     from runtime.registrations import device_factories, kernel_registry
-    from runtime.sessions.step_server import StepServer
+    from runtime.sessions.child_process.shared_area import SharedArea
+    from runtime.sessions.child_process.step_server import StepServer
 
     name_thread(f"low_{name}")
     set_tensor_limit(int(limit))

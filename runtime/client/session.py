@@ -27,7 +27,7 @@ from runtime.client.operation import Tensor
 from runtime.client.run_plans import RunPlans
 from runtime.foundation.errors import OpError
 from runtime.registrations import new_session, reset
-from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.runtime_session import RuntimeSession
 from runtime.sessions.session_options import SessionOptions
 

@@ -24,10 +24,10 @@ from runtime.saved_model.initialization import asset_feeds, init_op_name, restor
 from runtime.saved_model.inspection import OpReport, inspect_ops
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.saved_model_files import find_meta_graph, read_saved_model
-from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.direct.direct_session import DirectSession
+from runtime.sessions.direct.session_template import SessionTemplate
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_options import SessionOptions
-from runtime.sessions.session_template import SessionTemplate
 
 _log = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ import protos as pb
 from runtime.api import OpError, RunRequest, SessionOptions, ThreadPool, new_session
 from runtime.executors.step import Executor
 from runtime.framework.cancellation import CancellationManager
-from runtime.sessions import step_process
-from runtime.sessions.direct_session import DirectSession
-from runtime.sessions.step_process import step_processes
-from runtime.sessions.variable_values import SentVariables
+from runtime.sessions.child_process import step_process
+from runtime.sessions.child_process.step_process import step_processes
+from runtime.sessions.child_process.variable_values import SentVariables
+from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import assert_matches, cases_of, read_golden
 from tests.conformance.test_cases import FAMILIES
 

@@ -12,7 +12,7 @@ import pytest
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError
 from runtime.executors.step import Executor
-from runtime.sessions.executor_cache import ExecutorCache
+from runtime.sessions.direct.executor_cache import ExecutorCache
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
 

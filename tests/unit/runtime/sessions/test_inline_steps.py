@@ -13,9 +13,9 @@ import protos as pb
 from runtime.api import DirectSession, InternalError, OpError, RunRequest, ThreadPool
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.step import Executor
-from runtime.sessions import direct_session as direct_session_module
-from runtime.sessions import prepared_step
-from runtime.sessions.executor_cache import CompiledStep
+from runtime.sessions.direct import direct_session as direct_session_module
+from runtime.sessions.direct import prepared_step
+from runtime.sessions.direct.executor_cache import CompiledStep
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1
 

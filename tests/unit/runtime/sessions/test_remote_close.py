@@ -22,7 +22,7 @@ from runtime.api import (
     UnavailableError,
     new_session,
 )
-from runtime.sessions import grpc_session, remote_session
+from runtime.sessions.remote import grpc_session, remote_session
 
 GRAPH = pb.GraphDef(node=[pb.NodeDef(name="x", op="NoOp")])
 # How long a test waits for what should be at once before it fails.

@@ -20,9 +20,9 @@ import pytest
 from runtime.api import InternalError, RunRequest, ThreadPool
 from runtime.executors.portable_step import PortableStep
 from runtime.framework.resources.variable import Variable
-from runtime.sessions import step_process
-from runtime.sessions.direct_session import DirectSession
-from runtime.sessions.step_process import step_processes
+from runtime.sessions.child_process import step_process
+from runtime.sessions.child_process.step_process import step_processes
+from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.child_processes import is_running, opened, process_of, run, until
 
@@ -275,7 +275,7 @@ def test_processes_that_do_not_start_are_started_ever_less(
 PROGRAM = """
 import time
 from runtime.api import ThreadPool
-from runtime.sessions.step_process import step_processes
+from runtime.sessions.child_process.step_process import step_processes
 pool = ThreadPool("parent", 1, low_priority=True, own_process=True)
 while (process := step_processes(pool).take()) is None:
     assert all(each.is_alive for each in step_processes(pool)._all), "it did not start"

@@ -9,7 +9,7 @@ import pytest
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.cancellation import CancellationManager
-from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.direct.direct_session import DirectSession
 from server.metrics import Metrics
 from server.priorities import Priorities
 from server.rest.session_docs import half_plus_two_graph

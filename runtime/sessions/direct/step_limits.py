@@ -9,8 +9,8 @@ import time
 
 import protos as pb
 from runtime.foundation.thread_pool import ThreadPool
+from runtime.sessions.direct.session_pools import SessionPools
 from runtime.sessions.runtime_session import RunRequest
-from runtime.sessions.session_pools import SessionPools
 
 _DEFAULT_OPTIONS = pb.RunOptions()
 

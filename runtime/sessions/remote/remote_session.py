@@ -30,7 +30,7 @@ from runtime.foundation.errors import (
     InvalidArgumentError,
 )
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
-from runtime.sessions.master_messages import (
+from runtime.sessions.remote.master_messages import (
     fetched_values,
     full_name,
     partial_run_setup_request,

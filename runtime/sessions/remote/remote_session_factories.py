@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.sessions.remote_session import RemoteSession
+from runtime.sessions.remote.remote_session import RemoteSession
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_factory import SessionFactory
 from runtime.sessions.session_options import SessionOptions
@@ -46,11 +46,11 @@ class RemoteSessionFactory(SessionFactory):
 
 def grpc_session_factory() -> RemoteSessionFactory:
     """For `grpc://`: TensorFlow's master service."""
-    return RemoteSessionFactory(("grpc://",), "runtime.sessions.grpc_session", "GrpcSession")
+    return RemoteSessionFactory(("grpc://",), "runtime.sessions.remote.grpc_session", "GrpcSession")
 
 
 def http_session_factory() -> RemoteSessionFactory:
     """For `http://` and `https://`: a Runstep server."""
     return RemoteSessionFactory(
-        ("http://", "https://"), "runtime.sessions.http_session", "HttpSession"
+        ("http://", "https://"), "runtime.sessions.remote.http_session", "HttpSession"
     )

@@ -27,11 +27,11 @@ from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.pruning import find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
-from runtime.sessions.executor_cache import CompiledStep, ExecutorCache, SpelledKey
+from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, SpelledKey
+from runtime.sessions.direct.session_template import SessionTemplate
+from runtime.sessions.direct.step_compiler import StepCompiler
 from runtime.sessions.runtime_session import RunRequest
 from runtime.sessions.session_options import SessionOptions
-from runtime.sessions.session_template import SessionTemplate
-from runtime.sessions.step_compiler import StepCompiler
 
 
 class SessionGraph:

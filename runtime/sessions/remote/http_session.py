@@ -17,9 +17,9 @@ from typing import Any
 import protos as pb
 from runtime.foundation.errors import NotFoundError, OpError, UnimplementedError
 from runtime.framework.cancellation import CancellationManager
-from runtime.sessions.http_transport import HttpTransport
-from runtime.sessions.master_messages import fetched_values, run_step_request
-from runtime.sessions.remote_session import RUN, Method, RemoteSession, Response
+from runtime.sessions.remote.http_transport import HttpTransport
+from runtime.sessions.remote.master_messages import fetched_values, run_step_request
+from runtime.sessions.remote.remote_session import RUN, Method, RemoteSession, Response
 from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 

@@ -15,7 +15,7 @@ from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import Code, DeadlineExceededError, InternalError, OpError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
-from runtime.sessions.prepared_step import PreparedStep
+from runtime.sessions.direct.prepared_step import PreparedStep
 from runtime.sessions.runtime_session import Tensor
 
 Prepare = Callable[[CancellationManager, ThreadPool | None], PreparedStep]

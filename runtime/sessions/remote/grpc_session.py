@@ -17,8 +17,12 @@ import grpc
 
 import protos as pb
 from runtime.foundation.errors import CancelledError, Code, InternalError, OpError, error_for_code
-from runtime.sessions.master_messages import fetched_values, run_step_request, timeout_seconds
-from runtime.sessions.remote_session import CLOSED, RUN, Method, RemoteSession, Response
+from runtime.sessions.remote.master_messages import (
+    fetched_values,
+    run_step_request,
+    timeout_seconds,
+)
+from runtime.sessions.remote.remote_session import CLOSED, RUN, Method, RemoteSession, Response
 from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 

@@ -30,21 +30,21 @@ from runtime.framework.io.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceManager
-from runtime.sessions.asynchronous_step import AsynchronousStep, forget_frames
-from runtime.sessions.callables import Callable, Callables
-from runtime.sessions.executor_cache import CompiledStep, ExecutorCache
-from runtime.sessions.kernel_states import KernelStates
-from runtime.sessions.partial_runs import PartialRuns
-from runtime.sessions.prepared_step import PreparedStep, feed_arguments
-from runtime.sessions.run_metadata import MetadataRequest
+from runtime.sessions.direct.asynchronous_step import AsynchronousStep, forget_frames
+from runtime.sessions.direct.callables import Callable, Callables
+from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache
+from runtime.sessions.direct.kernel_states import KernelStates
+from runtime.sessions.direct.partial_runs import PartialRuns
+from runtime.sessions.direct.prepared_step import PreparedStep, feed_arguments
+from runtime.sessions.direct.run_metadata import MetadataRequest
+from runtime.sessions.direct.session_graph import SessionGraph
+from runtime.sessions.direct.session_pools import SessionPools
+from runtime.sessions.direct.session_template import SessionTemplate
+from runtime.sessions.direct.step_compiler import StepCompiler
+from runtime.sessions.direct.step_limits import StepLimits
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
 from runtime.sessions.session_counts import session_counts
-from runtime.sessions.session_graph import SessionGraph
 from runtime.sessions.session_options import SessionOptions
-from runtime.sessions.session_pools import SessionPools
-from runtime.sessions.session_template import SessionTemplate
-from runtime.sessions.step_compiler import StepCompiler
-from runtime.sessions.step_limits import StepLimits
 
 RUNTIME_TYPE = "DIRECT_SESSION"
 _INLINE_SECONDS = 0.0002  # a step that measured shorter may run in the caller's thread

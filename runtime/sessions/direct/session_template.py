@@ -11,7 +11,7 @@ import dataclasses
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.resource_manager import ResourceManager
 from runtime.graph.graph import Graph
-from runtime.sessions.executor_cache import ExecutorCache
+from runtime.sessions.direct.executor_cache import ExecutorCache
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

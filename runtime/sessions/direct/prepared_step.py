@@ -18,10 +18,10 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.framework.tensor_codec import as_bytes
 from runtime.kernels.state.session_tensors import session_tensor
-from runtime.sessions.executor_cache import CompiledStep
-from runtime.sessions.run_metadata import MetadataRequest
+from runtime.sessions.child_process.step_process import run_in_process
+from runtime.sessions.direct.executor_cache import CompiledStep
+from runtime.sessions.direct.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor
-from runtime.sessions.step_process import run_in_process
 
 _now = time.monotonic
 

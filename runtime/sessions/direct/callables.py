@@ -16,7 +16,7 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
-from runtime.sessions.executor_cache import CompiledStep
+from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.runtime_session import RunRequest, Tensor
 
 

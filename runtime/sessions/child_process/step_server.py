@@ -36,14 +36,14 @@ from runtime.framework.io.file_gate import DenyAll
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, ResourceManager
 from runtime.framework.resources.variable import Variable
-from runtime.framework.shared_area import SharedArea
-from runtime.framework.tensor_frames import frames, receive_tensor, receive_tensors
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.node import Node
-from runtime.sessions.kernel_states import KernelStates
-from runtime.sessions.step_compiler import StepCompiler
-from runtime.sessions.step_process import CANCEL
+from runtime.sessions.child_process.shared_area import SharedArea
+from runtime.sessions.child_process.step_process import CANCEL
+from runtime.sessions.child_process.tensor_frames import frames, receive_tensor, receive_tensors
+from runtime.sessions.direct.kernel_states import KernelStates
+from runtime.sessions.direct.step_compiler import StepCompiler
 
 _BUFFERS = 3  # of a graph, before its nodes
 _GIVE_WAY_SECONDS = 0.00005  # at the beginning of a step

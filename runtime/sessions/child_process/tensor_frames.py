@@ -10,8 +10,8 @@ import numpy as np
 import protos as pb
 from runtime.foundation.message_channel import Buffer, MessageChannel
 from runtime.framework.dtypes import DataType, from_number, from_numpy
-from runtime.framework.shared_area import LEAST_BYTES, SharedArea
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.sessions.child_process.shared_area import LEAST_BYTES, SharedArea
 
 # [number of the element type, shape], and where in the area it is; else it is the next buffer.
 Description = list[Any]

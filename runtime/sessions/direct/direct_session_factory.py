@@ -13,12 +13,12 @@ import protos as pb
 from runtime.devices.device_factory import DeviceFactoryRegistry
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.sessions.direct_session import RUNTIME_TYPE, DirectSession
+from runtime.sessions.direct.direct_session import RUNTIME_TYPE, DirectSession
+from runtime.sessions.direct.session_pools import make_session_pools
+from runtime.sessions.direct.session_template import SessionTemplate
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_factory import SessionFactory
 from runtime.sessions.session_options import SessionOptions
-from runtime.sessions.session_pools import make_session_pools
-from runtime.sessions.session_template import SessionTemplate
 
 
 class DirectSessionFactory(SessionFactory):

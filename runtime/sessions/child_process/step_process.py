@@ -41,9 +41,9 @@ from runtime.foundation.message_channel import Buffer, MessageChannel
 from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.allocation import tensor_limit
-from runtime.framework.shared_area import SharedArea
-from runtime.framework.tensor_frames import copied_out, frames, receive_tensors
-from runtime.sessions.variable_values import ChangedVariables, SentVariables
+from runtime.sessions.child_process.shared_area import SharedArea
+from runtime.sessions.child_process.tensor_frames import copied_out, frames, receive_tensors
+from runtime.sessions.child_process.variable_values import ChangedVariables, SentVariables
 
 MAIN_MODULE = "runtime.step_process_main"
 CANCEL = struct.Struct("<Q")  # a message of the control socket: the number of the step
@@ -54,7 +54,7 @@ _SURELY_SECONDS = 0.05  # whoever takes that long is long without them
 _RESTART_SECONDS = 10.0  # from the end of a process to the start of another, and
 _MAX_DOUBLED = 6  # how often that doubles while none gets ready
 _END_SECONDS = 5.0  # that a killed process has until nobody waits for it
-_CODE_ROOT = str(pathlib.Path(__file__).parent.parent.parent)
+_CODE_ROOT = str(pathlib.Path(__file__).parents[3])
 
 _log = logging.getLogger(__name__)
 
