@@ -20,8 +20,8 @@ from runtime.client.operation import Operation, Tensor
 from runtime.client.ops import op_function
 from runtime.client.static_values import known_value
 from runtime.framework.dtypes import DataType
-from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS
-from runtime.graph.nn_gradients import cross_entropy_slope
+from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS
+from runtime.graph.gradients.nn_gradients import cross_entropy_slope
 
 
 def _unchanged(_: Operation, grad: Any) -> Any:

@@ -16,8 +16,8 @@ from runtime.client.operation import Operation, Tensor
 from runtime.framework import attr_value
 from runtime.framework.attr_value import NameAttrList
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
+from runtime.graph.gradients.symbolic_gradient import function_body
 from runtime.graph.node import Node
-from runtime.graph.symbolic_gradient import function_body
 from runtime.graph.topology import topological_order
 
 # Stateful ops that may run twice in a step: they only read state, check, print, or name a resource.

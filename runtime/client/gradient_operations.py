@@ -12,8 +12,8 @@ from typing import Any
 from runtime.client.op_call import apply_op
 from runtime.client.operation import Operation, Tensor
 from runtime.framework import op_def_registry
-from runtime.graph.elementwise_gradients import GradientFunction
-from runtime.graph.gradient_nodes import GradientNodes
+from runtime.graph.gradients.elementwise_gradients import GradientFunction
+from runtime.graph.gradients.gradient_nodes import GradientNodes
 from runtime.graph.node import Endpoint, Node
 
 # (operation, gradient of each output) → gradients of its inputs: a list of Tensor, IndexedSlices or

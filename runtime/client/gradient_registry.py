@@ -18,7 +18,7 @@ from runtime.client.graph import get_default_graph
 from runtime.client.operation import Operation, Tensor
 from runtime.client.ops import op_function
 from runtime.client.structures import flatten, pack_as
-from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
+from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
 
 _TYPE_ATTR = "_gradient_op_type"  # overrides the gradient function of one operation
 _VARIABLE_READS = frozenset(("ReadVariableOp", "VariableV2"))

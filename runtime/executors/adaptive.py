@@ -16,7 +16,7 @@ from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 _MEASURED_RUN = 2
 _NODE_SECONDS = 15e-6  # what the dataflow executor adds for each node

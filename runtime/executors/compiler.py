@@ -21,14 +21,14 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OpErr
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import Deferred
-from runtime.graph.function_inlining import called_function, inline_functions
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
+from runtime.graph.gradients.symbolic_gradient import function_body
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.optimizer import Optimizer
-from runtime.graph.partition import partition
-from runtime.graph.pruning import StepGraph, prune
-from runtime.graph.symbolic_gradient import function_body
+from runtime.graph.passes.function_inlining import called_function, inline_functions
+from runtime.graph.passes.optimizer import Optimizer
+from runtime.graph.passes.partition import partition
+from runtime.graph.passes.pruning import StepGraph, prune
 
 ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Executor]
 StepPlacer = Callable[[StepGraph], str | None]

@@ -34,7 +34,7 @@ from runtime.foundation.errors import InternalError, InvalidArgumentError, OpErr
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import DEAD, Deferred, OpKernelContext
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 MISSING = object()
 

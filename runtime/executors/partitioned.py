@@ -17,8 +17,8 @@ from runtime.executors.step import AsynchronousExecutor, Done, Step
 from runtime.foundation.errors import OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.rendezvous import Rendezvous
-from runtime.graph.partition import Partition
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.partition import Partition
+from runtime.graph.passes.pruning import StepGraph
 
 
 class PartitionedExecutor(AsynchronousExecutor):

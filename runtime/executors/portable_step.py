@@ -21,7 +21,7 @@ from runtime.framework.resources.variable import RefVariable, Variable
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Node
-from runtime.graph.pruning import find_endpoint, prune
+from runtime.graph.passes.pruning import find_endpoint, prune
 from runtime.graph.tensor_name import parse_tensor_name
 from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 

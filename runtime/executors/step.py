@@ -29,7 +29,7 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
 from runtime.framework.rendezvous import Rendezvous
 from runtime.framework.resource_manager import ResourceManager
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 _step_ids = itertools.count(1)
 Runner = Callable[[Callable[[], object]], object]

@@ -18,11 +18,11 @@ from runtime.foundation.errors import UnimplementedError
 from runtime.framework import attr_value
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
-from runtime.graph.function_inlining import inline_functions
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph, prune
+from runtime.graph.passes.function_inlining import inline_functions
+from runtime.graph.passes.pruning import StepGraph, prune
 from runtime.saved_model.frozen_functions import FunctionFreezer
 from runtime.saved_model.initialization import (
     INIT_OP_SIGNATURE_KEY,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import runtime.client as tf
-from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS
+from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS
 from tests.conformance.case import Answer, read_golden
 from tests.gradients.gradient_case import (
     GradientCase,

@@ -20,7 +20,7 @@ import protos as pb
 import runtime.client as tf
 from runtime.api import OpError, SessionOptions, new_session
 from runtime.framework.tensor_codec import tensor_to_proto
-from runtime.graph import optimizer
+from runtime.graph.passes import optimizer
 
 PASSES = ("remove_dead_branches", "fold_constants", "simplify_arithmetic", "share_subexpressions")
 DTYPES = (tf.int32, tf.float32)

@@ -26,7 +26,7 @@ from runtime.executors.step import Executor
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.graph.graph import Graph
-from runtime.graph.pruning import find_endpoint
+from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_name import parse_tensor_name
 
 DEFAULT_CAPACITY = 1024  # compiled steps; TensorFlow's cache has no bound

@@ -19,7 +19,7 @@ from runtime.executors.step_stats import StepStatsCollector, now_nanos
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework import attr_value
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 _NO_OPTIONS = pb.RunOptions()
 

@@ -25,7 +25,7 @@ from runtime.foundation.errors import (
 from runtime.framework.dtypes import DataType
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
-from runtime.graph.pruning import find_endpoint
+from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
 from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, SpelledKey
 from runtime.sessions.direct.session_template import SessionTemplate

@@ -18,10 +18,10 @@ from runtime.executors.step import Executor
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.graph import Graph
 from runtime.graph.node import Node
-from runtime.graph.optimizer import Optimizer
-from runtime.graph.partition import assign_devices, can_partition
-from runtime.graph.placer import log_device_mapping, log_placement, place
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.optimizer import Optimizer
+from runtime.graph.passes.partition import assign_devices, can_partition
+from runtime.graph.passes.placer import log_device_mapping, log_placement, place
+from runtime.graph.passes.pruning import StepGraph
 
 
 class StepCompiler:

@@ -14,8 +14,8 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.graph.graph import Graph as RuntimeGraph
 from runtime.graph.graph_constructor import extend_graph
-from runtime.graph.optimizer import Optimizer
-from runtime.graph.pruning import StepGraph, prune
+from runtime.graph.passes.optimizer import Optimizer
+from runtime.graph.passes.pruning import StepGraph, prune
 from runtime.registrations import kernel_registry
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import direct_session

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.framework.dtypes import DataType
-from runtime.graph.elementwise_gradients import GradientFunction, Gradients
-from runtime.graph.gradient_nodes import GradientNodes, type_of
+from runtime.graph.gradients.elementwise_gradients import GradientFunction, Gradients
+from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
 from runtime.graph.node import Endpoint, Node
 
 

@@ -16,9 +16,9 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import NameAttrList
 from runtime.graph.function_library import FunctionBody, FunctionLibrary, op_info
+from runtime.graph.gradients.symbolic_gradient import SYMBOLIC_GRADIENT, function_body
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.pruning import StepGraph
-from runtime.graph.symbolic_gradient import SYMBOLIC_GRADIENT, function_body
+from runtime.graph.passes.pruning import StepGraph
 
 _CALL_OPS = ("PartitionedCall", "StatefulPartitionedCall")
 _V1_CONTROL_FLOW = frozenset(

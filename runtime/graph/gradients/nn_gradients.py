@@ -9,8 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.graph.elementwise_gradients import GradientFunction, Gradients
-from runtime.graph.gradient_nodes import GradientNodes, type_of
+from runtime.graph.gradients.elementwise_gradients import GradientFunction, Gradients
+from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
 from runtime.graph.node import Endpoint, Node
 
 # (nodes, y) → the derivative of slope(y)

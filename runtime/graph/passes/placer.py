@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from runtime.devices.device import Device, parse_device_spec
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.graph.colocation import colocate
 from runtime.graph.node import Node
+from runtime.graph.passes.colocation import colocate
 
 _log = logging.getLogger(__name__)
 

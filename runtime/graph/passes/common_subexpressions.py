@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
 _MAX_COMPARED_BYTES = 1 << 16  # larger constants are compared by identity only

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
 _INVOLUTIONS = frozenset(("Neg", "Invert", "LogicalNot"))

@@ -15,10 +15,10 @@ import numpy as np
 
 import protos as pb
 from runtime.framework.dtypes import DataType
-from runtime.graph.colocation import colocation_names, resource_source
 from runtime.graph.function_library import op_info
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.colocation import colocation_names, resource_source
+from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node
 
 _CONTROL_VALUE = np.float32(0)

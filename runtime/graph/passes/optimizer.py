@@ -13,11 +13,11 @@ import dataclasses
 
 import protos as pb
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.graph.arithmetic_simplification import simplify_arithmetic
-from runtime.graph.common_subexpressions import share_subexpressions
-from runtime.graph.constant_folding import MAX_FOLDED_BYTES, fold_constants
-from runtime.graph.dead_branches import remove_dead_branches
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.arithmetic_simplification import simplify_arithmetic
+from runtime.graph.passes.common_subexpressions import share_subexpressions
+from runtime.graph.passes.constant_folding import MAX_FOLDED_BYTES, fold_constants
+from runtime.graph.passes.dead_branches import remove_dead_branches
+from runtime.graph.passes.pruning import StepGraph
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from runtime.framework.attr_value import NameAttrList
 from runtime.graph.function_library import op_info
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 _IF = frozenset(("If", "StatelessIf"))
 _CASE = frozenset(("Case", "StatelessCase"))

@@ -16,7 +16,7 @@ from runtime.foundation.errors import OpError
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.graph.function_library import op_info
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
 MAX_FOLDED_BYTES = 10 << 20  # TensorFlow's default of max_folded_constant_in_bytes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from runtime.graph.gradient_nodes import GradientNodes, is_complex, type_of
+from runtime.graph.gradients.gradient_nodes import GradientNodes, is_complex, type_of
 from runtime.graph.node import Endpoint, Node
 
 Gradients = Sequence[Endpoint | None]

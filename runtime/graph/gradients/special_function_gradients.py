@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runtime.graph.elementwise_gradients import (
+from runtime.graph.gradients.elementwise_gradients import (
     GradientFunction,
     Gradients,
     Unary,
     elementwise,
 )
-from runtime.graph.gradient_nodes import GradientNodes, type_of
+from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
 from runtime.graph.node import Endpoint, Node
 
 _HALF_ROOT_PI = math.sqrt(math.pi) / 2

@@ -13,21 +13,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.framework.dtypes import DataType
-from runtime.graph.array_gradients import ARRAY_GRADIENTS
-from runtime.graph.elementwise_gradients import (
+from runtime.graph.gradients.array_gradients import ARRAY_GRADIENTS
+from runtime.graph.gradients.elementwise_gradients import (
     ELEMENTWISE_GRADIENTS,
     GradientFunction,
     Gradients,
 )
-from runtime.graph.gradient_nodes import GradientNodes, type_of
-from runtime.graph.linear_algebra_gradients import LINEAR_ALGEBRA_GRADIENTS
-from runtime.graph.list_gradients import LIST_GRADIENTS
-from runtime.graph.nn_gradients import NN_GRADIENTS
+from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
+from runtime.graph.gradients.linear_algebra_gradients import LINEAR_ALGEBRA_GRADIENTS
+from runtime.graph.gradients.list_gradients import LIST_GRADIENTS
+from runtime.graph.gradients.nn_gradients import NN_GRADIENTS
+from runtime.graph.gradients.quantization_gradients import QUANTIZATION_GRADIENTS
+from runtime.graph.gradients.segment_gradients import SEGMENT_GRADIENTS
+from runtime.graph.gradients.sparse_gradients import SPARSE_GRADIENTS
+from runtime.graph.gradients.special_function_gradients import SPECIAL_FUNCTION_GRADIENTS
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.quantization_gradients import QUANTIZATION_GRADIENTS
-from runtime.graph.segment_gradients import SEGMENT_GRADIENTS
-from runtime.graph.sparse_gradients import SPARSE_GRADIENTS
-from runtime.graph.special_function_gradients import SPECIAL_FUNCTION_GRADIENTS
 
 # --- reductions, products, selection --------------------------------------------------------------
 

@@ -16,8 +16,8 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.attr_value import NameAttrList
 from runtime.graph.function_library import FunctionBody, FunctionLibrary, op_info
-from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
-from runtime.graph.gradient_nodes import BodyNodes, type_of
+from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
+from runtime.graph.gradients.gradient_nodes import BodyNodes, type_of
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.topology import topological_order
 
