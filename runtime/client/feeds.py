@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.client.conversion import TensorConvertible
-from runtime.client.graph import Graph
-from runtime.client.operation import Tensor
-from runtime.client.sparse_values import SparseTensor
+from runtime.client.framework.conversion import TensorConvertible
+from runtime.client.framework.graph import Graph
+from runtime.client.framework.operation import Tensor
+from runtime.client.ops.sparse_values import SparseTensor
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import is_compatible
 

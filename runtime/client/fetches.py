@@ -9,10 +9,10 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runtime.client.graph import Graph
-from runtime.client.indexed_slices import IndexedSlices, IndexedSlicesValue
-from runtime.client.operation import Operation, Tensor
-from runtime.client.sparse_values import SparseTensor, SparseTensorValue
+from runtime.client.framework.graph import Graph
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.ops.indexed_slices import IndexedSlices, IndexedSlicesValue
+from runtime.client.ops.sparse_values import SparseTensor, SparseTensorValue
 
 # builds a part of the result structure from the fetched values by tensor
 Build = Callable[[Mapping[Tensor, Any]], Any]

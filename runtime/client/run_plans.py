@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.client.fetches import FetchHandler
-from runtime.client.graph import Graph
-from runtime.client.operation import Operation, Tensor
+from runtime.client.framework.graph import Graph
+from runtime.client.framework.operation import Operation, Tensor
 
 CAPACITY = 256  # plans of a session; the cache is cleared when it is full
 _SIMPLE = (Tensor, Operation, str)

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import protos as pb
-from runtime.client.graph import Graph
-from runtime.client.graph_elements import GraphKeys
-from runtime.client.graph_import import import_graph_def
-from runtime.client.meta_graph import export_meta_graph
-from runtime.client.operation import Operation, Tensor
+from runtime.client.framework.graph import Graph
+from runtime.client.framework.graph_elements import GraphKeys
+from runtime.client.framework.graph_import import import_graph_def
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.ops.sparse_values import SparseTensor
+from runtime.client.ops.variables import Variable
 from runtime.client.session import BaseSession
-from runtime.client.sparse_values import SparseTensor
-from runtime.client.variables import Variable
+from runtime.client.training.meta_graph import export_meta_graph
 from runtime.framework.tensor_codec import tensor_from_proto
 from runtime.saved_model.exporter import (
     VariableValues,

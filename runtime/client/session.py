@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 import protos as pb
-from runtime.client.default_stacks import default_graphs, default_sessions
 from runtime.client.feeds import convert_feed, feed_tensor, read_feeds, runtime_value
 from runtime.client.fetches import FetchHandler
-from runtime.client.graph import Graph, get_default_graph
-from runtime.client.operation import Tensor
+from runtime.client.framework.default_stacks import default_graphs, default_sessions
+from runtime.client.framework.graph import Graph, get_default_graph
+from runtime.client.framework.operation import Tensor
 from runtime.client.run_plans import RunPlans
 from runtime.foundation.errors import OpError
 from runtime.registrations import new_session, reset

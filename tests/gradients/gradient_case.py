@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import runtime.client as tf
-from runtime.client.element_types import as_dtype
+from runtime.client.framework.element_types import as_dtype
 
 Body = Callable[..., Any]
 FOLDER = pathlib.Path(__file__).parent / "cases"

@@ -9,8 +9,8 @@ import numpy as np
 
 import protos as pb
 from runtime.client import Graph, float32, ops, placeholder
-from runtime.client.function_graph import FunctionGraph
-from runtime.client.tensor_shape import TensorShape
+from runtime.client.framework.function_graph import FunctionGraph
+from runtime.client.framework.tensor_shape import TensorShape
 from runtime.framework.dtypes import from_numpy
 from tests.conformance.case import Case, Step
 

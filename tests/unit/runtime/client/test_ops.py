@@ -24,7 +24,7 @@ from runtime.client import (
     string,
     uint8,
 )
-from runtime.client.op_call import snake_case
+from runtime.client.framework.op_call import snake_case
 
 
 @pytest.fixture

@@ -256,7 +256,7 @@ def test_defaults_have_to_be_left_in_order(graph):
     with pytest.raises(AssertionError, match="Nesting violated for default stack of <class"):
         outer.__exit__(None, None, None)
     inner.__exit__(None, None, None)
-    from runtime.client.default_stacks import default_sessions
+    from runtime.client.framework.default_stacks import default_sessions
 
     default_sessions.remove(default_sessions.innermost)
 

@@ -9,8 +9,8 @@ import pytest
 
 import protos as pb
 from runtime.client import Graph, Session, cond, constant, ops
-from runtime.client.function_graph import FunctionGraph
-from runtime.client.tensor_shape import TensorShape
+from runtime.client.framework.function_graph import FunctionGraph
+from runtime.client.framework.tensor_shape import TensorShape
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.dtypes import DataType
 from tests.conformance.cases.control.symbolic_gradients import Body, gradient_graph
