@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ _FILLS = ("", " ", "+", "-", "0", "#")
 
 
 def as_string(
-    input: Any,
+    input: np.ndarray,
     *,
     T: DataType,  # noqa: N803
     precision: int,
@@ -98,7 +97,7 @@ def _check_format(
         raise InvalidArgumentError("Cannot select both scientific and shortest notation")
 
 
-def string_to_number(string_tensor: Any, *, out_type: DataType) -> np.ndarray:
+def string_to_number(string_tensor: np.ndarray, *, out_type: DataType) -> np.ndarray:
     """StringToNumber: the number in each string; raises InvalidArgumentError for other text."""
     items = items_of(string_tensor)
     numbers = np.empty(len(items), out_type.numpy)
