@@ -26,7 +26,7 @@ from runtime.kernels.array.tensor_lists import as_list, merged_shape, rows, stac
 
 
 def tensor_list_gather(
-    handle: TensorValue, indices: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
+    handle: TensorList, indices: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> np.ndarray:
     """TensorListGather: the elements at `indices` [n], stacked to [n, *element_shape]."""
     tensor_list = as_list(handle, element_dtype)
@@ -113,7 +113,7 @@ def tensor_list_scatter_v2(
 
 
 def tensor_list_scatter_into_existing_list(
-    handle: TensorValue, tensor: TensorValue, indices: np.ndarray, *, element_dtype: DataType
+    handle: TensorList, tensor: TensorValue, indices: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """TensorListScatterIntoExistingList: the list with the rows of `tensor` at `indices`."""
     if indices.ndim != 1:
@@ -181,7 +181,7 @@ def _piece_ends(lengths: list[int], total: int) -> list[int]:
 
 
 def tensor_list_concat(
-    handle: TensorValue, *, element_dtype: DataType, element_shape: PartialShape
+    handle: TensorList, *, element_dtype: DataType, element_shape: PartialShape
 ) -> tuple[np.ndarray, np.ndarray]:
     """TensorListConcat: the elements concatenated along dimension 0, and their lengths [n].
 
@@ -194,7 +194,7 @@ def tensor_list_concat(
 
 
 def tensor_list_concat_v2(
-    handle: TensorValue,
+    handle: TensorList,
     element_shape: np.ndarray,
     leading_dims: np.ndarray,
     *,

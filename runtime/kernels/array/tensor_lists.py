@@ -123,7 +123,7 @@ def tensor_list_from_tensor(
 
 
 def tensor_list_get_item(
-    handle: TensorValue, index: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
+    handle: TensorList, index: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> TensorValue:
     """TensorListGetItem: one element, or zeros if it is uninitialised."""
     tensor_list, position = as_list(handle, element_dtype), int(np.asarray(index).item())
@@ -146,7 +146,7 @@ def tensor_list_get_item(
 
 
 def tensor_list_set_item(
-    handle: TensorValue,
+    handle: TensorList,
     index: np.ndarray,
     item: TensorValue,
     *,
@@ -185,7 +185,7 @@ def _check_item(tensor_list: TensorList, item: TensorValue, verb: str) -> None:
 
 
 def tensor_list_push_back(
-    handle: TensorValue, tensor: TensorValue, *, element_dtype: DataType
+    handle: TensorList, tensor: TensorValue, *, element_dtype: DataType
 ) -> TensorList:
     """TensorListPushBack: the list with a tensor appended."""
     tensor_list = as_list(handle, element_dtype)
@@ -200,7 +200,7 @@ def tensor_list_push_back(
 
 
 def tensor_list_pop_back(
-    handle: TensorValue, element_shape: np.ndarray, *, element_dtype: DataType
+    handle: TensorList, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> tuple[TensorList, TensorValue]:
     """TensorListPopBack: the list without its last element, and that element."""
     tensor_list = as_list(handle, element_dtype)
@@ -219,7 +219,7 @@ def tensor_list_pop_back(
 
 
 def tensor_list_stack(
-    handle: TensorValue, element_shape: np.ndarray, *, element_dtype: DataType, num_elements: int
+    handle: TensorList, element_shape: np.ndarray, *, element_dtype: DataType, num_elements: int
 ) -> np.ndarray:
     """TensorListStack: all elements, stacked: `[length, *element_shape]`."""
     tensor_list = as_list(handle, element_dtype)
@@ -241,12 +241,12 @@ def tensor_list_stack(
     return stacked(items, shape, element_dtype)
 
 
-def tensor_list_length(handle: TensorValue) -> np.int32:
+def tensor_list_length(handle: TensorList) -> np.int32:
     """TensorListLength: the number of elements."""
     return np.int32(len(as_list(handle)))
 
 
-def tensor_list_resize(handle: TensorValue, size: np.ndarray) -> TensorList:
+def tensor_list_resize(handle: TensorList, size: np.ndarray) -> TensorList:
     """TensorListResize: the first `size` elements, followed by uninitialised ones if needed."""
     if np.ndim(size):
         raise InvalidArgumentError("size must be a scalar")
@@ -260,7 +260,7 @@ def tensor_list_resize(handle: TensorValue, size: np.ndarray) -> TensorList:
     return tensor_list.with_items([*items, *[None] * (wanted - len(items))])
 
 
-def tensor_list_element_shape(handle: TensorValue, *, shape_type: DataType) -> np.ndarray:
+def tensor_list_element_shape(handle: TensorList, *, shape_type: DataType) -> np.ndarray:
     """TensorListElementShape: an element's shape with −1 for unknown sizes; −1 for unknown rank."""
     shape = as_list(handle).element_shape
     return np.array(-1 if shape is None else shape, shape_type.numpy)

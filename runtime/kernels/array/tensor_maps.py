@@ -37,18 +37,18 @@ def empty_tensor_map() -> TensorMap:
     return TensorMap()
 
 
-def tensor_map_size(input_handle: TensorValue) -> np.int32:
+def tensor_map_size(input_handle: TensorMap) -> np.int32:
     """TensorMapSize: the number of entries."""
     return np.int32(len(as_map(input_handle)))
 
 
-def tensor_map_insert(input_handle: TensorValue, key: TensorValue, value: TensorValue) -> TensorMap:
+def tensor_map_insert(input_handle: TensorMap, key: TensorValue, value: TensorValue) -> TensorMap:
     """TensorMapInsert: the map with `value` at `key`, which replaces an older value."""
     return as_map(input_handle).inserted(key, value)
 
 
 def tensor_map_lookup(
-    context: OpKernelContext, input_handle: TensorValue, key: TensorValue, *, value_dtype: DataType
+    context: OpKernelContext, input_handle: TensorMap, key: TensorValue, *, value_dtype: DataType
 ) -> TensorValue:
     """TensorMapLookup: the value at a key; InvalidArgumentError if the key is missing."""
     value = as_map(input_handle).find(key)
@@ -65,7 +65,7 @@ def tensor_map_lookup(
     return value
 
 
-def tensor_map_erase(input_handle: TensorValue, key: TensorValue) -> TensorMap:
+def tensor_map_erase(input_handle: TensorMap, key: TensorValue) -> TensorMap:
     """TensorMapErase: the map without a key; InvalidArgumentError if the key is missing."""
     found = as_map(input_handle)
     if key not in found:
@@ -75,12 +75,12 @@ def tensor_map_erase(input_handle: TensorValue, key: TensorValue) -> TensorMap:
     return found.erased(key)
 
 
-def tensor_map_has_key(input_handle: TensorValue, key: TensorValue) -> np.bool_:
+def tensor_map_has_key(input_handle: TensorMap, key: TensorValue) -> np.bool_:
     """TensorMapHasKey: whether the map has the key."""
     return np.bool_(key in as_map(input_handle))
 
 
-def tensor_map_stack_keys(input_handle: TensorValue, *, key_dtype: DataType) -> np.ndarray:
+def tensor_map_stack_keys(input_handle: TensorMap, *, key_dtype: DataType) -> np.ndarray:
     """TensorMapStackKeys: all keys, stacked; they must have the same dtype and shape."""
     keys = [box(key) for key, _ in as_map(input_handle).items()]
     if not keys:
