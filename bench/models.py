@@ -1,9 +1,9 @@
-"""Step time of SavedModels, ours beside TensorFlow's.
+"""Measure the step time of SavedModels in Runstep and in TensorFlow.
 
     python -m bench.models DIR… [--tensorflow PYTHON] [--batch 1] [--intra-op 1]
 
-The default signature on zeros, in the caller's thread and as many more for each kernel as
-`--intra-op` says, for both.
+Each step runs the default signature on zeros in the caller's thread; a kernel may use `--intra-op`
+threads. A figure is the median.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""`Session.run` of chains of small ops and of wide graphs of MatMuls, ours beside TensorFlow's.
+"""Time `Session.run` on chains of small ops and on wide graphs of MatMuls.
 
     python -m bench.session_overhead [--tensorflow PYTHON]
 
-Both with one thread a kernel, so that the pool's parallelism is what is seen.
-
-PYTHON is an interpreter with TensorFlow: this file runs itself there on the same graphs.
+Runstep and TensorFlow run the same graphs with one thread for each kernel, so that only the
+parallelism between nodes counts. PYTHON is an interpreter with TensorFlow, which runs this file.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def repeats_for(nodes: int) -> int:
 
 
 def ours() -> Rows:
-    """Median µs of each graph, in the caller's thread and on a pool."""
+    """Return the median step time of each graph in µs, in the caller's thread and on a pool."""
     import protos as pb
     from bench.measure import median, seconds_of
     from runtime.api import SessionOptions, new_session
@@ -83,7 +82,7 @@ def ours() -> Rows:
 
 
 def tensorflows() -> Rows:
-    """The same in TensorFlow, without grappler; run in an environment that has it."""
+    """Return the same in TensorFlow without grappler; requires an environment that has it."""
     import time
 
     import tensorflow as tf

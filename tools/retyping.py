@@ -1,7 +1,7 @@
-"""Cases made from recorded ones by changing an element type: the same graph, the same numbers.
+"""Recorded cases with another element type: the same graph and the same numbers.
 
-`retyped` changes one type attribute of an op and whatever hangs on it: placeholders and their
-feeds, constants, the variable behind a handle. `joined` puts several such graphs into one case.
+`Retyping` changes one type attribute of an op and all that depends on it: placeholders and their
+feeds, constants, the resource behind a handle. `joined` puts several such graphs into one case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from tests.conformance.case import Case, Step
 from tests.conformance.shown_types import Slot, type_slots
 
-# Attributes by which the users of one handle name the same type.
+# Type attribute → its role. The ops that use one handle must agree on the type of each role.
 _BEHIND_A_HANDLE = {
     **dict.fromkeys(("dtype", "T", "element_dtype", "elem_type", "type"), "value"),
     **dict.fromkeys(("component_types", "Tcomponents"), "components"),
@@ -34,12 +34,12 @@ SINGLE_BYTES = 4
 
 
 class NotRetypableError(Exception):
-    """The case fixes the type somewhere, or has no node to change."""
+    """The case has no node to change, or a part of it requires the present type."""
 
 
 @dataclasses.dataclass
 class _Groups:
-    """Union-find of things that change together."""
+    """Union-find of items that must have the same type."""
 
     parent: dict[Any, Any] = dataclasses.field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class _Groups:
 
 
 def _ports(node: pb.NodeDef, arguments: Iterable[pb.OpDef.ArgDef]) -> list[Slot | DataType]:
-    """For each input or output of a node the slot that types it, or its fixed type."""
+    """Return for each input or output of a node the slot that gives its type, or its fixed type."""
     ports: list[Slot | DataType] = []
     for argument in arguments:
         if argument.type_list_attr:
@@ -75,7 +75,11 @@ def _ports(node: pb.NodeDef, arguments: Iterable[pb.OpDef.ArgDef]) -> list[Slot 
 
 
 def _linked(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
-    """Which slots change together, fixed types among them; and what each slot holds now."""
+    """Return the groups of slots and fixed types that must be equal, and each slot's present type.
+
+    Raises:
+        NotRetypableError: A node calls a function.
+    """
     nodes = {node.name: node for node in graph.node}
     groups, handles = _Groups(), _Groups()
     held: dict[Slot, DataType] = {}
@@ -105,7 +109,8 @@ def _linked(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
 class Retyping:
     """One type attribute of an op in a recorded case, and all that changes with it.
 
-    Raises NotRetypableError when the case has no such attribute, or the type hangs on a fixed one.
+    Raises:
+        NotRetypableError: The case has no such attribute, or the type must equal a fixed one.
     """
 
     def __init__(self, base: Case, op: str, attr: str) -> None:
@@ -130,7 +135,7 @@ class Retyping:
                 self._tensors |= {node.name} if 0 in mine else set()
 
     def to(self, new: DataType) -> Case:
-        """The case with the new type."""
+        """Return the case with the new type."""
         graph = pb.GraphDef.FromString(self.base.graph.SerializeToString())
         for node in graph.node:
             for attr, index in self._slots.get(node.name, ()):
@@ -172,9 +177,9 @@ def _set_type(value: pb.AttrValue, index: int, to: DataType) -> None:
 
 
 def converted(value: np.ndarray, old: DataType, to: DataType) -> np.ndarray:
-    """The values in another element type; equal values stay equal, and order is kept if it can be.
+    """Return the values as another element type; equal values stay equal, order mostly too.
 
-    Fractions that would all be cut off are taken four times as large.
+    Floats below 3 in magnitude are multiplied by four before they are truncated to integers.
     """
     if old is _TEXT:
         return np.array([len(item) for item in value.ravel()]).reshape(value.shape).astype(to.numpy)
@@ -206,7 +211,7 @@ def _to_integers(value: np.ndarray, old: DataType, to: DataType) -> np.ndarray:
 
 
 def joined(name: str, parts: Mapping[str, Case]) -> Case:
-    """One case of several graphs side by side, each under its key as a name scope."""
+    """Return one case that contains several graphs, each in a name scope that is its key."""
     first = next(iter(parts.values()))
     graph = pb.GraphDef(versions=first.graph.versions, library=first.graph.library)
     steps = [Step({}) for _ in first.steps]

@@ -1,4 +1,4 @@
-"""An LSTM in a `while_loop` remembers the first of many numbers; gradients through both kinds."""
+"""An LSTM in a `while_loop` learns to remember its first input, with loops of both versions."""
 
 import sys
 
@@ -10,7 +10,7 @@ UNITS = 12
 
 
 def build(random: np.random.Generator) -> tuple:
-    """(placeholders, loss, update) of a loop whose length is fed."""
+    """Return (placeholders, loss, update) of a loop whose length is fed."""
     x = tf.placeholder(tf.float32, [None, None], name="x")
     sign = tf.placeholder(tf.float32, [None], name="sign")
     kernel = tf.get_variable(
