@@ -1,11 +1,11 @@
-"""Write docs/models.md: how exported and public models load and how near TensorFlow they answer.
+"""Write docs/models.md: how closely exported and public models agree with TensorFlow.
 
     python tools/write_models_page.py ROWS.json DIR… [--public PUBLIC.json]
 
-Each DIR is a corpus of `tools/export_corpus.py`; tests/fixtures/saved_models is one. A model is
-loaded and its recorded calls run; its row is added to ROWS.json, where rows of earlier runs are
-kept, so that a large corpus can be exported, checked and deleted piece by piece. PUBLIC.json is
-what `tools/check_public_models.py` wrote.
+Each DIR is a corpus of `tools/export_corpus.py`; tests/fixtures/saved_models is one. Each model is
+loaded and its recorded calls run, unless ROWS.json has its row; new rows are added to that file, so
+that a large corpus can be exported, checked and deleted in parts. PUBLIC.json is the output of
+`tools/check_public_models.py`.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ update.
 
 
 def check(folder: pathlib.Path, kernels: set[str]) -> dict[str, Any]:
-    """The row of one model."""
+    """Load one model, run its recorded calls, and return its row."""
     start = time.perf_counter()
     model = load_model(folder, SessionOptions())
     load_s = time.perf_counter() - start

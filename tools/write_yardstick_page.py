@@ -1,11 +1,11 @@
 """Write docs/yardstick.md from results of TensorFlow's own tests run against the gRPC port.
 
     python tools/write_yardstick_page.py --tensorflow REF.json --null NULL.json OURS.json…
-    … --section "Other files"        writes that section alone, of results of other files
+    … --section "Other files"        writes only that section, from results of other files
 
 Each file is a JSON list of {"file", "passed": [ids], "bad": [[id, last line of the error], …]}.
-REF is TensorFlow's own server, NULL one that refuses everything. Of several results of one test
-the newest counts: later arguments win over earlier ones, for the tests that they reached.
+REF has the results of TensorFlow's own server, NULL those of a server that refuses everything. If
+several of OURS have a result of one test, the last of them counts.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ not run*: a file ran out of its time limit before it came to the test.
 """
 REASONS_SHOWN = 25
 REASONS = "What the others fail with"
-# Sections of files that are not on the list, each from results of its own: how it was made, and why
-# what is left fails.
+# Title → text of a section about files that are not on the list, each written from its own results:
+# how the tests were run, and why the remaining tests fail.
 SECTIONS = {
     "Other files": """Test files outside `kernel_tests` that are not on the list; they were run to
 find causes, not cases. TensorFlow's server had 120 to 150 s for each, on a machine that was busy
@@ -79,7 +79,7 @@ that here an input which was not fed is told first.
 
 
 def load(paths: list[str]) -> dict[str, dict[str, Any]]:
-    """{test file: its newest row}."""
+    """Return {test file: its last row}."""
     rows: dict[str, dict[str, Any]] = {}
     for path in paths:
         for row in json.loads(pathlib.Path(path).read_text()):
@@ -88,20 +88,20 @@ def load(paths: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def same(test: str) -> str:
-    """A test's id without the addresses that some have in their names, and without the mode.
+    """Return a test's id without the addresses that some contain, and without the mode.
 
-    Only ids of errors tell the mode.
+    Only the ids of errors contain the mode.
     """
     return re.sub(r"0x[0-9a-f]+| \[(graph|eager)_mode\]$", "", test)
 
 
 def passed_in(row: dict[str, Any]) -> set[str]:
-    """The tests of a file that passed."""
+    """Return the tests of a file that passed."""
     return {same(test) for test in row["passed"]}
 
 
 def newest(paths: list[str]) -> dict[str, dict[str, str]]:
-    """{test file: {test: "" when it passed, else the last line of its error}}."""
+    """Return {test file: {test: "" if it passed, else the last line of its error}}."""
     results: dict[str, dict[str, str]] = {}
     for path in paths:
         for row in json.loads(pathlib.Path(path).read_text()):
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def sections_of(page: str) -> dict[str, str]:
-    """{heading of the second level: the text under it}; "" is what stands before the first."""
+    """Return {second-level heading: the text under it}; the text before the first is under ""."""
     first, *others = re.split(r"(?m)^## ", page)
     headed = (other.partition("\n") for other in others)
     return {"": first} | {name: text.strip() for name, _, text in headed}
@@ -147,7 +147,7 @@ def tables(
     null: dict[str, dict[str, Any]],
     ours: dict[str, dict[str, str]],
 ) -> tuple[str, str]:
-    """The table of directories, and the table of reasons ("" when nothing failed)."""
+    """Return the table of directories, and the table of reasons ("" if no test failed)."""
     table: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0, 0])
     reasons: collections.Counter[str] = collections.Counter()
     for path in sorted(reference.keys() & null.keys()):
@@ -175,7 +175,7 @@ def tables(
 
 
 def shorten(text: str) -> str:
-    """A reason without what differs from run to run, fit for a table cell."""
+    """Return a reason without the parts that vary from run to run, for a table cell."""
     text = re.sub(r"(/[\w.+-]+){2,}", "…", text.strip())
     text = re.sub(r"0x[0-9a-f]+|\d{4,}", "#", text)
     return text.replace("|", "/").replace("`", "'")[:110]
