@@ -1,4 +1,4 @@
-"""Datasets of files: records, names; paths are relative to the root of the repository."""
+"""Datasets of records in files and of file names; paths are relative to the repository's root."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _string(value: str) -> np.ndarray:
 
 
 def _dataset(name: str, op: str, count: int, *inputs: Any) -> Case:
-    """An op whose elements are strings and that has no attributes, to its end."""
+    """Iterate over `count` elements of a dataset op of strings without attributes."""
     g = DatasetGraph()
     g.types, g.shapes = (STRING,), ((),)
     dataset = g.as_it_is(g.add(op, *inputs)[0])
@@ -34,7 +34,7 @@ def _dataset(name: str, op: str, count: int, *inputs: Any) -> Case:
 
 
 def _taken(g: DatasetGraph, dataset: Any, count: int) -> tuple[Step, ...]:
-    """Begin a pass and ask for so many elements."""
+    """Return the steps that start an iterator and take `count` elements."""
     attrs: dict[str, Any] = {"output_types": g.types, "output_shapes": g.shapes}
     iterator = g.add("IteratorV2", shared_name="it", container="", **attrs)[0]
     g.add("MakeIterator", dataset, iterator, name="start")
@@ -53,14 +53,14 @@ def _records(name: str, file: str, compression: str, count: int, *offsets: int) 
 
 
 def _fixed_length(name: str, count: int, *sizes: int, files: tuple[str, ...]) -> Case:
-    """Of header, record and footer."""
+    """FixedLengthRecordDataset; `sizes` are the bytes of header, record and footer."""
     paths = _strings(*(FILES + each for each in files))
     inputs = (paths, *map(np.int64, (*sizes, 256)))
     return _dataset(f"fixed_{name}", "FixedLengthRecordDataset", count, *inputs)
 
 
 def _written(op: str, compression: str) -> Case:
-    """Strings written to a file, and the records that are read from there."""
+    """Write a dataset of strings to a file, and read its records."""
     name = f"{op}_{compression or 'plain'}"
     g = DatasetGraph()
     g.types, g.shapes = (STRING,), ((),)

@@ -1,4 +1,4 @@
-"""Datasets that were graphs in between, fingerprints, tables made of datasets."""
+"""Datasets converted to graphs and back, fingerprints, cardinalities, tables from datasets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _round_trip(name: str, build: Build, count: int, op: str, **attrs: Any) -> C
 
 
 def _stateful(name: str, op: str, says_so: bool = True, **attrs: Any) -> Case:
-    """The random number of a function is state that a graph can't hold."""
+    """A dataset whose function draws random numbers: its state cannot be stored in a graph."""
     g = DatasetGraph()
     dataset = with_function("MapDataset", "RandomUniformInt", I64, 3, Tout=I64, T=DataType.INT32)(g)
     g.graph_def.library.function[-1].node_def[0].input[:] = ["shape:output:0", "x0", "x1"]
@@ -75,7 +75,7 @@ def _fingerprints() -> Case:
 
 
 def _cardinality(options: bytes) -> Case:
-    """Of a FlatMapDataset, whose functions have to run."""
+    """The cardinality of a FlatMapDataset, which requires running its functions."""
     g = DatasetGraph()
     attrs = {"output_types": (I64,), "output_shapes": ((),)}
     function = g.function("ranges", "RangeDataset", 3, DataType.VARIANT, **attrs)
@@ -85,7 +85,7 @@ def _cardinality(options: bytes) -> Case:
 
 
 def _plain_cardinality(name: str, build: Build) -> Case:
-    """What a dataset says without running."""
+    """The cardinality of a dataset at the default level, which runs no functions."""
     g = DatasetGraph()
     g.add("DatasetCardinality", build(g), name="result")
     return Case(f"cardinality_{name}", g.graph_def, (Step({}, ("result:0",)),))
@@ -97,7 +97,7 @@ def _unbatched_nothing(g: DatasetGraph) -> Any:
 
 
 def _table(name: str, keys: np.ndarray, values: np.ndarray, key: DataType = STRING) -> Case:
-    """A table filled with the elements of a dataset, twice."""
+    """Initialise a table from a dataset, and then again."""
     g = DatasetGraph()
     g.types, g.shapes = (STRING, I64), ((), ())
     pairs = g.data("TensorSliceDataset", [keys, values], Toutput_types=g.types, output_types=())
@@ -122,7 +122,7 @@ def _device_index() -> tuple[Case, ...]:
 
 
 def _options() -> Case:
-    """Of a pipeline with Options(deterministic=true), and of one without."""
+    """The options of a pipeline with Options(deterministic=true), and of one without options."""
     g = DatasetGraph()
     first = g.data("OptionsDataset", g.range(2), serialized_options="\x08\x01")
     taken = g.data("TakeDataset", first, g.long(1))

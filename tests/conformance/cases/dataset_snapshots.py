@@ -1,6 +1,6 @@
 """Datasets that are saved and loaded again.
 
-The cases write small files under /tmp, each under a name of its own.
+The cases write small files under /tmp, each under a different name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.conformance.cases.datasets import DatasetGraph
 
 PREFIX = "/tmp/runstep-conformance-dataset-"
 I64, VARIANT, STRING = DataType.INT64, DataType.VARIANT, DataType.STRING
-# Reads one shard after the other, as their names say.
+# Name of a reader function that concatenates the shards.
 _INTERLEAVED = NameAttrList("joined_shards")
 
 
@@ -34,7 +34,7 @@ def identity(name: str, output: str, data_type: DataType) -> pb.FunctionDef:
 
 
 def _joined() -> list[pb.FunctionDef]:
-    """FlatMapDataset of a function that gives the shard as it is."""
+    """The reader function: a FlatMapDataset whose function returns each shard unchanged."""
     inner = identity("shard_itself", "y", VARIANT)
     outer = pb.FunctionDef(ret={"y": "flat:handle:0"})
     outer.signature.name = _INTERLEAVED.name
@@ -60,7 +60,7 @@ def _load(g: DatasetGraph, path: np.ndarray, compression: str) -> Any:
 
 
 def _taken(g: DatasetGraph, dataset: Any, name: str) -> list[Step]:
-    """Four elements of a dataset of three."""
+    """Return steps that take four elements of a dataset of three."""
     attrs = {"output_types": g.types, "output_shapes": g.shapes}
     iterator = g.add("IteratorV2", shared_name=name, container="", **attrs)[0]
     g.add("MakeIterator", dataset, iterator, name=f"start_{name}")
@@ -98,7 +98,7 @@ def _missing() -> Case:
 
 
 def _snapshot(compression: str) -> Case:
-    """Two passes: the second reads what the first wrote."""
+    """Two passes over a snapshot: the second reads the files that the first wrote."""
     name = f"snapshot_{compression or 'plain'}"
     g = _graph()
     dataset = g.data(
@@ -111,13 +111,13 @@ def _snapshot(compression: str) -> Case:
 
 
 def _stored_file(g: DatasetGraph, name: str) -> Any:
-    """The first file of the first shard that was saved under a name."""
+    """The path of the first file of the first shard that was saved under a name."""
     pattern = _path(f"{name}/*/00000000.shard/00000000.snapshot")
     return g.add("GatherV2", g.add("MatchingFiles", pattern)[0], np.int32(0), np.int32(0))[0]
 
 
 def _parts(op: str, compression: str) -> Case:
-    """What was saved, read by the ops that the other readers are made of."""
+    """A saved dataset, read by one of the lower-level reader ops."""
     name = f"{op}_{compression or 'plain'}"
     g = _graph()
     g.add(
