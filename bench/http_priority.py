@@ -98,7 +98,7 @@ def predictions(address: str) -> Callable[[], object]:
     return lambda: client.post("/v1/models/digits:predict", body)
 
 
-class Busy:
+class BusyClients:
     """Two client processes that keep a pool full; they are stopped except during `turn`."""
 
     def __init__(self, address: str, name: str, priority: str) -> None:
@@ -168,7 +168,7 @@ def main() -> None:
         }
         for name in GRAPHS:
             for priority in ("low", "equal"):
-                busy = Busy(address, name, priority)
+                busy = BusyClients(address, name, priority)
                 ending.callback(busy.end)
                 rows[f"{name}, {priority}"] = busy.turn
         run = predictions(address)

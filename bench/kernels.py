@@ -30,7 +30,7 @@ from tests.conformance.case import Graph
 SECONDS = 0.3  # spent on each row
 EMPTY = "empty step"
 
-PEER = """
+TENSORFLOW_PROGRAM = """
 import json, pathlib, sys, time
 sys.path.insert(0, sys.argv[1])
 import tensorflow as tf
@@ -68,7 +68,7 @@ def all_rows(family: str | None, match: str) -> list[Row]:
     return rows
 
 
-def ours(rows: Iterable[Row], seconds: float) -> list[float | None]:
+def runstep_times(rows: Iterable[Row], seconds: float) -> list[float | None]:
     """Return the seconds of each row in Runstep; None for a row that fails."""
     config = pb.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
     config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
@@ -87,7 +87,7 @@ def ours(rows: Iterable[Row], seconds: float) -> list[float | None]:
     return times
 
 
-def tensorflows(rows: Iterable[Row], python: str, seconds: float) -> list[float | None]:
+def tensorflow_times(rows: Iterable[Row], python: str, seconds: float) -> list[float | None]:
     """Return the seconds of each row in TensorFlow; None for a row that fails."""
     with tempfile.TemporaryDirectory() as folder:
         stems = []
@@ -99,7 +99,7 @@ def tensorflows(rows: Iterable[Row], python: str, seconds: float) -> list[float 
             stems.append(stem)
         root = str(pathlib.Path(__file__).parent.parent)
         output = subprocess.run(
-            [python, "-c", PEER, root, folder, str(seconds)],
+            [python, "-c", TENSORFLOW_PROGRAM, root, folder, str(seconds)],
             env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdout=subprocess.PIPE,
             text=True,
@@ -124,10 +124,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for one kernel")
     options = parser.parse_args()
     rows = all_rows(options.family, options.match)
-    mine = ours(rows, options.seconds)
+    mine = runstep_times(rows, options.seconds)
     theirs: list[float | None] = [None] * len(rows)
     if options.tensorflow:
-        theirs = tensorflows(rows, options.tensorflow, options.seconds)
+        theirs = tensorflow_times(rows, options.tensorflow, options.seconds)
     lines = []
     for row, own, peer in zip(rows[1:], mine[1:], theirs[1:], strict=True):
         ratio = 0.0

@@ -21,7 +21,7 @@ import protos as pb
 REPEATS = 20
 IN_CALLER = pb.RunOptions(inter_op_thread_pool=-1)
 
-PEER = """
+TENSORFLOW_PROGRAM = """
 import json, os, sys, time
 import numpy as np
 import tensorflow as tf
@@ -60,7 +60,7 @@ def main() -> None:
     if options.tensorflow:
         output = subprocess.run(
             [
-                *(options.tensorflow, "-c", PEER),
+                *(options.tensorflow, "-c", TENSORFLOW_PROGRAM),
                 *(str(options.batch), str(options.intra_op), *options.directories),
             ],
             env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"},

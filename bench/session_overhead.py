@@ -32,7 +32,7 @@ def repeats_for(nodes: int) -> int:
     return max(30, 3000 // nodes)
 
 
-def ours() -> Rows:
+def runstep_times() -> Rows:
     """Return the median step time of each graph in µs, in the caller's thread and on a pool."""
     import protos as pb
     from bench.measure import median, seconds_of
@@ -81,7 +81,7 @@ def ours() -> Rows:
     return rows
 
 
-def tensorflows() -> Rows:
+def tensorflow_times() -> Rows:
     """Return the same in TensorFlow without grappler; requires an environment that has it."""
     import time
 
@@ -125,9 +125,9 @@ def main() -> None:
     parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.as_peer:
-        print(json.dumps(tensorflows()))
+        print(json.dumps(tensorflow_times()))
         return
-    mine = ours()
+    mine = runstep_times()
     theirs: Rows = {}
     if options.tensorflow:
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}

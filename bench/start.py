@@ -24,7 +24,7 @@ import urllib.request
 from bench.measure import median, table
 
 ROOT = pathlib.Path(__file__).parent.parent
-HELLO = """
+BARE_FASTAPI = """
 import sys, uvicorn
 from fastapi import FastAPI
 app = FastAPI()
@@ -67,7 +67,7 @@ def main() -> None:
     for _ in range(RUNS):
         port = free_port()
         started = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-c", HELLO, str(port)])
+        process = subprocess.Popen([sys.executable, "-c", BARE_FASTAPI, str(port)])
         hello.append(first_answer(f"http://127.0.0.1:{port}/healthz", None, started))
         process.kill()
         process.wait()

@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--tensorflow", help="an interpreter that has TensorFlow")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
-        http, master = stack.enter_context(our_server())
+        http, master = stack.enter_context(runstep_server())
         calls: dict[str, Callable[[int], list[float]]] = {
             "direct, caller's thread": steps_of(session_step("", pool=-1)),
             "direct, on a pool": steps_of(session_step("")),
@@ -168,7 +168,7 @@ def rest_step(address: str) -> Callable[[], object]:
 
 
 @contextlib.contextmanager
-def our_server() -> Iterator[tuple[str, str]]:
+def runstep_server() -> Iterator[tuple[str, str]]:
     """Run `runstep serve`; yield its addresses for HTTP and gRPC."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
         config.write("models: []\n")

@@ -153,16 +153,16 @@ def refusals(session: Any, steps: dict[str, Any], ours: OpError) -> dict[str, An
     Raises:
         OpError: `ours`, if TensorFlow runs one of the steps.
     """
-    said = ""
+    refusal = ""
     for feeds, fetches in steps.values():
         try:
             session.run(fetches, feeds)
         except tf.errors.OpError as error:
-            said = " ".join(line for line in error.message.splitlines() if "OpKernel" in line)
-            said = said.partition(" used by")[0] or error.message[:120]
+            refusal = " ".join(line for line in error.message.splitlines() if "OpKernel" in line)
+            refusal = refusal.partition(" used by")[0] or error.message[:120]
         else:
             raise ours
-    return {"refused": len(steps), "theirs": said}
+    return {"refused": len(steps), "theirs": refusal}
 
 
 def check_frozen_graph(path: pathlib.Path) -> dict[str, Any]:

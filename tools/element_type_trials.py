@@ -23,7 +23,7 @@ from tests.conformance.case import Answer, Case
 from tests.conformance.shown_types import answered_nodes, recorded_cases, type_slots
 
 MAX_BASES = 5  # recorded cases in which an attribute's types are tried
-MAX_LOOKED_AT = 60  # recorded cases that are examined to find them
+MAX_EXAMINED = 60  # recorded cases that are examined to find them
 # (family, case)
 Base = tuple[str, Case]
 
@@ -65,7 +65,7 @@ def preference(case: Case, answers: Sequence[Answer]) -> tuple[Any, ...]:
 def retypable(op: str, attr: str, bases: Sequence[Base]) -> list[tuple[str, Retyping]]:
     """Return up to MAX_BASES (family, Retyping) of cases in which the attribute can be changed."""
     found = []
-    for family, case in itertools.islice(bases, MAX_LOOKED_AT):
+    for family, case in itertools.islice(bases, MAX_EXAMINED):
         try:
             found.append((family, Retyping(case, op, attr)))
         except NotRetypableError:

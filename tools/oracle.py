@@ -41,7 +41,7 @@ from tools.oracle_comparison.reference import Reference, version_of
 from tools.oracle_comparison.seeds import seeds_by_op
 
 SUMMARY = ROOT / "docs" / "oracle.json"
-KEPT = ROOT / ".oracle"
+ANSWERS = ROOT / ".oracle"
 
 
 def print_report(report: Report) -> None:
@@ -105,7 +105,7 @@ def write_summary(results: dict[str, dict[str, Tally]], version: str, seed: int)
 def compare_ops(ops: list[str], arguments: argparse.Namespace) -> dict[str, Report]:
     """Compare the ops that an interrupted run has not compared yet, and print the differences."""
     request = Request(arguments.seed, arguments.cases, arguments.messages)
-    progress = Progress(KEPT / "progress.jsonl", request) if arguments.write else None
+    progress = Progress(ANSWERS / "progress.jsonl", request) if arguments.write else None
     reports = progress.reports() if progress else {}
     if progress:
         progress.begin(reports)
@@ -115,10 +115,10 @@ def compare_ops(ops: list[str], arguments: argparse.Namespace) -> dict[str, Repo
     if arguments.jobs > 1:
         python = arguments.tensorflow
         found = workers.in_parallel(
-            lambda: workers.Worker(workers.work, python, KEPT, request), rest, arguments.jobs
+            lambda: workers.Worker(workers.work, python, ANSWERS, request), rest, arguments.jobs
         )
     else:
-        reference = Reference(arguments.tensorflow, KEPT, arguments.kept)
+        reference = Reference(arguments.tensorflow, ANSWERS, arguments.kept)
         found = workers.in_this_process(reference, rest, request)
     for report in found:
         print_report(report)
@@ -152,7 +152,7 @@ def main() -> None:
         raise SystemExit(f"no recorded case to start from: {' '.join(unknown)}")
     if arguments.case:
         set_tensor_limit(workers.MAX_TENSOR)
-        reference = Reference(arguments.tensorflow, KEPT, arguments.kept)
+        reference = Reference(arguments.tensorflow, ANSWERS, arguments.kept)
         show(reference, ops[0], arguments)
         reference.close()
         return

@@ -21,7 +21,7 @@ from tests.conformance.case import Case, Step
 from tests.conformance.shown_types import Slot, type_slots
 
 # Type attribute → its role. The ops that use one handle must agree on the type of each role.
-_BEHIND_A_HANDLE = {
+_ROLE_OF_ATTRIBUTE = {
     **dict.fromkeys(("dtype", "T", "element_dtype", "elem_type", "type"), "value"),
     **dict.fromkeys(("component_types", "Tcomponents"), "components"),
     **dict.fromkeys(("output_types", "Toutput_types"), "elements"),
@@ -74,7 +74,7 @@ def _ports(node: pb.NodeDef, arguments: Iterable[pb.OpDef.ArgDef]) -> list[Slot 
     return ports
 
 
-def _linked(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
+def _groups_of_slots(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
     """Return the groups of slots and fixed types that must be equal, and each slot's present type.
 
     Raises:
@@ -99,7 +99,7 @@ def _linked(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
                 handles.join(source.name, node.name)
     users: dict[Any, Slot] = {}
     for slot in held:
-        label = _BEHIND_A_HANDLE.get(slot[1])
+        label = _ROLE_OF_ATTRIBUTE.get(slot[1])
         if label and held[slot] not in _HANDLES:
             first = users.setdefault((handles.find(slot[0]), label, slot[2], held[slot]), slot)
             groups.join(first, slot)
@@ -114,7 +114,7 @@ class Retyping:
     """
 
     def __init__(self, base: Case, op: str, attr: str) -> None:
-        groups, held = _linked(base.graph)
+        groups, held = _groups_of_slots(base.graph)
         target = next((slot for slot in held if _is_of(slot, attr, op, base.graph)), None)
         if target is None:
             raise NotRetypableError(f"{base.name} has no {op} with {attr}")
@@ -219,25 +219,25 @@ def joined(name: str, parts: Mapping[str, Case]) -> Case:
         for node in part.graph.node:
             copy = graph.node.add()
             copy.CopyFrom(node)
-            copy.name = _under(scope, node.name)
-            copy.input[:] = [_under(scope, each) for each in node.input]
+            copy.name = _in_scope(scope, node.name)
+            copy.input[:] = [_in_scope(scope, each) for each in node.input]
             for attr in _NAMES_IN_A_SESSION:
-                if copy.attr.get(attr, _NO_NAME).s:
+                if copy.attr.get(attr, _NO_VALUE).s:
                     copy.attr[attr].s = f"{scope}_".encode() + node.attr[attr].s
         steps = [
             Step(
-                {**so_far.feeds, **{_under(scope, key): v for key, v in step.feeds.items()}},
-                (*so_far.fetches, *(_under(scope, each) for each in step.fetches)),
-                (*so_far.targets, *(_under(scope, each) for each in step.targets)),
+                {**so_far.feeds, **{_in_scope(scope, key): v for key, v in step.feeds.items()}},
+                (*so_far.fetches, *(_in_scope(scope, each) for each in step.fetches)),
+                (*so_far.targets, *(_in_scope(scope, each) for each in step.targets)),
             )
             for so_far, step in zip(steps, part.steps, strict=True)
         ]
     return dataclasses.replace(first, name=name, graph=graph, steps=tuple(steps))
 
 
-_NO_NAME = pb.AttrValue()
+_NO_VALUE = pb.AttrValue()
 _NAMES_IN_A_SESSION = ("shared_name", "var_name")
 
 
-def _under(scope: str, name: str) -> str:
+def _in_scope(scope: str, name: str) -> str:
     return f"^{scope}/{name[1:]}" if name.startswith("^") else f"{scope}/{name}"

@@ -43,10 +43,10 @@ def main() -> int:
             print("| program | outcome | seconds |\n| --- | --- | --- |")
             for path in programs:
                 started = time.monotonic()
-                passed, said = run(options.tensorflow, path, target, folder)
+                passed, last_line = run(options.tensorflow, path, target, folder)
                 failed += not passed
                 seconds = time.monotonic() - started
-                outcome = said if passed else f"FAILED: {said}"
+                outcome = last_line if passed else f"FAILED: {last_line}"
                 print(f"| {path.stem} | {outcome} | {seconds:.1f} |", flush=True)
     return 1 if failed else 0
 

@@ -20,7 +20,7 @@ from tests.conformance.cases.types_of_state import TypedGraph, accumulator
 Attempt = Callable[[DataType], Case]
 # Types for which only the Apply and Take ops have kernels: the accumulators themselves have
 # kernels for half, float and double alone.
-UNGATHERED = (
+WITHOUT_ACCUMULATOR = (
     "int32 uint8 int16 int8 complex64 int64 qint8 quint8 qint32 bfloat16 qint16 quint16 uint16 "
     "complex128 uint32 uint64"
 )
@@ -81,17 +81,17 @@ def _handles(moves: Moves, pairs: set[tuple[str, DataType]]) -> dict[tuple[str, 
 ATTEMPTS: dict[tuple[str, str], Attempt] = {
     **_of(
         ("AccumulatorApplyGradient.dtype", "AccumulatorTakeGradient.dtype"),
-        UNGATHERED,
+        WITHOUT_ACCUMULATOR,
         accumulator,
     ),
     **_of(
         ("ResourceAccumulatorApplyGradient.dtype", "ResourceAccumulatorTakeGradient.dtype"),
-        UNGATHERED,
+        WITHOUT_ACCUMULATOR,
         resource_accumulator,
     ),
     **_of(
         ("SparseAccumulatorApplyGradient.dtype", "SparseAccumulatorTakeGradient.dtype"),
-        UNGATHERED,
+        WITHOUT_ACCUMULATOR,
         sparse_accumulator,
     ),
     **_of(("ArgMax.Tidx",), "int16", arg_max),

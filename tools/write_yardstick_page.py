@@ -87,7 +87,7 @@ def load(paths: list[str]) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def same(test: str) -> str:
+def comparable_id(test: str) -> str:
     """Return a test's id without the addresses that some contain, and without the mode.
 
     Only the ids of errors contain the mode.
@@ -97,7 +97,7 @@ def same(test: str) -> str:
 
 def passed_in(row: dict[str, Any]) -> set[str]:
     """Return the tests of a file that passed."""
-    return {same(test) for test in row["passed"]}
+    return {comparable_id(test) for test in row["passed"]}
 
 
 def newest(paths: list[str]) -> dict[str, dict[str, str]]:
@@ -106,8 +106,8 @@ def newest(paths: list[str]) -> dict[str, dict[str, str]]:
     for path in paths:
         for row in json.loads(pathlib.Path(path).read_text()):
             tests = results.setdefault(row["file"], {})
-            tests.update({same(each[0]): each[1] for each in row["bad"]})
-            tests.update(dict.fromkeys(map(same, row["passed"]), ""))
+            tests.update({comparable_id(each[0]): each[1] for each in row["bad"]})
+            tests.update(dict.fromkeys(map(comparable_id, row["passed"]), ""))
     return results
 
 
@@ -169,9 +169,9 @@ def tables(
     total, want, run, files = (sum(row[k] for row in table.values()) for k in range(4))
     share = 100 * total / max(1, want)
     lines.append(f"| **all** | **{total}** | **{want}** | **{share:.1f}** | {run} of {files} |")
-    told = ["| tests | last line of the error |", "| --- | --- |"]
-    told += [f"| {count} | `{text}` |" for text, count in reasons.most_common(REASONS_SHOWN)]
-    return "\n".join(lines) + "\n", "\n".join(told) + "\n" if reasons else ""
+    reason_rows = ["| tests | last line of the error |", "| --- | --- |"]
+    reason_rows += [f"| {count} | `{text}` |" for text, count in reasons.most_common(REASONS_SHOWN)]
+    return "\n".join(lines) + "\n", "\n".join(reason_rows) + "\n" if reasons else ""
 
 
 def shorten(text: str) -> str:

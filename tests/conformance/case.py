@@ -126,7 +126,8 @@ def as_tensor(value: Any) -> np.ndarray:
     return array
 
 
-_seen: dict[tuple[str, str], int] = {}  # (module of the family, op) → number of cases made so far
+# (module of the family, op) → number of cases made so far
+_case_counts: dict[tuple[str, str], int] = {}
 
 
 def case(op: str, *inputs: Any, name: str = "", **options: Any) -> Case:
@@ -160,7 +161,7 @@ def case(op: str, *inputs: Any, name: str = "", **options: Any) -> Case:
     ]
     outputs = graph.add(op, *arguments, name="result", **options)
     family = sys._getframe(1).f_globals["__name__"]
-    count = _seen[family, op] = _seen.get((family, op), 0) + 1
+    count = _case_counts[family, op] = _case_counts.get((family, op), 0) + 1
     step = Step(feeds, tuple(output for output, _ in outputs), () if outputs else ("result",))
     return Case(name or f"{op}_{count}", graph.graph_def, (step,), **fields)
 

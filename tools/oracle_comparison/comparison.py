@@ -18,7 +18,7 @@ from tools.oracle_comparison.seeds import dtype_of, is_borrowed, leading_attr, p
 NO_KERNEL = ("No OpKernel was registered", "Could not find device for node")
 # Messages of TensorFlow's Python front end, which rejected the graph before any kernel ran.
 NO_GRAPH = ("with input shapes:", "Graph execution error")
-GIVE_UP = 3  # a type is skipped if TensorFlow has no kernel for its first cases
+MIN_CASES_WITHOUT_KERNEL = 3  # a type is skipped if TensorFlow has no kernel for its first cases
 
 
 @dataclasses.dataclass
@@ -117,10 +117,10 @@ def _compare_type(
         except Exception as error:  # for instance a tensor that cannot be serialized
             lines.append(f"{op}/{type_name(dtype)}/{number} not made: {error}")
             tally.no_reference += 1
-    answers = reference.answers(cases[:GIVE_UP])
+    answers = reference.answers(cases[:MIN_CASES_WITHOUT_KERNEL])
     if answers and all(_lacks(answer, NO_KERNEL) for answer in answers):
         return Tally()
-    answers += reference.answers(cases[GIVE_UP:])
+    answers += reference.answers(cases[MIN_CASES_WITHOUT_KERNEL:])
     for case, theirs in zip(cases, answers, strict=True):
         if isinstance(theirs, str) or _lacks(theirs, NO_KERNEL + NO_GRAPH):
             tally.no_reference += 1

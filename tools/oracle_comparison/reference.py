@@ -71,43 +71,43 @@ class Reference:
         self._kept: dict[str, Any] = {}
         self._op = ""
         self._until = 0.0
-        self._asked = False
+        self._has_new_answers = False
         # Working directory of the process: random cases may write files with random names.
-        self._elsewhere = tempfile.TemporaryDirectory()
+        self._working_directory = tempfile.TemporaryDirectory()
         self.version = ""
 
     def open(self, op: str) -> None:
         """Load the stored answers of one op, and store those of the previous one."""
         self.save()
-        self._op, self._asked = op, False
+        self._op, self._has_new_answers = op, False
         self._until = time.monotonic() + TIMEOUT_OF_OP
         path = self._path()
         self._kept = pickle.loads(path.read_bytes()) if path.exists() else {}
 
     def save(self) -> None:
         """Store the answers of the open op."""
-        if self._asked:
+        if self._has_new_answers:
             self._folder.mkdir(exist_ok=True)
             fresh = self._path().with_suffix(f".{os.getpid()}")
             fresh.write_bytes(pickle.dumps(self._kept))
             fresh.rename(self._path())  # atomic, so a killed process leaves a complete file
-            self._asked = False
+            self._has_new_answers = False
 
     def close(self) -> None:
         self.save()
         self._stop()
-        self._elsewhere.cleanup()
+        self._working_directory.cleanup()
 
     def answers(self, cases: Sequence[Case]) -> list[Answers]:
         """Return for each case one answer a step, or why TensorFlow gave none."""
         unknown = {case.digest: case for case in cases if case.digest not in self._kept}
         while unknown and not self._only_kept and time.monotonic() < self._until:
-            self._ask(unknown)
+            self._run_cases(unknown)
         return [_unpacked(self._kept.get(case.digest, "not asked")) for case in cases]
 
-    def _ask(self, unknown: dict[str, Case]) -> None:
+    def _run_cases(self, unknown: dict[str, Case]) -> None:
         """Send all cases, and store the answers up to the first crash or timeout, included."""
-        self._asked = True
+        self._has_new_answers = True
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -135,7 +135,7 @@ class Reference:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            cwd=self._elsewhere.name,
+            cwd=self._working_directory.name,
             env={**os.environ, **ENVIRONMENT},
         )
         assert self._process.stdout is not None

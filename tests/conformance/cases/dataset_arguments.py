@@ -203,7 +203,7 @@ def _expecting_seven(case: Case) -> Case:
 
 
 # Cases to run with wrong output_shapes: some ops compute the shapes, others trust the attribute.
-_TOLD = (
+_WITH_WRONG_SHAPES = (
     "range", "tensor", "slices", "batch", "batch_drop", "repeat", "take", "skip", "shard",
     "concatenate", "map", "filter", "flat_map", "reduced", "optionals", "IgnoreErrorsDataset",
     "ModelDataset", "NonSerializableDataset", "BatchDataset", "ParallelBatchDataset",
@@ -224,6 +224,6 @@ CASES = (
     *(
         _expecting_seven(case)
         for case in (*datasets.CASES, *dataset_pipelines.CASES)
-        if case.name in _TOLD
+        if case.name in _WITH_WRONG_SHAPES
     ),
 )

@@ -50,17 +50,17 @@ def _repeated(count: int, op: str = "ShuffleDataset", options: bytes = b"") -> B
     return build
 
 
-def _beside(g: DatasetGraph) -> Any:
+def _second_of_two_inputs(g: DatasetGraph) -> Any:
     """A repeated shuffle as one of two inputs."""
     return g.data("ConcatenateDataset", g.range(2), _repeated(0)(g))
 
 
-def _apart(g: DatasetGraph) -> Any:
+def _prefetched_in_between(g: DatasetGraph) -> Any:
     """A prefetch between shuffle and repeat: they are not fused."""
     return g.data("RepeatDataset", g.data("PrefetchDataset", _shuffled(g), g.long(1)), g.long(0))
 
 
-def _asked_otherwise() -> Case:
+def _read_without_iterator() -> Case:
     """Ops other than an iterator that read a repeated shuffle: only a reduction is rewritten."""
     g = DatasetGraph()
     dataset = g.data("RepeatDataset", _shuffled(g), g.long(-2))
@@ -80,8 +80,8 @@ REPEATED: dict[str, Build] = {
        for count in (-2, 0)},
     **{f"{count}": _repeated(count) for count in (-1, 2)},
     **{f"options_{name}": _repeated(0, options=options) for name, options in _OPTIONS.items()},
-    "beside": _beside,
-    "apart": _apart,
+    "beside": _second_of_two_inputs,
+    "apart": _prefetched_in_between,
 }  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def _lines(g: DatasetGraph) -> Any:
     return _lines_of(g, _files(g))
 
 
-def _each(g: DatasetGraph, dataset: Any) -> Any:
+def _flat_mapped(g: DatasetGraph, dataset: Any) -> Any:
     """The same elements, from a function that makes a dataset of each element."""
     attrs = {"Toutput_types": (STRING,), "output_shapes": ((),)}
     alone = _function(g, "alone", "TensorDataset", [STRING], VARIANT, **attrs)
@@ -145,7 +145,7 @@ def _datasets_joined(g: DatasetGraph) -> Any:
     return g.data("InterleaveDataset", datasets, [], *sizes, f=itself, **_STRINGS)
 
 
-def _beside_a_range(g: DatasetGraph) -> Any:
+def _zipped_with_range(g: DatasetGraph) -> Any:
     numbers, lines = g.range(9), _lines(g)
     g.types, g.shapes = (STRING, I64), ((), ())
     return g.data("ZipDataset", [lines, numbers])
@@ -202,14 +202,14 @@ SHARDED: dict[str, Build] = {
     "flat_map": _lines,
     "interleave": lambda g: _lines_of(g, _files(g), "InterleaveDataset", 2, 1),
     "datasets": _datasets_joined,
-    "nested": lambda g: _each(g, _lines(g)),
-    "behind_lists": lambda g: _lines_of(g, _skipped(g, _each(g, _files(g)))),
+    "nested": lambda g: _flat_mapped(g, _lines(g)),
+    "behind_lists": lambda g: _lines_of(g, _skipped(g, _flat_mapped(g, _files(g)))),
     "shuffled": lambda g: _lines_of(g, _mixed(g, 3, _files(g))),
     "shuffled_twice": lambda g: _lines_of(g, _mixed(g, 3, _skipped(g, _mixed(g, 5, _files(g))))),
     "shuffled_after": lambda g: _mixed(g, 3, _lines(g)),
     "concatenated": lambda g: g.data("ConcatenateDataset", _lines(g), _lines(g)),
     "zipped": _zipped,
-    "zipped_with_range": _beside_a_range,
+    "zipped_with_range": _zipped_with_range,
     "counted": lambda g: _counted(g, _lines(g), 99),
     "counted_range": lambda g: _counted(g, g.range(6), 5),
     "one_file": lambda g: _lines_of(g, _files(g, 1)),
@@ -245,7 +245,7 @@ def _sharded(name: str, policy: int, index: int, workers: int = 2, replicas: int
 CASES = (
     *(dataclasses.replace(iterated(f"repeated_shuffle_{name}", build, 2), message=False)
       for name, build in REPEATED.items()),
-    dataclasses.replace(_asked_otherwise(), message=False),
+    dataclasses.replace(_read_without_iterator(), message=False),
     *(_sharded(name, policy, index) for name in SHARDED for policy in (_AUTO, _FILE)
       for index in (0, 1)),
     *(_sharded(name, _DATA, 1) for name in ("flat_map", "shuffled", "rebatched", "counted")),
