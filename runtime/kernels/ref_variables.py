@@ -90,15 +90,17 @@ def _step_container(context: OpKernelContext) -> str:
 
 def assign(ref: RefVariable, value: Any, *, validate_shape: bool) -> Variable:
     """Assign: replace the value; its shape must stay unless `validate_shape` is off."""
-    array, shape = box(value), ref.shape
-    if shape is None:
-        shape = ref.declared_shape
-    if validate_shape and shape is not None and shape != array.shape:
-        raise InvalidArgumentError(
-            "Assign requires shapes of both tensors to match. "
-            f"lhs shape= {shape_text(shape)} rhs shape= {shape_text(array.shape)}"
-        )
-    ref.assign(array)
+    array = box(value)
+
+    def check(shape: tuple[int, ...] | None) -> None:
+        expected = ref.declared_shape if shape is None else shape
+        if expected is not None and expected != array.shape:
+            raise InvalidArgumentError(
+                "Assign requires shapes of both tensors to match. "
+                f"lhs shape= {shape_text(expected)} rhs shape= {shape_text(array.shape)}"
+            )
+
+    ref.assign(array, check if validate_shape else None)
     return ref
 
 

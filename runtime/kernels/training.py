@@ -22,7 +22,7 @@ from runtime.foundation.errors import FailedPreconditionError, InternalError, In
 from runtime.framework import op_def_registry
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
-from runtime.framework.variable import Variable
+from runtime.framework.variable import Variable, update_together
 from runtime.kernels import training_rules as rules
 from runtime.kernels.resource_variables import find_variable
 
@@ -78,45 +78,17 @@ _RULES = {
 }
 
 
-def update_together(
-    variables: Sequence[Variable], change: Callable[[list[np.ndarray]], None]
-) -> None:
-    """Call `change` with writable arrays of all variables, locked in one order everywhere."""
-    arrays: dict[int, np.ndarray] = {}
-    order = sorted({id(variable): variable for variable in variables}.items())
-
-    def descend(depth: int) -> None:
-        if depth == len(order):
-            change([arrays[id(variable)] for variable in variables])
-            return
-        key, variable = order[depth]
-
-        def keep(array: np.ndarray) -> None:
-            arrays[key] = array
-            descend(depth + 1)
-
-        variable.update(keep)
-
-    descend(0)
-
-
 def _input_names(op: str) -> list[str]:
     return [argument.name for argument in op_def_registry.look_up(op).input_arg]
 
 
 def _check(
     names: Sequence[str], variables: Sequence[Variable], values: Sequence[Any], is_sparse: bool
-) -> None:
-    """Raise unless slots, scalars and gradient have the shapes that the rule needs."""
-    shape = variables[0].shape
-    for name, variable in zip(names, variables, strict=False):
-        if variable.shape is None:
-            raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
-        if variable.shape != shape:
-            raise InvalidArgumentError(
-                f"var and {name} do not have the same shape"
-                f"{shape_text(shape)} {shape_text(variable.shape)}"
-            )
+) -> tuple[int, ...]:
+    """The shape of the variables, if slots, scalars and gradient have those that the rule needs."""
+    shapes = [variable.shape for variable in variables]
+    _check_shapes(names, variables, shapes)
+    shape = shapes[0] or ()
     for name, value in zip(names[len(variables) :], values, strict=True):
         if name == "indices" or (name in _GRADIENTS and is_sparse):
             continue
@@ -128,6 +100,25 @@ def _check(
                 )
         elif np.ndim(value):
             raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(np.shape(value))}")
+    return shape
+
+
+def _check_shapes(
+    names: Sequence[str],
+    variables: Sequence[Variable],
+    shapes: Sequence[tuple[int, ...] | None],
+    expected: tuple[int, ...] | None = None,
+) -> None:
+    """Raise unless all variables have a value, and of one shape: the first's or that expected."""
+    expected = shapes[0] if expected is None else expected
+    for name, variable, shape in zip(names, variables, shapes, strict=False):
+        if shape is None:
+            raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
+        if shape != expected:
+            raise InvalidArgumentError(
+                f"var and {name} do not have the same shape"
+                f"{shape_text(expected)} {shape_text(shape)}"
+            )
 
 
 # Ops that want rows of the variable's rank, not of its size alone.
@@ -180,10 +171,16 @@ def _apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
 
     def kernel(context: OpKernelContext, *inputs: Any) -> Any:
         variables, values = _variables(context, inputs[:count], is_resource), inputs[count:]
-        _check(names, variables, values, False)
+        shape = _check(names, variables, values, False)
         options = {name: context.attr(name) for name in attrs}
         _check_signs(op, names[count:], values, options)
-        update_together(variables, lambda arrays: rule.apply(*arrays, *values, **options))
+
+        def change(arrays: list[np.ndarray]) -> None:
+            # Again: an assign may have come between.
+            _check_shapes(names, variables, [array.shape for array in arrays], shape)
+            rule.apply(*arrays, *values, **options)
+
+        update_together(variables, change)
         return None if is_resource else variables[0]
 
     return kernel
@@ -197,13 +194,12 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
 
     def kernel(context: OpKernelContext, *inputs: Any) -> Any:
         variables, values = _variables(context, inputs[:count], is_resource), list(inputs[count:])
-        _check(names, variables, values, True)
+        shape = _check(names, variables, values, True)
         options = {name: context.attr(name) for name in attrs}
         _check_signs(op, names[count:], values, options)
         indices = values.pop(at)
         gradient = gradient_at - (at < gradient_at)
         grad = values[gradient]
-        shape = variables[0].shape or ()
         if op in _SAME_RANKS and shape and grad.ndim != len(shape):
             raise InvalidArgumentError("grad must have the same number of dimensions as var")
         _check_rows(shape, grad, indices)
@@ -211,6 +207,7 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         apply = rule.apply_to_rows if math.prod(shape[1:]) > 1 else rule.apply_to_row
 
         def change(arrays: list[np.ndarray]) -> None:
+            _check_shapes(names, variables, [array.shape for array in arrays], shape)
             for positions in _rounds(indices):
                 picked = indices[positions]
                 values[gradient] = grad[positions]
