@@ -5,7 +5,8 @@ it is exclusive, and into a copy otherwise, which replaces it. So a fetched valu
 sessions share weights until one of them assigns.
 
 Guarantees, for any threads:
-- a reader gets the value before or after an update, whole; what it got never changes;
+- a reader gets the value before or after an update, whole; what it got never changes (unless a
+  caller of the session writes into an array that it fed or fetched: nobody copies those);
 - updates, assigns and forks of one variable run one after the other; an update of an exclusive
   array copies nothing;
 - a read takes no lock, and waits only for an update that is writing in place at that moment. The

@@ -123,8 +123,9 @@ class CacheDataset(UnaryDataset):
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
         """The kept element, or the input's."""
-        if self.cache.elements is not None:
-            return self.cache.elements[index]
+        kept = self.cache.elements
+        if kept is not None:
+            return kept[index]
         return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

@@ -65,13 +65,15 @@ def temporary_variable(
     """TemporaryVariable: a variable of the step, with zeros in it; no two nodes make the same."""
     name, container = var_name or context.node.name, _step_container(context)
     made = TemporaryVariable(dtype, name, context.node.name)
-    found = context.step.resources.find(container, TemporaryVariable, name)
-    if found is not None and found.maker != made.maker:
-        raise AlreadyExistsError(f"Resource {container}/{name}/{TemporaryVariable.type_name}")
     if shape is not None and all(size >= 0 for size in shape):
         check_allocation(shape, dtype.numpy)
         made.assign(np.zeros(shape, dtype.numpy))
-    context.step.resources.put(container, name, made)
+    resources = context.step.resources
+    found = resources.look_up_or_create(container, TemporaryVariable, name, lambda: made)
+    if found.maker != made.maker:
+        raise AlreadyExistsError(f"Resource {container}/{name}/{TemporaryVariable.type_name}")
+    if found is not made:
+        resources.put(container, name, made)
     return made
 
 

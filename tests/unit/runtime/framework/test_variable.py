@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,33 +12,7 @@ import pytest
 from runtime.foundation.errors import FailedPreconditionError, InternalError
 from runtime.framework.dtypes import DataType
 from runtime.framework.variable import Variable, update_together
-
-Events = queue.SimpleQueue[str]
-
-
-class SignallingLock:
-    """A lock that reports who has to wait for it."""
-
-    def __init__(self, events: Events) -> None:
-        self._lock = threading.RLock()
-        self._events = events
-
-    def acquire(self, blocking: bool = True) -> bool:
-        if self._lock.acquire(blocking=False):
-            return True
-        if not blocking:
-            return False
-        self._events.put("waits")
-        return self._lock.acquire()
-
-    def release(self) -> None:
-        self._lock.release()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
+from tests.unit.runtime.framework.concurrent_calls import Concurrent
 
 
 def _traced(name: str) -> Any:
@@ -76,34 +49,6 @@ class TracedVariable(Variable):
                 function()
 
         self.before_access = count  # type: ignore[method-assign] # of this object alone
-
-
-class Concurrent:
-    """A call in a thread of its own, which may have to wait for a variable's lock."""
-
-    def __init__(self, variable: Variable, function: Callable[[], Any]) -> None:
-        self._events: Events = queue.SimpleQueue()
-        self._result: Any = None
-        self._thread = threading.Thread(target=self._run, args=(function,), daemon=True)
-        self._variable = variable
-
-    def _run(self, function: Callable[[], Any]) -> None:
-        self._result = function()
-        self._events.put("done")
-
-    def watch(self) -> Concurrent:
-        """Let it report when it waits."""
-        self._variable._lock = SignallingLock(self._events)  # type: ignore[assignment] # a stand-in
-        return self
-
-    def start(self) -> str:
-        """Begin; whether it is "done" by itself or "waits"."""
-        self._thread.start()
-        return self._events.get()
-
-    def result(self) -> Any:
-        self._thread.join()
-        return self._result
 
 
 def exclusive(kind: type[Variable] = Variable) -> Variable:
@@ -159,7 +104,7 @@ def test_an_exclusive_value_is_updated_in_place() -> None:
 
 def test_a_read_during_an_update_in_place_gets_the_value_after_it() -> None:
     variable = exclusive()
-    reader = Concurrent(variable, variable.read).watch()
+    reader = Concurrent(variable, variable.read)
     started = []
 
     def change(array: np.ndarray) -> None:
@@ -175,7 +120,7 @@ def test_a_read_during_an_update_in_place_gets_the_value_after_it() -> None:
 
 def test_a_read_during_an_update_of_a_copy_gets_the_value_before_it() -> None:
     variable = shared()
-    reader = Concurrent(variable, variable.read).watch()
+    reader = Concurrent(variable, variable.read)
     started = []
 
     def change(array: np.ndarray) -> None:
@@ -216,7 +161,7 @@ def test_a_read_between_the_parts_of_an_update(
 ) -> None:
     variable = make(TracedVariable)
     assert isinstance(variable, TracedVariable)
-    reader = Concurrent(variable, variable.read).watch()
+    reader = Concurrent(variable, variable.read)
     started = []
     variable.call_at(access, lambda: started.append(reader.start()))
 
@@ -254,7 +199,7 @@ def test_a_value_that_is_looked_at_stays_exclusive() -> None:
 
 def test_a_look_waits_for_no_other() -> None:
     variable = exclusive()
-    other = Concurrent(variable, lambda: variable.look(np.sum)).watch()
+    other = Concurrent(variable, lambda: variable.look(np.sum))
 
     def look(array: np.ndarray) -> Any:
         assert other.start() == "done"
@@ -266,7 +211,7 @@ def test_a_look_waits_for_no_other() -> None:
 
 def test_an_update_waits_for_a_look() -> None:
     variable = exclusive()
-    update = Concurrent(variable, lambda: variable.update(add_one)).watch()
+    update = Concurrent(variable, lambda: variable.update(add_one))
 
     def look(array: np.ndarray) -> list[float]:
         assert update.start() == "waits"
@@ -280,7 +225,7 @@ def test_an_update_waits_for_a_look() -> None:
 
 def test_a_look_during_an_update_in_place_sees_the_value_after_it() -> None:
     variable = exclusive()
-    looker = Concurrent(variable, lambda: variable.look(lambda array: array.tolist())).watch()
+    looker = Concurrent(variable, lambda: variable.look(lambda array: array.tolist()))
 
     def change(array: np.ndarray) -> None:
         array[0] = 1
@@ -296,7 +241,7 @@ def test_a_look_during_an_update_in_place_sees_the_value_after_it() -> None:
 
 def test_a_fork_during_an_update_gets_the_value_after_it() -> None:
     variable = exclusive()
-    forker = Concurrent(variable, variable.fork).watch()
+    forker = Concurrent(variable, variable.fork)
 
     def change(array: np.ndarray) -> None:
         array[0] = 1

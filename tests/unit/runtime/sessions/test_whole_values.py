@@ -127,3 +127,40 @@ def test_values_are_whole_and_stay(update: Update) -> None:
     assert seen == sorted(seen)
     if update.op != "ResourceApplyMomentum":
         assert np.all(session.run({}, ["read"])[0] == 2 * ROUNDS)
+
+
+def counter_graph(op: str) -> Graph:
+    """The node `next` gives the state of the variable `v`, which goes on, and changes it."""
+    graph = Graph()
+    if op == "CountUpTo":
+        handle = graph.add("VariableV2", name="v", dtype=DataType.INT64, shape=())[0]
+        graph.add("Assign", handle, np.int64(0), name="init", T=DataType.INT64)
+        graph.add("CountUpTo", handle, name="next", limit=10**9)
+        return graph
+    start = np.zeros(3, np.int64) if op == "RngReadAndSkip" else np.int64(0)
+    handle = graph.add(
+        "VarHandleOp", name="v", dtype=DataType.INT64, shape=start.shape, shared_name="v"
+    )[0]
+    graph.add("AssignVariableOp", handle, start, name="init", dtype=DataType.INT64)
+    if op == "RngReadAndSkip":
+        graph.add("RngReadAndSkip", handle, np.int32(1), np.uint64(1), name="next")
+    else:
+        graph.add("ResourceCountUpTo", handle, name="next", limit=10**9, T=DataType.INT64)
+    return graph
+
+
+@pytest.mark.parametrize("op", ["CountUpTo", "ResourceCountUpTo", "RngReadAndSkip"])
+def test_each_state_of_a_counter_is_given_once(op: str) -> None:
+    session = direct_session(counter_graph(op).graph_def)
+    session.run({}, [], ["init"])
+    given: list[int] = []
+
+    def count() -> None:
+        given.extend(int(np.ravel(session.run({}, ["next"])[0])[0]) for _ in range(3 * ROUNDS))
+
+    threads = [threading.Thread(target=count, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(given)) == len(given) == 9 * ROUNDS
