@@ -139,13 +139,17 @@ class Variable(Resource):
         this variable.
         """
         with self._lock:
-            self._check_not_updating()
+            if self._is_updating:
+                self._check_not_updating()
             array = self._array
             if array is None:
                 raise self._uninitialized()
             self._is_updating = True
             try:
-                if self._claim():
+                if self._exclusive:
+                    self._in_place = True
+                    self._in_place = self._exclusive  # a read may have come between
+                if self._in_place:
                     change(array)
                 else:
                     array = array.copy()
@@ -153,15 +157,9 @@ class Variable(Resource):
                     self._exclusive = True  # before the array: its readers clear it
                     self._array = array
             finally:
-                self._note_change()
+                self.generation += 1
+                variable_changes.note()
                 self._in_place = self._is_updating = False
-
-    def _claim(self) -> bool:
-        """Whether the array may be written into; if so, readers wait from now on."""
-        if self._exclusive:
-            self._in_place = True
-            self._in_place = self._exclusive  # a read may have come between
-        return self._in_place
 
     def forget(self) -> None:
         """Back to uninitialised."""
@@ -208,22 +206,21 @@ def update_together(
     One variable may stand there several times. Errors, and what `change` must not do, as in
     `Variable.update`.
     """
-    arrays: dict[int, np.ndarray] = {}
-    order = sorted({id(variable): variable for variable in variables}.items())
+    if len(variables) == 1:
+        variables[0].update(lambda array: change([array]))
+        return
+    order = sorted(set(variables), key=id)
+    found: list[np.ndarray] = []
 
-    def descend(depth: int) -> None:
-        if depth == len(order):
-            change([arrays[id(variable)] for variable in variables])
+    def keep(array: np.ndarray) -> None:
+        found.append(array)
+        if len(found) < len(order):
+            order[len(found)].update(keep)
             return
-        key, variable = order[depth]
+        arrays = dict(zip(order, found, strict=True))
+        change([arrays[variable] for variable in variables])
 
-        def keep(array: np.ndarray) -> None:
-            arrays[key] = array
-            descend(depth + 1)
-
-        variable.update(keep)
-
-    descend(0)
+    order[0].update(keep)
 
 
 class RefVariable(Variable):

@@ -86,39 +86,41 @@ def _check(
     names: Sequence[str], variables: Sequence[Variable], values: Sequence[Any], is_sparse: bool
 ) -> tuple[int, ...]:
     """The shape of the variables, if slots, scalars and gradient have those that the rule needs."""
-    shapes = [variable.shape for variable in variables]
-    _check_shapes(names, variables, shapes)
-    shape = shapes[0] or ()
+    shape: tuple[int, ...] = ()
+    for index, (name, variable) in enumerate(zip(names, variables, strict=False)):
+        found = variable.shape
+        if found is None:
+            raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
+        if index == 0:
+            shape = found
+        elif found != shape:
+            raise _shapes_differ(name, shape, found)
     for name, value in zip(names[len(variables) :], values, strict=True):
         if name == "indices" or (name in _GRADIENTS and is_sparse):
             continue
         if name in _GRADIENTS:
             if np.shape(value) != shape:
-                raise InvalidArgumentError(
-                    f"var and {name} do not have the same shape"
-                    f"{shape_text(shape)} {shape_text(np.shape(value))}"
-                )
+                raise _shapes_differ(name, shape, np.shape(value))
         elif np.ndim(value):
             raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(np.shape(value))}")
     return shape
 
 
-def _check_shapes(
-    names: Sequence[str],
-    variables: Sequence[Variable],
-    shapes: Sequence[tuple[int, ...] | None],
-    expected: tuple[int, ...] | None = None,
+def _check_still(
+    names: Sequence[str], shape: tuple[int, ...], arrays: Sequence[np.ndarray]
 ) -> None:
-    """Raise unless all variables have a value, and of one shape: the first's or that expected."""
-    expected = shapes[0] if expected is None else expected
-    for name, variable, shape in zip(names, variables, shapes, strict=False):
-        if shape is None:
-            raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
-        if shape != expected:
-            raise InvalidArgumentError(
-                f"var and {name} do not have the same shape"
-                f"{shape_text(expected)} {shape_text(shape)}"
-            )
+    """Raise if another step has assigned a value of another shape since the variables' `_check`."""
+    for name, array in zip(names, arrays, strict=False):
+        if array.shape != shape:
+            raise _shapes_differ(name, shape, array.shape)
+
+
+def _shapes_differ(
+    name: str, shape: tuple[int, ...], other: tuple[int, ...]
+) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"var and {name} do not have the same shape{shape_text(shape)} {shape_text(other)}"
+    )
 
 
 # Ops that want rows of the variable's rank, not of its size alone.
@@ -176,8 +178,7 @@ def _apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         _check_signs(op, names[count:], values, options)
 
         def change(arrays: list[np.ndarray]) -> None:
-            # Again: an assign may have come between.
-            _check_shapes(names, variables, [array.shape for array in arrays], shape)
+            _check_still(names, shape, arrays)
             rule.apply(*arrays, *values, **options)
 
         update_together(variables, change)
@@ -207,7 +208,7 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         apply = rule.apply_to_rows if math.prod(shape[1:]) > 1 else rule.apply_to_row
 
         def change(arrays: list[np.ndarray]) -> None:
-            _check_shapes(names, variables, [array.shape for array in arrays], shape)
+            _check_still(names, shape, arrays)
             for positions in _rounds(indices):
                 picked = indices[positions]
                 values[gradient] = grad[positions]
