@@ -55,7 +55,7 @@ class Variable(Resource):
     )
 
     def __init__(self, dtype: DataType, name: str = "") -> None:
-        # Held by whoever writes the fields below; reads store False into _exclusive without it.
+        # Guards the fields below; only a read clears _exclusive without it.
         self._lock = threading.RLock()
         self._array: np.ndarray | None = None
         self._exclusive = False  # nobody else has the array
