@@ -63,7 +63,7 @@ def main() -> None:
 
 def assign_to_first_variable(session: object) -> None:
     """Write to one variable, so that the memory of its copy is counted."""
-    from runtime.framework.variable import Variable
+    from runtime.framework.resources.variable import Variable
 
     for _, _, resource in session.resources:  # type: ignore[attr-defined]
         if isinstance(resource, Variable) and resource.is_initialized:

@@ -46,10 +46,10 @@ from runtime.framework.allocation import (
 )
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.io.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.io.record_files import tf_records
 from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.record_files import tf_records
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_codec import (
     as_bytes,
@@ -63,7 +63,7 @@ from runtime.saved_model.inspection import OpReport
 from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, load_saved_model
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.tensor_infos import tensor_names
-from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions

@@ -17,8 +17,11 @@ from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.kernels import KERNEL_MODULES
 from runtime.kernels.lazy_registry import LazyKernelRegistry
-from runtime.sessions.direct_session_factory import DirectSessionFactory
-from runtime.sessions.remote_session_factories import grpc_session_factory, http_session_factory
+from runtime.sessions.direct.direct_session_factory import DirectSessionFactory
+from runtime.sessions.remote.remote_session_factories import (
+    grpc_session_factory,
+    http_session_factory,
+)
 from runtime.sessions.runtime_session import RuntimeSession
 from runtime.sessions.session_factory import SessionFactory, SessionFactoryRegistry
 from runtime.sessions.session_options import SessionOptions
@@ -31,13 +34,13 @@ DEVICE_FACTORIES: tuple[tuple[str, type[DeviceFactory], int], ...] = (
 
 @functools.cache
 def kernel_registry() -> KernelRegistry:
-    """Every built-in kernel, imported with the first node that needs it."""
+    """The registry of all built-in kernels, each imported when a node first needs it."""
     return LazyKernelRegistry(KERNEL_MODULES)
 
 
 @functools.cache
 def device_factories() -> DeviceFactoryRegistry:
-    """Every device factory."""
+    """The registry of all device factories."""
     registry = DeviceFactoryRegistry()
     for device_type, factory, priority in DEVICE_FACTORIES:
         registry.register(device_type, factory(), priority)
@@ -50,7 +53,7 @@ def direct_session_factory() -> DirectSessionFactory:
     return DirectSessionFactory(device_factories(), kernel_registry())
 
 
-# (runtime type, what makes the factory); exactly one of them may accept a target
+# (runtime type, function that returns the factory); exactly one factory may accept a target
 SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
     ("DIRECT_SESSION", direct_session_factory),
     ("GRPC_SESSION", grpc_session_factory),
@@ -60,7 +63,7 @@ SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
 
 @functools.cache
 def session_factories() -> SessionFactoryRegistry:
-    """Every session factory, by runtime type."""
+    """The registry of all session factories, by runtime type."""
     registry = SessionFactoryRegistry()
     for runtime_type, make in SESSION_FACTORIES:
         registry.register(runtime_type, make())

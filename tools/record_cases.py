@@ -8,7 +8,6 @@ Each case runs in a new graph-mode session without grappler and with its inputs 
 constant folding replaces a kernel. Cases whose digest did not change keep their recorded answers.
 """
 
-import importlib
 import os
 import pathlib
 import sys
@@ -20,9 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import numpy as np
 import tensorflow as tf
 
-from tests.conformance.case import Answer, Case, read_golden, write_golden
-
-CASES = pathlib.Path(__file__).parent.parent / "tests" / "conformance" / "cases"
+from tests.conformance.case import Answer, Case, cases_of, families, read_golden, write_golden
 
 
 def plain_config() -> tf.compat.v1.ConfigProto:
@@ -65,7 +62,7 @@ def runtime_text(message: str) -> str:
 
 
 def record(family: str) -> None:
-    cases = importlib.import_module(f"tests.conformance.cases.{family}").CASES
+    cases = cases_of(family)
     names = [case.name for case in cases]
     assert len(set(names)) == len(names), f"{family}: case names are not unique"
     known = read_golden(family)
@@ -84,5 +81,5 @@ def record(family: str) -> None:
 
 if __name__ == "__main__":
     tf.compat.v1.disable_eager_execution()
-    for name in sys.argv[1:] or sorted(p.stem for p in CASES.glob("[a-z]*.py")):
+    for name in sys.argv[1:] or families():
         record(name)

@@ -13,9 +13,9 @@ import numpy as np
 
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, case
-from tests.conformance.cases import stores_of_handles, types_of_handles
-from tests.conformance.cases.types_of_handles import Moves, moved
-from tests.conformance.cases.types_of_state import TypedGraph, accumulator
+from tests.conformance.cases.state import stores_of_handles, types_of_handles
+from tests.conformance.cases.state.types_of_handles import Moves, moved
+from tests.conformance.cases.state.types_of_state import TypedGraph, accumulator
 
 Attempt = Callable[[DataType], Case]
 # Types for which only the Apply and Take ops have kernels: the accumulators themselves have

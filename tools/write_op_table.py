@@ -89,7 +89,7 @@ def tiers() -> dict[str, list[str]]:
 
 
 def modules_by_op() -> dict[str, list[str]]:
-    """Return op → the kernel modules that register kernels for it."""
+    """Return op → the kernel modules that register kernels for it, such as `array.gather`."""
     found: dict[str, list[str]] = collections.defaultdict(list)
     for name in KERNEL_MODULES:
         for kernel in importlib.import_module(f"runtime.kernels.{name}").KERNELS:
@@ -222,7 +222,7 @@ def page(coverage: TypeCoverage) -> str:
             op,
             coverage.text(op),
             coverage.missing(op),
-            ", ".join(modules.get(op, ["executors"])),
+            ", ".join(modules.get(op, ["executors"])).replace(".", "/"),
             str(counts[op] or ""),
             random_comparison(op, compared),
         )

@@ -8,16 +8,15 @@ dataflow executor, which gives expensive branches a thread each; all others keep
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
-from runtime.foundation.errors import OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 _MEASURED_RUN = 2
 _NODE_SECONDS = 15e-6  # what the dataflow executor adds for each node
@@ -48,12 +47,7 @@ class AdaptiveExecutor(Executor):
             return values
         return self.plan.run(step, arguments)
 
-    def run_async(
-        self,
-        step: Step,
-        arguments: Sequence[Any],
-        done: Callable[[list[Any] | None, OpError | None], None],
-    ) -> None:
+    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
         """Run on the step's pool where that is quicker, else in this thread."""
         if self._parallel is not None and step.can_run_in_parallel:
             self._parallel.run_async(step, arguments, done)
@@ -67,6 +61,7 @@ class AdaptiveExecutor(Executor):
         gain = total - longest - _NODE_SECONDS * len(seconds)
         if total >= _MIN_SECONDS and gain >= _MIN_GAIN * total:
             self._parallel = DataflowExecutor(self.graph, self._kernels)
+            self.uses_threads = True
 
 
 def _longest_path(graph: StepGraph, seconds: dict[Node, float]) -> float:

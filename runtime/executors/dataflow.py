@@ -20,52 +20,31 @@ from __future__ import annotations
 
 import collections
 import functools
-import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from runtime.executors.dataflow_graph import DataflowGraph, Item, evaluate_control_flow
 from runtime.executors.frames import Frame, Iteration
-from runtime.executors.step import Executor, Step, as_op_error
+from runtime.executors.step import AsynchronousExecutor, Done, Step, as_op_error
 from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import DEAD, Deferred, OpKernelContext
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
-Done = Callable[[list[Any] | None, OpError | None], None]
 MISSING = object()
 
 
-class DataflowExecutor(Executor):
+class DataflowExecutor(AsynchronousExecutor):
     """Runs a graph in any order that its edges allow."""
-
-    may_block = True
 
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
         super().__init__(graph)
         self.items = DataflowGraph(graph, kernels)
-
-    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
-        """Run in this thread alone; it takes what deferred kernels go on with until the end."""
-        tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        result: list[Any] = [None, None]
-
-        def done(values: list[Any] | None, error: OpError | None) -> None:
-            result[:] = values, error
-            tasks.put(None)
-
-        self.run_async(step.with_runner(tasks.put), arguments, done)
-        while (task := tasks.get()) is not None:
-            task()
-        if result[1] is not None:
-            raise result[1]
-        values: list[Any] = result[0]
-        return values
 
     def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
         """Run in this thread until nothing is ready; deferred kernels go on where they end."""
@@ -166,7 +145,7 @@ class DataflowRun:
 
     def _call(self, item: Item, iteration: Iteration) -> Any:
         if item.error is not None:
-            raise type(item.error)(item.error._text, item.error.node)
+            raise item.error.copy()
         if item.argument >= 0:
             return self._arguments[item.argument]
         if item.is_constant:
@@ -227,7 +206,7 @@ class DataflowRun:
             self._error = error
         self._step.failure = self._step.failure or error
         # Whoever waits in this step is told; the error that it will report comes second.
-        self._step.cancellation.cancel(type(error)(error._text, error.node))
+        self._step.cancellation.cancel(error.copy())
 
     def _complete(
         self, item: Item, frame: Frame, iteration: Iteration, outputs: list[Any] | None

@@ -14,7 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.framework.op_kernel import Kernel
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 CONTROL = -1  # input slot of a control edge
 _MERGE = frozenset(("Merge", "RefMerge"))

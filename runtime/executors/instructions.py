@@ -20,7 +20,7 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.kernel_registry import KernelRegistry, bind, bind_in_place
 from runtime.framework.op_kernel import Deferred
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import topological_order
 
 # Ops whose only output is their first input: no call at all.

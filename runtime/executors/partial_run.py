@@ -18,9 +18,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, Done, plain_value
+from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, plain_value
 from runtime.executors.dataflow_graph import Item
-from runtime.executors.step import Step
+from runtime.executors.step import Done, Step
 from runtime.foundation.errors import InvalidArgumentError, OpError
 
 
@@ -187,7 +187,7 @@ class PartialRun(DataflowRun):
     def _values_of(self, part: _Part) -> list[Any] | None:
         """What a part fetches; None while something of it is missing."""
         if self._failure is not None:
-            raise type(self._failure)(self._failure._text, self._failure.node)
+            raise self._failure.copy()
         positions = [self._fetches[name] for name in part.fetches]
         values = [self._fetched[position] for position in positions]
         for name, value in zip(part.fetches, values, strict=True):

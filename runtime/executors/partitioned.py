@@ -8,26 +8,21 @@ TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, ExecutorBarri
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import AsynchronousExecutor, Done, Step
 from runtime.foundation.errors import OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.rendezvous import Rendezvous
-from runtime.graph.partition import Partition
-from runtime.graph.pruning import StepGraph
-
-Done = Callable[[list[Any] | None, OpError | None], None]
+from runtime.graph.passes.partition import Partition
+from runtime.graph.passes.pruning import StepGraph
 
 
-class PartitionedExecutor(Executor):
+class PartitionedExecutor(AsynchronousExecutor):
     """Runs partitions, the client device's first."""
-
-    may_block = True
 
     def __init__(self, partitions: Sequence[Partition], kernels: KernelRegistry) -> None:
         nodes = [node for part in partitions for node in part.graph.nodes]
@@ -37,23 +32,6 @@ class PartitionedExecutor(Executor):
         )
         self.partitions = tuple(partitions)
         self._executors = [DataflowExecutor(part.graph, kernels) for part in partitions]
-
-    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
-        """Run in this thread alone, all partitions in turn as they can go on."""
-        tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        result: list[Any] = [None, None]
-
-        def done(values: list[Any] | None, error: OpError | None) -> None:
-            result[:] = values, error
-            tasks.put(None)
-
-        self.run_async(step.with_runner(tasks.put), arguments, done)
-        while (task := tasks.get()) is not None:
-            task()
-        if result[1] is not None:
-            raise result[1]
-        values: list[Any] = result[0]
-        return values
 
     def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
         """Start every partition in this thread; each goes on where its values come from."""

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import protos as pb
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
-from runtime.framework.variable import RefVariable, Variable
+from runtime.framework.resources.variable import RefVariable, Variable
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Node
-from runtime.graph.pruning import find_endpoint, prune
+from runtime.graph.passes.pruning import find_endpoint, prune
 from runtime.graph.tensor_name import parse_tensor_name
-from runtime.kernels.resource_variables import ANONYMOUS_NAME
+from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 
 VARIABLE_OPS = frozenset(("VarHandleOp", "VariableV2", "Variable"))
 # Stateful by their signature: they read variables, keep what they make in the step, or only check.

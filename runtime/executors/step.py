@@ -10,10 +10,12 @@ from __future__ import annotations
 import abc
 import itertools
 import math
+import queue
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import protos as pb
+from runtime.executors.duration_estimate import DurationEstimate
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import (
@@ -27,10 +29,11 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
 from runtime.framework.rendezvous import Rendezvous
 from runtime.framework.resource_manager import ResourceManager
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 _step_ids = itertools.count(1)
 Runner = Callable[[Callable[[], object]], object]
+Done = Callable[[list[Any] | None, OpError | None], None]  # called with the values or the error
 
 
 class FunctionRunner(abc.ABC):
@@ -136,26 +139,24 @@ class Step:
 
     def with_functions(self, runner: FunctionRunner) -> Step:
         """The same step, whose functions are those of another library."""
-        step = self.with_runner(self.runner)
-        step.can_run_in_parallel = self.can_run_in_parallel
+        step = self._copy()
         step.functions = runner
         return step
 
     def with_runner(self, runner: Runner | None) -> Step:
         """The same step, whose closures go elsewhere."""
-        step = Step.__new__(Step)
-        step.step_id = self.step_id
-        step.session = self.session
-        step.cancellation = self.cancellation
-        step.files = self.files
+        step = self._copy()
         step.runner = runner
         step.can_run_in_parallel = False
-        step.is_low_priority = self.is_low_priority
-        step.collector = self.collector
-        step.failure = None
-        step.functions = self.functions
-        step.rendezvous = self.rendezvous
+        return step
+
+    def _copy(self) -> Step:
+        """The same step for another executor, with resources in common and a failure of its own."""
+        step = Step.__new__(Step)
+        for name in Step.__slots__:
+            setattr(step, name, getattr(self, name))
         step._resources = self.resources
+        step.failure = None
         return step
 
     def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
@@ -183,11 +184,18 @@ class Executor(abc.ABC):
     # Whether `run` may wait for other steps (queues): then it must not run on the caller's thread
     # of an event loop.
     may_block: bool
+    # Whether `run_async` hands work to other threads: then `run` takes longer than was measured.
+    uses_threads = False
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # as it is run, for those who want to see it
-        self.last_seconds = math.inf  # of the newest asynchronous step; before the first: inf
+        # Of the newest asynchronous step, until `done`, or of its work in a child process; infinite
+        # before the first. It decides which low-priority steps go to a child process.
+        self.last_seconds = math.inf
         self.runs = 0  # asynchronous ones in this process; a race may lose one
+        # Of steps that are not of low priority: they wait for no others. It decides which steps run
+        # in the caller's thread.
+        self.duration = DurationEstimate()
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
         self._portable: list[PortableStep | None] = []  # empty until somebody has asked
         self.steps = itertools.count()  # next() is atomic; counted only when costs are asked for
@@ -212,12 +220,7 @@ class Executor(abc.ABC):
     def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
         """Run with `arguments` for the feeds; the fetched values. Waits for deferred kernels."""
 
-    def run_async(
-        self,
-        step: Step,
-        arguments: Sequence[Any],
-        done: Callable[[list[Any] | None, OpError | None], None],
-    ) -> None:
+    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
         """Run and call `done(values, None)` or `done(None, error)` once, in whatever thread."""
         try:
             values = self.run(step, arguments)
@@ -225,6 +228,33 @@ class Executor(abc.ABC):
             done(None, error)
         else:
             done(values, None)
+
+
+class AsynchronousExecutor(Executor):
+    """Runs by `run_async`: kernels may wait, and what follows them may run in other threads."""
+
+    may_block = True
+
+    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+        """Run in this thread alone; it takes what deferred kernels go on with until the end."""
+        tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        result: list[Any] = [None, None]
+
+        def done(values: list[Any] | None, error: OpError | None) -> None:
+            result[:] = values, error
+            tasks.put(None)
+
+        self.run_async(step.with_runner(tasks.put), arguments, done)
+        while (task := tasks.get()) is not None:
+            task()
+        if result[1] is not None:
+            raise result[1]
+        values: list[Any] = result[0]
+        return values
+
+    @abc.abstractmethod
+    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+        """Begin in this thread; `done` is called once, in the thread that ends the last kernel."""
 
 
 def as_op_error(error: BaseException, node: str) -> OpError:

@@ -26,7 +26,7 @@ from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 GENERATE_AT_RUN = 2  # a plan that runs once (restore, init) is not worth generating
 _MAX_GENERATED = 20_000  # instructions; the compiler's time and memory grow with the text

@@ -59,6 +59,11 @@ class OpError(Exception):
         self.node = node
 
     @property
+    def message_without_node(self) -> str:
+        """The text alone, for an error that is made of this one."""
+        return self._text
+
+    @property
     def message(self) -> str:
         """The text, with the failing node appended when one is known."""
         return self._text if self.node is None else f"{self._text}\n\t [[{{{{node {self.node}}}}}]]"
@@ -71,6 +76,10 @@ class OpError(Exception):
         if self.node is None:
             self.node = node
         return self
+
+    def copy(self) -> OpError:
+        """The same error as a fresh exception: each thread that raises one requires its own."""
+        return type(self)(self._text, self.node)
 
 
 class CancelledError(OpError):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.framework.shapes import sizes_text
 
 MAX_RANK = 64  # numpy's; TensorFlow's is 254
 _limit = [1 << 34]  # bytes; one process-wide number, written once at start
@@ -42,10 +43,9 @@ def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
     needed = math.prod(sizes) * np.dtype(dtype).itemsize
     check_representable(sizes)
     if needed > _limit[0]:
-        shown = ",".join(map(str, sizes))
         raise ResourceExhaustedError(
-            f"OOM when allocating tensor with shape[{shown}] and type {np.dtype(dtype).name}: "
-            f"{needed} bytes needed, the limit is {_limit[0]}"
+            f"OOM when allocating tensor with shape{sizes_text(sizes)} "
+            f"and type {np.dtype(dtype).name}: {needed} bytes needed, the limit is {_limit[0]}"
         )
 
 

@@ -53,8 +53,7 @@ class CancellationManager:
 
     def copy_of_error(self) -> OpError:
         """A fresh exception of the cancellation's class: several threads may raise it."""
-        first = self.error[0]
-        return type(first)(first._text, first.node)
+        return self.error[0].copy()
 
     def add_callback(self, callback: Callable[[], object], *, is_last: bool = False) -> int | None:
         """Register `callback`; None when already cancelled (the callback will not run).

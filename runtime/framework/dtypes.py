@@ -171,6 +171,9 @@ _FROM_NUMBER = {int(each): (each, False) for each in DataType} | {
 }
 
 
+Types = tuple[DataType, ...]  # of the components of an element, or of a list of arguments
+
+
 def from_numpy(dtype: np.dtype) -> DataType:
     """DataType of a numpy dtype; object, bytes and str arrays are STRING.
 

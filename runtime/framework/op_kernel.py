@@ -264,6 +264,26 @@ class Deferred:
                 return
         callback(self)
 
+    def until_cancelled(
+        self, cancellation: CancellationManager, cancel: Callable[[], object]
+    ) -> Deferred:
+        """The same result, to wait for in a step: its cancellation calls `cancel`.
+
+        `cancel` completes this Deferred with its error, unless it is complete already; it is
+        forgotten once this is. Takes the one callback of this Deferred.
+        """
+        result = Deferred()
+        token = cancellation.add_callback(cancel)
+
+        def settle(done: Deferred) -> None:
+            cancellation.remove_callback(token)
+            result._complete(done.value, done.error)
+
+        self.when_done(settle)
+        if token is None:  # cancelled before
+            cancel()
+        return result
+
     def wait(self) -> Any:
         """Block this thread until complete; the value, or the error raised."""
         event = threading.Event()

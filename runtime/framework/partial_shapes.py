@@ -13,6 +13,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.shapes import shape_text
 
 PartialShape = tuple[int, ...] | None  # −1 for an unknown dimension, None for an unknown rank
+Shapes = tuple[PartialShape, ...]  # of the components of an element
 
 
 def shape_from_tensor(value: Any) -> PartialShape:

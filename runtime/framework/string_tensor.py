@@ -37,8 +37,3 @@ def scalar_string(value: Any) -> bytes:
     """The only element of a string tensor."""
     item: bytes = np.asarray(value, object).item()
     return item
-
-
-def show_shape(shape: Sequence[int]) -> str:
-    """A shape as TensorFlow's messages write it: `[2,3]`."""
-    return "[" + ",".join(map(str, shape)) + "]"

@@ -28,7 +28,7 @@ from runtime.framework.dtypes import DataType, from_number, from_numpy
 _MAX_VARINT_SHIFT = 28  # a length is 32 bits
 
 # The *_val field that holds each element type when tensor_content is empty.
-_VALUE_FIELD: dict[DataType, str] = {
+VALUE_FIELD: dict[DataType, str] = {
     DataType.FLOAT: "float_val",
     DataType.DOUBLE: "double_val",
     DataType.INT32: "int_val",
@@ -98,7 +98,7 @@ def tensor_from_proto(proto: pb.TensorProto, max_bytes: int | None = None) -> np
             f"{count * dtype.itemsize} bytes; the limit is {limit}"
         )
     check_representable(shape)
-    field = _VALUE_FIELD.get(data_type)
+    field = VALUE_FIELD.get(data_type)
     if field is None:
         raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")
     if data_type is DataType.STRING:
@@ -202,7 +202,7 @@ def tensor_to_proto(value: np.ndarray, data_type: DataType | None = None) -> pb.
     array = np.asarray(value)
     if data_type is None:
         data_type = from_numpy(array.dtype)
-    if data_type not in _VALUE_FIELD:
+    if data_type not in VALUE_FIELD:
         raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")
     proto = pb.TensorProto(dtype=int(data_type), tensor_shape=shape_to_proto(array.shape))  # type: ignore[arg-type] # an IntEnum of the same numbers
     if data_type is DataType.STRING:

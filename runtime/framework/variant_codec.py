@@ -17,9 +17,9 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import DataLossError, ResourceExhaustedError, UnimplementedError
 from runtime.framework.allocation import tensor_limit
+from runtime.framework.io.varint import decode_varint, encode_varint
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.framework.tensor_codec import shape_to_proto, tensor_from_proto, tensor_to_proto
-from runtime.framework.varint import decode_varint, encode_varint
 
 _TENSOR = "tensorflow::Tensor"
 _RAGGED = "RaggedTensorVariant"

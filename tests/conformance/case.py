@@ -1,15 +1,18 @@
 """Conformance cases as data: graphs, feeds, fetches, and TensorFlow's recorded answers.
 
-A family of cases is a module `tests/conformance/cases/<family>.py` with a tuple `CASES`. The
-answers are in `tests/conformance/golden/<family>.pb.gz`; `tools/record_cases.py` records them from
-TensorFlow. `tests/conformance/test_cases.py` runs every case on every executor.
+A family of cases is a module `tests/conformance/cases/<room>/<family>.py` with a tuple `CASES`, in
+the room of `runtime/kernels` that it tests; families of several rooms are in `cases` itself. The
+answers are in `tests/conformance/golden/<room>/<family>.pb.gz`; `tools/record_cases.py` records
+them from TensorFlow. `tests/conformance/test_cases.py` runs every case on every executor.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import hashlib
+import importlib
 import json
 import pathlib
 import struct
@@ -20,11 +23,12 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.client.node_builder import build_node_def
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from tests.node_builder import build_node_def
 
+CASES = pathlib.Path(__file__).parent / "cases"
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 
@@ -186,6 +190,32 @@ class Answer:
     message: str = ""
 
 
+@functools.cache
+def _paths() -> dict[str, pathlib.Path]:
+    """Family → its module's path below `cases`, without the suffix."""
+    paths = [path.relative_to(CASES).with_suffix("") for path in CASES.rglob("[a-z]*.py")]
+    found = {path.name: path for path in paths}
+    assert len(found) == len(paths), "two families have one name"
+    return found
+
+
+def families() -> list[str]:
+    """The names of every family of cases, sorted."""
+    return sorted(_paths())
+
+
+def cases_of(family: str) -> tuple[Case, ...]:
+    """The cases of a family."""
+    name = ".".join(_paths()[family].parts)
+    cases: tuple[Case, ...] = importlib.import_module(f"tests.conformance.cases.{name}").CASES
+    return cases
+
+
+def golden_path(family: str) -> pathlib.Path:
+    """The file of a family's answers; those of gradients and programs belong to no room."""
+    return GOLDEN / _paths().get(family, pathlib.Path(family)).with_suffix(".pb.gz")
+
+
 def write_golden(family: str, answers: Mapping[str, tuple[str, Sequence[Answer]]]) -> None:
     """Store the answers of a family: {case name: (digest, one answer for each step)}."""
     index, frames = [], []
@@ -201,8 +231,9 @@ def write_golden(family: str, answers: Mapping[str, tuple[str, Sequence[Answer]]
             )
             frames.append(response.SerializeToString(deterministic=True))
     head = json.dumps(index).encode()
-    GOLDEN.mkdir(exist_ok=True)
-    write_frames(GOLDEN / f"{family}.pb.gz", [head, *frames])
+    path = golden_path(family)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_frames(path, [head, *frames])
 
 
 def write_frames(path: pathlib.Path, frames: Sequence[bytes]) -> None:
@@ -224,7 +255,7 @@ def read_frames(path: pathlib.Path) -> list[bytes]:
 
 def read_golden(family: str) -> dict[str, tuple[str, tuple[Answer, ...]]]:
     """Return the stored answers of a family: {} if none were recorded."""
-    path = GOLDEN / f"{family}.pb.gz"
+    path = golden_path(family)
     if not path.exists():
         return {}
     parts = read_frames(path)

@@ -8,33 +8,25 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import importlib
-import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import protos as pb
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import from_proto
 from runtime.framework.dtypes import REF_OFFSET, DataType
-from tests.conformance.case import Answer, Case, read_golden
+from tests.conformance.case import Answer, Case, cases_of, families, read_golden
 
 # (node, attribute, index in a list attribute or −1): a place that holds an element type.
 Slot = tuple[str, str, int]
 # {op: {attribute: element types}}
 ShownTypes = dict[str, dict[str, set[DataType]]]
-CASES = pathlib.Path(__file__).parent / "cases"
-
-
-def families() -> list[str]:
-    """Return the names of all families of cases."""
-    return sorted(path.stem for path in CASES.glob("[a-z]*.py"))
 
 
 def recorded_cases(names: Iterable[str] = ()) -> Iterator[tuple[str, Case, tuple[Answer, ...]]]:
     """Yield (family, case, answers) of the named or all families; () if none are recorded."""
     for family in list(names) or families():
         golden = read_golden(family)
-        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES:
+        for case in cases_of(family):
             yield family, case, golden.get(case.name, ("", ()))[1]
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import pathlib
-
 import pytest
 
 import protos as pb
 from runtime.api import OpError, SessionOptions, new_session
 from runtime.executors import plan_text, step_plan
-from tests.conformance.case import Answer, Case, assert_matches, read_golden
+from tests.conformance.case import Answer, Case, assert_matches, cases_of, families, read_golden
 
-FAMILIES = sorted(p.stem for p in (pathlib.Path(__file__).parent / "cases").glob("[a-z]*.py"))
+FAMILIES = families()
 # DEFAULT interprets a plan's instructions in the first run; GENERATED forces the generated code,
 # which otherwise runs from a later run on.
 EXECUTORS = ("DEFAULT", "GENERATED", "DATAFLOW")
@@ -24,7 +21,7 @@ def parameters() -> list[object]:
         golden = read_golden(family)
         result += [
             pytest.param(case, golden.get(case.name), id=f"{family}-{case.name}")
-            for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES
+            for case in cases_of(family)
         ]
     return result
 

@@ -6,8 +6,6 @@ its memory belongs to the step, so that the kernel may reuse it. The fed arrays 
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
 import protos as pb
@@ -15,7 +13,7 @@ from runtime.api import OpError, new_session
 from runtime.executors import plan_text, step_plan
 from runtime.framework.dtypes import DataType
 from runtime.registrations import kernel_registry
-from tests.conformance.case import Answer, Case, assert_matches, read_golden
+from tests.conformance.case import Answer, Case, assert_matches, cases_of, read_golden
 from tests.conformance.test_cases import FAMILIES, options
 
 NEGATED = ("HALF", "BFLOAT16", "FLOAT", "DOUBLE", "COMPLEX64", "INT8", "INT16", "INT32", "INT64")
@@ -28,7 +26,7 @@ def parameters() -> list[object]:
     result: list[object] = []
     for family in FAMILIES:
         golden = read_golden(family)
-        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES:
+        for case in cases_of(family):
             node = case.graph.node[-1]
             first = next((each for each in case.graph.node if each.name == "input_0"), None)
             if (

@@ -5,7 +5,6 @@ The size from which work is split is lowered to the minimum, so that the smalles
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 
 import pytest
@@ -13,8 +12,10 @@ import pytest
 from runtime.api import new_session
 from runtime.foundation import intra_op_pool
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.kernels import activations, broadcasting, element_blocks, matrix_product
-from tests.conformance.case import Answer, Case, assert_matches, read_golden
+from runtime.kernels.linalg import matrix_product
+from runtime.kernels.math import broadcasting, element_blocks
+from runtime.kernels.nn import activations
+from tests.conformance.case import Answer, Case, assert_matches, cases_of, read_golden
 from tests.conformance.test_cases import options
 
 FAMILIES = (
@@ -31,12 +32,12 @@ FAMILIES = (
 WIDTHS = (1, 2, 4)
 
 
-def cases_of(family: str) -> list[tuple[Case, tuple[Answer, ...]]]:
+def answered_cases(family: str) -> list[tuple[Case, tuple[Answer, ...]]]:
     """Return the cases of a family that succeed, with their answers."""
     golden = read_golden(family)
     return [
         (case, golden[case.name][1])
-        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES
+        for case in cases_of(family)
         if not any(answer.code for answer in golden[case.name][1])
     ]
 
@@ -85,7 +86,7 @@ def test_these_families_do_split(monkeypatch: pytest.MonkeyPatch, width: int) ->
         run(work, bounds, width)
 
     monkeypatch.setattr(intra_op_pool.intra_op_pool, "run", counted)
-    for case, _ in cases_of("matmul")[:20]:
+    for case, _ in answered_cases("matmul")[:20]:
         session = new_session(options("DEFAULT"))
         session.create(case.graph)
         for step in case.steps:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Iterator
 
@@ -12,11 +11,11 @@ import protos as pb
 from runtime.api import OpError, RunRequest, SessionOptions, ThreadPool, new_session
 from runtime.executors.step import Executor
 from runtime.framework.cancellation import CancellationManager
-from runtime.sessions import step_process
-from runtime.sessions.direct_session import DirectSession
-from runtime.sessions.step_process import step_processes
-from runtime.sessions.variable_values import SentVariables
-from tests.conformance.case import assert_matches, read_golden
+from runtime.sessions.child_process import step_process
+from runtime.sessions.child_process.step_process import step_processes
+from runtime.sessions.child_process.variable_values import SentVariables
+from runtime.sessions.direct.direct_session import DirectSession
+from tests.conformance.case import assert_matches, cases_of, read_golden
 from tests.conformance.test_cases import FAMILIES
 
 FEW = 150  # fewer than twice as many cases of a family are run, as the same code transfers all
@@ -45,7 +44,7 @@ def _is_sent(session: DirectSession, executor: Executor) -> bool:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_family(family: str, pool: ThreadPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
-    cases = importlib.import_module(f"tests.conformance.cases.{family}").CASES
+    cases = cases_of(family)
     golden = read_golden(family)
     processes = step_processes(pool)
     for case in cases[:: max(1, len(cases) // FEW)]:

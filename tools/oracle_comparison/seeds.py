@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import collections
 import functools
-import importlib
-import pathlib
 import zlib
 
 import protos as pb
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
-from tests.conformance.case import Case
+from tests.conformance.case import Case, cases_of, families
 from tools.oracle_comparison.left_out import reason_left_out
 
-CASES = pathlib.Path(__file__).parents[2] / "tests" / "conformance" / "cases"
 # Cases of these families test several ops at once, block, or repeat other families: they are used
 # only for ops without other cases.
 LAST_RESORT = (
@@ -66,11 +63,11 @@ def _own_seeds() -> dict[str, list[Case]]:
 def _recorded_cases() -> tuple[list[Case], list[Case]]:
     """Return the cases that may belong to an op, and those that can only be borrowed."""
     plain, others = [], []
-    for path in sorted(CASES.glob("[a-z]*.py")):
-        for case in importlib.import_module(f"tests.conformance.cases.{path.stem}").CASES:
+    for family in families():
+        for case in cases_of(family):
             if any(reason_left_out(op) for op in _all_ops(case) - set(SOURCES)):
                 continue
-            last = path.stem in LAST_RESORT or case.graph.library.function
+            last = family in LAST_RESORT or case.graph.library.function
             (others if last else plain).append(case)
     return plain, others
 

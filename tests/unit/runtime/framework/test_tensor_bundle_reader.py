@@ -20,11 +20,11 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
 )
 from runtime.framework import allocation
-from runtime.framework.file_gate import AllowAll, FolderGate
-from runtime.framework.masked_crc32c import crc32c, mask
-from runtime.framework.sstable import MAGIC, read_table
-from runtime.framework.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.tensor_slice import TensorSlice
+from runtime.framework.io.file_gate import AllowAll, FolderGate
+from runtime.framework.io.masked_crc32c import crc32c, mask
+from runtime.framework.io.sstable import MAGIC, read_table
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.tensor_slice import TensorSlice
 from tests import checkpoint_tensors as given
 
 CHECKPOINTS = pathlib.Path(__file__).parents[3] / "fixtures" / "checkpoints"

@@ -1,0 +1,1 @@
+"""Datasets, their iterators, and the graphs and functions that they are made of."""

@@ -1,0 +1,123 @@
+"""Iterators as resources: what IteratorGetNext finds under a handle.
+
+Guarantees: thread-safe; elements are given one at a time, in the order of the calls that get the
+lock, which is held while an element is made.
+
+TF: tensorflow/core/kernels/data/iterator_ops.h (IteratorResource)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.framework.data.dataset import Dataset, DatasetIterator, Element, State
+from runtime.framework.data.dataset_rewrites import check_repeated_shuffles
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.partial_shapes import PartialShape, is_compatible
+from runtime.framework.resource_manager import Resource
+from runtime.framework.shapes import shape_text
+
+T = TypeVar("T")
+
+
+class IteratorResource(Resource):
+    """An iterator, and the dataset it was made of; none before `make`."""
+
+    type_name = "N10tensorflow4data16IteratorResourceE"
+
+    def __init__(
+        self, output_types: tuple[DataType, ...], output_shapes: tuple[PartialShape, ...]
+    ) -> None:
+        self.output_types = output_types
+        self.output_shapes = output_shapes
+        # Guards _dataset and _iterator. Functions of a dataset may use the iterator they run for.
+        self._lock = threading.RLock()
+        self._dataset: Dataset | None = None
+        self._iterator: DatasetIterator | None = None
+
+    def make(self, context: OpKernelContext, dataset: Dataset) -> None:
+        """Begin a pass over `dataset`; InvalidArgumentError when its elements are others."""
+        check_repeated_shuffles(dataset)
+        check_types(self.output_types, dataset.output_types)
+        check_shapes(self.output_shapes, dataset.output_shapes)
+        with self._lock:
+            self._iterator = dataset.iterate(context)
+            self._dataset = dataset
+
+    def make_once(self, context: OpKernelContext, create: Callable[[], Dataset]) -> None:
+        """Begin a pass over the dataset that `create` makes, unless one was begun before."""
+        with self._lock:
+            if self._iterator is None:
+                self.make(context, create())
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        """The next element; None at the end. FailedPreconditionError before `make`."""
+        with self._lock:
+            if self._iterator is None:
+                raise FailedPreconditionError(
+                    "GetNext() failed because the iterator has not been initialized. Ensure that "
+                    "you have run the initializer operation for this iterator before getting the "
+                    "next element."
+                )
+            return self._iterator.get_next(context)
+
+    @property
+    def dataset(self) -> Dataset | None:
+        """What the pass is over; None before `make`."""
+        return self._dataset
+
+    def save(self) -> State:
+        """The state of the pass; FailedPreconditionError before `make`."""
+        with self._lock:
+            if self._iterator is None:
+                raise FailedPreconditionError(
+                    "Save() failed because the iterator has not been initialized. Ensure that you "
+                    "have run the initializer operation for this iterator before saving it."
+                )
+            return self._iterator.save()
+
+    def restore(self, context: OpKernelContext, state: State) -> None:
+        """Go on from a saved state, over the dataset of the last `make`."""
+        with self._lock:
+            if self._dataset is None:
+                raise FailedPreconditionError(
+                    "Restore() failed because the iterator has not been initialized. Ensure that "
+                    "you have run the initializer operation for this iterator before restoring it."
+                )
+            iterator = self._dataset.iterate(context)
+            iterator.restore(context, state)
+            self._iterator = iterator
+
+
+def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) -> None:
+    """InvalidArgumentError unless the types are those expected; none expected is any."""
+    for index, (one, other) in enumerate(_pairs(expected, actual, "types")):
+        if one != other:
+            raise InvalidArgumentError(
+                f"Data type mismatch at component {index}: expected {one.tf_name} but got "
+                f"{other.tf_name}."
+            )
+
+
+def check_shapes(expected: tuple[PartialShape, ...], actual: tuple[PartialShape, ...]) -> None:
+    """InvalidArgumentError unless the shapes may be those expected; none expected is any."""
+    for index, (one, other) in enumerate(_pairs(expected, actual, "shapes")):
+        if not is_compatible(one, other):
+            raise InvalidArgumentError(
+                f"Incompatible shapes at component {index}: expected {shape_text(one)} but got "
+                f"{shape_text(other)}."
+            )
+
+
+def _pairs(expected: Sequence[T], actual: Sequence[T], what: str) -> Iterable[tuple[T, T]]:
+    """Each component as expected and as it is; nothing when nothing is expected."""
+    if expected and len(expected) != len(actual):
+        raise InvalidArgumentError(
+            f"Number of components does not match: expected {len(expected)} {what} but got "
+            f"{len(actual)}."
+        )
+    return zip(expected, actual, strict=bool(expected))

@@ -1,0 +1,300 @@
+"""Queues: bounded, shared by the steps of a session, and waited for without holding a thread.
+
+Each queue keeps two lines of attempts, one to enqueue and one to dequeue. Whoever changes the
+queue runs the heads of both lines as far as they go; an attempt that has to wait stays in its
+line, and its `Deferred` completes in the thread that lets it go on.
+
+Guarantees: thread-safe (one lock a queue, not held while Deferreds complete); attempts of one line
+complete in their order; a cancelled attempt leaves its line and puts back what it had taken.
+
+TF: tensorflow/core/kernels/queue_base.cc, fifo_queue.cc
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import Deferred
+from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.resource_manager import Resource
+
+Element = tuple[Any, ...]  # one tensor a component
+Finish = Callable[[list[Element]], Any]  # from the elements taken to the op's outputs
+
+
+class Attempt:
+    """An operation in line: what is still to do, and whom to tell."""
+
+    __slots__ = ("deferred", "error", "is_done")
+    verb = ""
+
+    def __init__(self) -> None:
+        self.deferred = Deferred()
+        self.is_done = False  # guarded by the queue's lock
+        self.error: OpError | None = None
+
+    def complete(self) -> None:
+        """Tell whoever waits; outside the queue's lock."""
+        if self.error is not None:
+            self.deferred.set_error(self.error)
+        else:
+            self.deferred.set_value(self.result())
+
+    def result(self) -> Any:
+        """The outputs of the op."""
+        return None
+
+
+class EnqueueAttempt(Attempt):
+    """Elements that are still to be put in."""
+
+    __slots__ = ("pending",)
+    verb = "Enqueue"
+
+    def __init__(self, elements: Sequence[Element]) -> None:
+        super().__init__()
+        self.pending = collections.deque(elements)
+
+
+class CloseAttempt(Attempt):
+    """A close behind the enqueues that came before it."""
+
+    __slots__ = ()
+    verb = "Close"
+
+
+class DequeueAttempt(Attempt):
+    """Elements taken so far, out of those wanted."""
+
+    __slots__ = ("finish", "is_partial_fine", "kind", "requested", "taken")
+    verb = "Dequeue"
+
+    def __init__(self, requested: int, is_partial_fine: bool, finish: Finish, kind: str) -> None:
+        super().__init__()
+        self.kind = kind  # of queue, for the message
+        self.requested = requested
+        self.is_partial_fine = is_partial_fine
+        self.finish = finish
+        self.taken: list[Element] = []
+
+    def result(self) -> Any:
+        """The outputs of the op, made of what was taken."""
+        return self.finish(self.taken)
+
+
+class Queue(Resource):
+    """A first-in-first-out queue; the other kinds differ in how they hold their elements.
+
+    `shapes` is empty when elements of one component may differ in shape. `capacity` is −1 for no
+    bound.
+    """
+
+    type_name = "N10tensorflow14QueueInterfaceE"
+    kind = "FIFOQueue"
+    # What messages of operations on one element call it (TensorFlow's padding queue inherits them).
+    kind_of_one = kind
+
+    def __init__(
+        self,
+        name: str,
+        component_types: tuple[DataType, ...],
+        shapes: tuple[PartialShape, ...],
+        capacity: int,
+    ) -> None:
+        self.name = name
+        self.component_types = component_types
+        self.shapes = shapes
+        self.capacity = capacity
+        self._lock = threading.Lock()  # guards everything below, and is_done of attempts
+        self._enqueues: collections.deque[Attempt] = collections.deque()
+        self._dequeues: collections.deque[DequeueAttempt] = collections.deque()
+        self._is_closed = False
+        self._elements: collections.deque[Element] = collections.deque()
+
+    # How elements are held.
+
+    def _size(self) -> int:
+        return len(self._elements)
+
+    def _put(self, element: Element) -> None:
+        self._elements.append(element)
+
+    def _take(self) -> Element:
+        return self._elements.popleft()
+
+    def _put_back(self, elements: list[Element]) -> None:
+        self._elements.extendleft(reversed(elements))
+
+    def _held(self) -> Iterable[Element]:
+        return self._elements
+
+    def _available(self) -> int:
+        """How many elements may be taken now."""
+        return self._size()
+
+    # What ops do.
+
+    @property
+    def size(self) -> int:
+        """How many elements are in it."""
+        with self._lock:
+            return self._size()
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of the elements that are in it."""
+        with self._lock:
+            elements = list(self._held())
+        return sum(getattr(value, "nbytes", 0) for element in elements for value in element)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed; pending enqueues may have been let in before."""
+        with self._lock:
+            return self._is_closed
+
+    def enqueue(self, elements: Sequence[Element], cancellation: CancellationManager) -> Any:
+        """Put elements in, in order; a Deferred when some have to wait for room."""
+        if not elements:
+            return None
+        attempt = EnqueueAttempt(elements)
+        return self._start(attempt, self._enqueues, cancellation)
+
+    def dequeue(
+        self,
+        count: int,
+        finish: Finish,
+        cancellation: CancellationManager,
+        is_partial_fine: bool = False,
+        kind: str = "",
+    ) -> Any:
+        """`finish` of the next `count` elements; a Deferred when some have yet to come.
+
+        OutOfRangeError when the queue is closed and has fewer; with `is_partial_fine` only when
+        it has none.
+        """
+        if count == 0:
+            return finish([])
+        attempt = DequeueAttempt(count, is_partial_fine, finish, kind or self.kind_of_one)
+        return self._start(attempt, self._dequeues, cancellation)
+
+    def close(self, cancel_pending_enqueues: bool, cancellation: CancellationManager) -> Any:
+        """Refuse further elements; those that wait for room go in first, or are cancelled."""
+        if not cancel_pending_enqueues:
+            return self._start(CloseAttempt(), self._enqueues, cancellation)
+        with self._lock:
+            self._is_closed = True
+            dropped = [attempt for attempt in self._enqueues if not attempt.is_done]
+            self._enqueues.clear()
+            for attempt in dropped:
+                attempt.is_done = True
+                attempt.error = CancelledError("Enqueue operation was cancelled")
+            done = dropped + self._advance()
+        _complete(done)
+        return None
+
+    # Attempts.
+
+    def _start(
+        self,
+        attempt: Attempt,
+        line: collections.deque[Any],
+        cancellation: CancellationManager,
+    ) -> Any:
+        with self._lock:
+            line.append(attempt)
+            done = self._advance()
+        _complete([each for each in done if each is not attempt])
+        if attempt in done:
+            if attempt.error is not None:
+                raise attempt.error
+            return attempt.result()
+        return attempt.deferred.until_cancelled(cancellation, lambda: self._cancel(attempt))
+
+    def _cancel(self, attempt: Attempt) -> None:
+        with self._lock:
+            if attempt.is_done:
+                return
+            attempt.is_done = True
+            attempt.error = CancelledError(f"{attempt.verb} operation was cancelled")
+            if isinstance(attempt, DequeueAttempt):
+                self._put_back(attempt.taken)
+            done = [attempt, *self._advance()]
+        _complete(done)
+
+    def _advance(self) -> list[Attempt]:
+        """Run the heads of both lines as far as they go; what is done now. The lock is held."""
+        done: list[Attempt] = []
+        is_moving = True
+        while is_moving:
+            moved_in = self._run_line(self._enqueues, self._try_enqueue, done)
+            moved_out = self._run_line(self._dequeues, self._try_dequeue, done)
+            is_moving = moved_in or moved_out
+        return done
+
+    def _run_line(
+        self,
+        line: collections.deque[Any],
+        run: Callable[[Any], bool],
+        done: list[Attempt],
+    ) -> bool:
+        """Whether anything moved."""
+        has_moved = False
+        while line:
+            attempt = line[0]
+            if attempt.is_done:  # cancelled
+                line.popleft()
+                continue
+            before = self._size()
+            finished = run(attempt)
+            has_moved = has_moved or finished or self._size() != before
+            if not finished:
+                break
+            attempt.is_done = True
+            line.popleft()
+            done.append(attempt)
+        return has_moved
+
+    def _try_enqueue(self, attempt: EnqueueAttempt | CloseAttempt) -> bool:
+        if isinstance(attempt, CloseAttempt):
+            if self._is_closed:
+                attempt.error = CancelledError(f"Queue '{self.name}' is already closed.")
+            self._is_closed = True
+            return True
+        if self._is_closed:
+            attempt.error = CancelledError(f"{self.kind_of_one} '{self.name}' is closed.")
+            return True
+        pending = attempt.pending
+        while pending and (self.capacity < 0 or self._size() < self.capacity):
+            self._put(pending.popleft())
+        return not pending
+
+    def _try_dequeue(self, attempt: DequeueAttempt) -> bool:
+        missing = attempt.requested - len(attempt.taken)
+        if self._is_closed and self._size() < missing:
+            self._put_back(attempt.taken)
+            attempt.taken = []
+            if attempt.is_partial_fine and self._size():
+                attempt.requested = missing = self._size()
+            elif attempt.is_partial_fine and self._enqueues:
+                return False  # elements may still come from those that wait for room
+            else:
+                attempt.error = OutOfRangeError(
+                    f"{attempt.kind} '{self.name}' is closed and has insufficient elements "
+                    f"(requested {missing}, current size {self._size()})"
+                )
+                return True
+        for _ in range(min(missing, self._available())):
+            attempt.taken.append(self._take())
+        return len(attempt.taken) == attempt.requested
+
+
+def _complete(attempts: Sequence[Attempt]) -> None:
+    for attempt in attempts:
+        attempt.complete()

@@ -1,0 +1,1 @@
+"""Steps of a low-priority pool that run in a child process."""

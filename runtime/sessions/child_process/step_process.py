@@ -1,0 +1,395 @@
+"""StepProcess: a child process that runs steps for the threads of a low-priority pool.
+
+One interpreter lock serves a whole process: whatever low-priority Python does, normal steps meet
+it. A step that is worth it and may run elsewhere (`portable_step.py`) goes to a process with an
+interpreter of its own, as nice as can be. The pool's thread sends the feeds, and waits for the
+answer without the lock; it lets normal steps pass before each piece of this.
+
+Large feeds and results go through shared memory (`shared_area.py`), everything else over a socket
+pair. Nothing is left behind when a process dies.
+
+Guarantees: thread-safe; a process serves one thread at a time; a step that fails there fails here
+with the same error; cancelling a step reaches it there. A process that dies fails its step with
+UNAVAILABLE and nothing else; until another one is ready, steps run in this process. So do those
+that it cannot compile. Children end with their pool, and with this process however it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import logging
+import math
+import os
+import pathlib
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from runtime.executors.portable_step import PortableStep
+from runtime.executors.step import Executor, Step
+from runtime.foundation.errors import UnavailableError, error_for_code
+from runtime.foundation.message_channel import Buffer, MessageChannel
+from runtime.foundation.priority_gate import gate
+from runtime.foundation.thread_pool import ThreadPool
+from runtime.framework.allocation import tensor_limit
+from runtime.sessions.child_process.shared_area import SharedArea
+from runtime.sessions.child_process.tensor_frames import copied_out, frames, receive_tensors
+from runtime.sessions.child_process.variable_values import ChangedVariables, SentVariables
+
+MAIN_MODULE = "runtime.step_process_main"
+CANCEL = struct.Struct("<Q")  # a message of the control socket: the number of the step
+_MAX_STEPS = 64  # that a process keeps, with their variables
+WORTH_SECONDS = 0.0002  # of a step here; sending a shorter one costs as much
+_WARM_UP_RUNS = 3  # a step is compiled in its first and written as Python in its second, and
+_SURELY_SECONDS = 0.05  # whoever takes that long is long without them
+_RESTART_SECONDS = 10.0  # from the end of a process to the start of another, and
+_MAX_DOUBLED = 6  # how often that doubles while none gets ready
+_END_SECONDS = 5.0  # that a killed process has until nobody waits for it
+_CODE_ROOT = str(pathlib.Path(__file__).parents[3])
+
+_log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """Of a process."""
+
+    is_refused: bool  # it cannot compile the step
+    values: list[Any]
+    seconds: float  # of work
+
+
+class _SentStep:
+    """What a process has of a step, which is not kept alive by it."""
+
+    def __init__(self, portable: PortableStep, gone: collections.deque[int]) -> None:
+        number = portable.number
+        self._portable = weakref.ref(portable, lambda _: gone.append(number))
+        self.variables = SentVariables(portable)
+
+
+class StepProcess:
+    """One child. Its methods are for one thread at a time, but `close`."""
+
+    def __init__(self, name: str) -> None:
+        if not sys.executable:  # this interpreter is part of another program
+            raise OSError("the interpreter has no program of its own")
+        with contextlib.ExitStack() as opened:
+            self._outgoing, self._incoming = SharedArea.create(), SharedArea.create()
+            opened.callback(self._close_areas)
+            ours, theirs = map(opened.enter_context, socket.socketpair())
+            control, their_control = map(opened.enter_context, socket.socketpair())
+            fds = [theirs.fileno(), their_control.fileno(), self._outgoing.fd, self._incoming.fd]
+            arguments = [*map(str, fds), str(tensor_limit()), name]
+            self._process = subprocess.Popen(
+                # -P: what lies in the current folder is not imported
+                [sys.executable, "-P", "-m", MAIN_MODULE, *arguments],
+                pass_fds=[fd for fd in fds if fd >= 0],
+                stdin=subprocess.DEVNULL,
+                env=_environment(),
+            )
+            opened.pop_all()
+        theirs.close()
+        their_control.close()
+        self._socket = ours
+        self._control = control
+        self._channel = MessageChannel(ours)
+        self._is_ready = False
+        self.is_alive = True
+        self.steps = 0  # sent, whatever became of them
+        self._sent: dict[int, _SentStep] = {}  # by number; the one run last is at the end
+        self._gone: collections.deque[int] = collections.deque()  # steps that nobody can run again
+
+    def is_ready(self) -> bool:
+        """Whether it takes steps, as far as is known; it has to start first."""
+        if not self._is_ready and self.is_alive and select.select([self._socket], [], [], 0)[0]:
+            try:
+                self._channel.receive()
+                self._is_ready = True
+            except ConnectionError:
+                self.close()
+        return self._is_ready and self.is_alive
+
+    def run(
+        self,
+        portable: PortableStep,
+        step: Step,
+        arguments: Sequence[Any],
+    ) -> Answer | None:
+        """Run a step there and wait.
+
+        None when it has to run in this process: a variable has no value, or the other process had
+        ended before it had the whole step. Raises the step's OpError, UnavailableError when the
+        process dies later.
+        """
+        token = step.cancellation.add_callback(lambda: self._cancel(step.step_id))
+        if token is None:
+            step.cancellation.check()
+        try:
+            gate.pass_through()
+            if not self._send(portable, step, arguments):
+                return None
+            with gate.away():
+                answer = self._channel.receive()
+                gate.pass_through()
+                values = copied_out(
+                    receive_tensors(self._channel, answer.get("values", ()), self._incoming)
+                )
+        except OSError as error:  # ConnectionError among them
+            self.close()
+            raise UnavailableError(
+                f"The process that ran this low-priority step has ended: {error}"
+            ) from None
+        except BaseException:  # a message has gone, or come, in part
+            self.close()
+            raise
+        finally:
+            step.cancellation.remove_callback(token)
+        if "refused" in answer:
+            _log.warning("A low-priority step stays in this process: %s", answer["refused"])
+            self._sent.pop(portable.number)
+        if "error" in answer:
+            raise error_for_code(*answer["error"])
+        return Answer("refused" in answer, values, answer.get("seconds", 0.0))
+
+    def _send(self, portable: PortableStep, step: Step, arguments: Sequence[Any]) -> bool:
+        """Send it, unless one of its variables has no value or nobody is there any more."""
+        sent = self._sent.get(portable.number) or _SentStep(portable, self._gone)
+        variables = sent.variables.changed(step)
+        if variables is None:
+            return False
+        try:
+            while self._gone:
+                self._forget(self._gone.popleft())
+            if self._sent.pop(portable.number, None) is None:
+                while len(self._sent) >= _MAX_STEPS:
+                    self._forget(next(iter(self._sent)))
+                self._send_graph(portable)
+            self._sent[portable.number] = sent
+            self._send_run(portable.number, step.step_id, arguments, variables)
+        except OSError:  # it can't have begun without the end of the message
+            self.close()
+            return False
+        sent.variables.note_sent(variables)
+        self.steps += 1
+        return True
+
+    def _send_run(
+        self, number: int, step_id: int, arguments: Sequence[Any], variables: ChangedVariables
+    ) -> None:
+        self._outgoing.begin()
+        sent, buffers = frames(arguments, self._outgoing)
+        changed, arrays = frames(variables.arrays)  # they stay there
+        header = {
+            "run": number,
+            "step": step_id,
+            "arguments": sent,
+            "variables": list(zip(variables.indices, changed, strict=True)),
+        }
+        self._channel.send(header, [*buffers, *arrays])
+
+    def _send_graph(self, portable: PortableStep) -> None:
+        buffers: list[Buffer] = [
+            portable.config.SerializeToString(),
+            portable.graph.versions.SerializeToString(),
+            portable.library().SerializeToString(),
+        ]
+        # Node by node: one message of all of them would hold the interpreter lock for longer.
+        buffers += [node.SerializeToString() for node in portable.node_defs()]
+        header = {
+            "graph": portable.number,
+            "feeds": portable.feeds,
+            "fetches": portable.fetches,
+            "targets": portable.targets,
+            "variables": [node.name for node in portable.variables],
+            "nodes": len(buffers) - 3,
+        }
+        self._channel.send(header, buffers)
+
+    def _forget(self, number: int) -> None:
+        if self._sent.pop(number, None) is not None:
+            self._channel.send({"forget": number})
+
+    def _cancel(self, step_id: int) -> None:
+        with contextlib.suppress(OSError):  # it has ended, or is about to
+            self._control.send(CANCEL.pack(step_id), socket.MSG_DONTWAIT)
+
+    def close(self) -> None:
+        """End the process; a thread that waits for it gets UnavailableError."""
+        self.is_alive = False
+        self._channel.close()
+        self._control.close()
+
+    def kill(self) -> None:
+        """Close, and end it now: nothing that it has is needed any more."""
+        self.close()
+        self._process.kill()
+
+    def end(self, seconds: float = 0.0) -> int | None:
+        """Close, wait until the system has let go of it, and tell its exit code.
+
+        It has `seconds` to end by itself.
+        """
+        self.close()
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_SECONDS)
+        self._channel.release()
+        self._close_areas()
+        return self._process.returncode
+
+    def _close_areas(self) -> None:
+        self._outgoing.close()
+        self._incoming.close()
+
+
+def _environment() -> dict[str, str]:
+    """Of the child: it imports what this process does, and has one thread a product."""
+    path = [*filter(None, sys.path), _CODE_ROOT]
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
+
+
+class StepProcesses:
+    """The children of one pool, at most one a thread."""
+
+    def __init__(self, pool: ThreadPool) -> None:
+        self._name = pool.name
+        self._lock = threading.Lock()  # guards all that follows
+        self._idle: list[StepProcess] = []
+        self._all: list[StepProcess] = []
+        self._most = pool.num_threads
+        self._not_before = 0.0  # time.monotonic(), of the next start
+        self._failures = 0  # starts since a process has been ready
+        self._owner = os.getpid()
+        self._is_closed = False
+        self._steps = 0  # of processes that have ended
+
+    @property
+    def steps(self) -> int:
+        """How many were sent, whatever became of them."""
+        with self._lock:
+            return self._steps + sum(process.steps for process in self._all)
+
+    def take(self) -> StepProcess | None:
+        """A child that is ready, until `give_back`; None when there is none yet."""
+        with self._lock:
+            ended = [each for each in self._all if not each.is_alive]
+            if ended:
+                self._start_later()
+                self._steps += sum(each.steps for each in ended)
+                self._all = [each for each in self._all if each.is_alive]
+                self._idle = [each for each in self._idle if each.is_alive]
+            ready = next((each for each in reversed(self._idle) if each.is_ready()), None)
+            if ready is not None:
+                self._idle.remove(ready)
+                self._failures = 0
+            elif not self._is_closed and len(self._all) < self._most:
+                self._start()
+        for each in ended:
+            code = each.end(1.0)
+            _log.warning("A process of thread pool %s has ended with code %s", self._name, code)
+        return ready
+
+    def _start(self) -> None:
+        if time.monotonic() < self._not_before:
+            return
+        self._failures += 1
+        try:
+            process = StepProcess(self._name)
+        except OSError as error:
+            _log.warning("Low-priority steps stay in this process: %s", error)
+            self._start_later()
+            return
+        self._all.append(process)
+        self._idle.append(process)
+
+    def _start_later(self) -> None:
+        doubled = min(self._failures, _MAX_DOUBLED)
+        self._not_before = time.monotonic() + _RESTART_SECONDS * 2**doubled
+
+    def give_back(self, process: StepProcess) -> None:
+        """Let the next thread have it."""
+        with self._lock:
+            self._idle.append(process)
+
+    def close(self) -> None:
+        """End the children; in a fork of this process, where they are not, nothing."""
+        if os.getpid() != self._owner:
+            return
+        with self._lock:
+            self._is_closed = True
+            ending, self._all, self._idle = self._all, [], []
+        for process in ending:
+            process.kill()
+        for process in ending:
+            process.end()
+
+
+_by_pool: weakref.WeakKeyDictionary[ThreadPool, StepProcesses] = weakref.WeakKeyDictionary()
+_by_pool_lock = threading.Lock()  # guards _by_pool
+
+
+def step_processes(pool: ThreadPool) -> StepProcesses:
+    """The children of a pool; they end with it."""
+    with _by_pool_lock:
+        found = _by_pool.get(pool)
+        if found is None:
+            found = _by_pool[pool] = StepProcesses(pool)
+            pool.at_shutdown(found.close)
+    return found
+
+
+@atexit.register
+def _close_all() -> None:
+    with _by_pool_lock:
+        found = list(_by_pool.values())
+    for processes in found:
+        processes.close()
+
+
+def run_in_process(
+    pool: ThreadPool, executor: Executor, step: Step, arguments: Sequence[Any]
+) -> list[Any] | None:
+    """Run a step in a process of the pool's; None when it has to run in this one.
+
+    Raises the step's OpError, UnavailableError when the process dies meanwhile.
+    """
+    if step.collector is not None or not _is_worth_it(executor):
+        return None
+    portable = executor.portable
+    if portable is None:
+        return None
+    processes = step_processes(pool)
+    process = processes.take()
+    if process is None:
+        return None
+    try:
+        answer = process.run(portable, step, arguments)
+    finally:
+        processes.give_back(process)
+    if answer is None:
+        return None
+    if answer.is_refused:
+        executor.stays_here()
+        return None
+    executor.last_seconds = answer.seconds
+    return answer.values
+
+
+def _is_worth_it(executor: Executor) -> bool:
+    seconds = executor.last_seconds
+    if executor.runs < _WARM_UP_RUNS and seconds < _SURELY_SECONDS:
+        return False
+    return WORTH_SECONDS <= seconds < math.inf

@@ -1,0 +1,1 @@
+"""The session of the direct runtime, in this process (target "")."""

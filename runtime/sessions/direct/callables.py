@@ -1,0 +1,94 @@
+"""The callables of a session: steps with fixed feeds, fetches and targets, by handle.
+
+Guarantees: thread-safe; handles are never given twice.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (MakeCallable, RunCallable)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_numpy
+from runtime.sessions.direct.executor_cache import CompiledStep
+from runtime.sessions.runtime_session import RunRequest, Tensor
+
+
+@dataclasses.dataclass(slots=True)
+class Callable:
+    """A prepared step."""
+
+    options: pb.CallableOptions
+    compiled: CompiledStep
+    _types: list[DataType] = dataclasses.field(init=False)  # of the feeds, in their order
+
+    def __post_init__(self) -> None:
+        types = dict(zip(self.compiled.feeds, self.compiled.feed_types, strict=True))
+        self._types = [types[name] for name in self.options.feed]
+
+    def request(self, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
+        """The run of this step with its own options; raises as `filled_in`."""
+        request = RunRequest(options=self.options.run_options, metadata=metadata)
+        return self.filled_in(request, feeds)
+
+    def filled_in(self, request: RunRequest, feeds: Sequence[Tensor]) -> RunRequest:
+        """`request` with what this step feeds and fetches.
+
+        Raises InvalidArgumentError for a wrong number or type of feeds.
+        """
+        names = self.options.feed
+        if len(feeds) != len(names):
+            raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(feeds)}")
+        for value, wanted in zip(feeds, self._types, strict=True):
+            if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
+                raise InvalidArgumentError(
+                    f"Type mismatch: actual {from_numpy(value.dtype).tf_name} "
+                    f"vs. expect {wanted.tf_name}"
+                )
+        return dataclasses.replace(
+            request,
+            feeds=dict(zip(names, feeds, strict=True)),
+            fetches=self.options.fetch,
+            targets=self.options.target,
+        )
+
+
+class Callables:
+    """Handles of one session."""
+
+    def __init__(self) -> None:
+        self._handles = itertools.count(1)  # next() is atomic
+        self._newest = 0
+        self._made: dict[int, Callable] = {}  # single operations on a dict are atomic
+
+    def add(self, made: Callable) -> int:
+        """Keep a prepared step; its handle."""
+        handle = next(self._handles)
+        self._made[handle] = made
+        self._newest = max(self._newest, handle)
+        return handle
+
+    def get(self, handle: int) -> Callable:
+        """The step of a handle; InvalidArgumentError for one that was released or never given."""
+        made = self._made.get(handle)
+        if made is not None:
+            return made
+        if 0 < handle <= self._newest:
+            raise InvalidArgumentError("Attempted to run callable after handle was released")
+        raise InvalidArgumentError("No such callable handle")
+
+    def release(self, handle: int) -> None:
+        """Forget a step; releasing again is fine, a handle that was never given is not."""
+        if not 0 < handle <= self._newest:
+            raise InvalidArgumentError(f"No such callable handle: {handle}")
+        self._made.pop(handle, None)
+
+    def clear(self) -> None:
+        """Forget every step."""
+        self._made.clear()

@@ -1,0 +1,163 @@
+"""SessionGraph: the graph of a session, and the steps compiled of it.
+
+Guarantees: thread-safe; an extend is atomic, and a step keeps the graph it was compiled of.
+
+Locks: `_lock` guards the change from one graph to the next. Readers take none: an extend puts the
+cache in place before the graph, so that nobody finds a new graph beside a template's cache.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (Create, Extend, GetOrCreateExecutors)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.executors.compiler import FunctionExecutors
+from runtime.executors.dataflow import DataflowExecutor
+from runtime.executors.step import Executor
+from runtime.foundation.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+)
+from runtime.framework.dtypes import DataType
+from runtime.graph.graph import Graph
+from runtime.graph.graph_constructor import extend_graph
+from runtime.graph.passes.pruning import find_endpoint
+from runtime.graph.tensor_connections import connect_tensors
+from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, SpelledKey
+from runtime.sessions.direct.session_template import SessionTemplate
+from runtime.sessions.direct.step_compiler import StepCompiler
+from runtime.sessions.runtime_session import RunRequest
+from runtime.sessions.session_options import SessionOptions
+
+
+class SessionGraph:
+    """What a session runs: nothing before `create` or the first `extend`."""
+
+    def __init__(
+        self, options: SessionOptions, compiler: StepCompiler, template: SessionTemplate | None
+    ) -> None:
+        self._options = options
+        self._template = template
+        self._lock = threading.Lock()
+        self._graph: Graph | None = None
+        self._is_finalized = False
+        self.compiler = compiler
+        self.cache = ExecutorCache()
+        self.functions: FunctionExecutors | None = None
+        self.version = 0  # one more with every extend after the first
+        if template is not None:
+            # Steps of the unchanged template compile into its cache, for all its sessions.
+            self.cache = template.cache
+            self._set(template.graph)
+
+    # The graph
+
+    def create(self, graph_def: pb.GraphDef) -> None:
+        """Begin with this graph; AlreadyExistsError when there is one, even an empty one."""
+        with self._lock:
+            if self._graph is not None:
+                raise AlreadyExistsError("A Graph has already been created for this session.")
+            self._set(self._extended(Graph(), graph_def))
+
+    def extend(self, graph_def: pb.GraphDef) -> None:
+        """Add nodes and functions, or nothing at all when any of them is refused."""
+        with self._lock:
+            self._check_not_finalized()
+            is_first = self._graph is None
+            if not is_first:
+                self._check_not_static()
+            graph = self._extended(self._graph or Graph(), graph_def)
+            if self._template is not None and self.cache is self._template.cache:
+                self.cache = ExecutorCache(parent=self._template.cache)
+            self._set(graph)
+            if not is_first:
+                self.version += 1
+
+    def _set(self, graph: Graph) -> None:
+        self.functions = self.compiler.functions(graph)
+        self._graph = graph
+
+    def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
+        extended = extend_graph(graph, graph_def, self._options.max_graph_nodes)
+        self.compiler.place([extended.nodes[node.name] for node in graph_def.node], extended)
+        return extended
+
+    def current(self, what: str) -> Graph:
+        """The graph as it is now; InvalidArgumentError, telling what wants it, before any."""
+        graph = self._graph
+        if graph is None:
+            raise InvalidArgumentError(f"Session was not created with a graph before {what}()!")
+        return graph
+
+    def to_graph_def(self) -> pb.GraphDef:
+        """The graph as it is now, empty before any."""
+        return (self._graph or Graph()).to_graph_def()
+
+    def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
+        """Element type of an output, and its static shape when the node states one."""
+        node, index = find_endpoint(self.current("Run"), name)
+        shapes = node.find_attr("_output_shapes")
+        if shapes:
+            return node.output_types[index], shapes[index]
+        if node.op.startswith("Placeholder"):
+            return node.output_types[index], node.attr("shape")
+        return node.output_types[index], None
+
+    def finalize(self) -> None:
+        """Compile and extend no more."""
+        self._is_finalized = True
+
+    # Its steps
+
+    def compiled(self, request: RunRequest) -> CompiledStep:
+        """The step that a request asks for, compiled when it is new."""
+        key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
+        found = self.cache.find(key)
+        return found if found is not None else self._compile(self.current("Run"), key, self.cache)
+
+    def find_compiled(self, request: RunRequest) -> CompiledStep | None:
+        """The step that a request asks for, if it has run before."""
+        return self.cache.find(
+            (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
+        )
+
+    def compiled_callable(self, options: pb.CallableOptions) -> CompiledStep:
+        """The step of a callable; errors as `connect_tensors` raises them."""
+        graph = connect_tensors(
+            self.current("MakeCallable"), options.tensor_connection, options.feed
+        )
+        # A graph with connections is this callable's alone, and so are its compiled steps.
+        cache = ExecutorCache() if options.tensor_connection else self.cache
+        key = (tuple(options.feed), tuple(options.fetch), tuple(options.target))
+        return cache.find(key) or self._compile(graph, key, cache)
+
+    def compiled_in_parts(
+        self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+    ) -> DataflowExecutor:
+        """The step of a partial run, of which none is kept."""
+        graph = self.current("PRunSetup")
+        self._check_not_finalized()
+        return self.compiler.compile_in_parts(graph, feeds, fetches, targets)
+
+    def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
+        def compile_step(*wanted: Sequence[str]) -> Executor:
+            self._check_not_finalized()  # the same set in another order is no new step
+            return self.compiler.compile(graph, *wanted)
+
+        return cache.find_or_compile(graph, key, compile_step)
+
+    def _check_not_static(self) -> None:
+        experimental = self._options.config.experimental
+        is_static = experimental.optimize_for_static_graph
+        if is_static and not experimental.disable_optimize_for_static_graph:
+            raise FailedPreconditionError(
+                "Extending the graph is not supported when `optimize_for_static_graph` is true."
+            )
+
+    def _check_not_finalized(self) -> None:
+        if self._is_finalized:
+            raise FailedPreconditionError("Session has been finalized.")

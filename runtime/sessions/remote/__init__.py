@@ -1,0 +1,1 @@
+"""Sessions on another server: TensorFlow's master protocol (grpc://) and Runstep's REST API (http://)."""

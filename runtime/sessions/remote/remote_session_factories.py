@@ -1,0 +1,56 @@
+"""The factories of sessions that run elsewhere: `grpc://host:port` and `http(s)://host:port`.
+
+Their modules are imported with the first such session: programs that only run graphs here, and a
+server that has to answer quickly after its start, do not pay for gRPC and HTTP clients.
+
+TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc (GrpcSessionFactory)
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.sessions.remote.remote_session import RemoteSession
+from runtime.sessions.session_counts import session_counts
+from runtime.sessions.session_factory import SessionFactory
+from runtime.sessions.session_options import SessionOptions
+
+
+class RemoteSessionFactory(SessionFactory):
+    """Makes sessions of `class_name` from `module` for targets with one of the schemes."""
+
+    def __init__(self, schemes: tuple[str, ...], module: str, class_name: str) -> None:
+        self._schemes = schemes
+        self._module = module
+        self._class_name = class_name
+
+    def accepts_options(self, options: SessionOptions) -> bool:
+        """Whether the target begins with a scheme of ours."""
+        return options.target.startswith(self._schemes)
+
+    def new_session(self, options: SessionOptions) -> RemoteSession:
+        """A session that connects with its first graph or step."""
+        session: RemoteSession = getattr(self._load(), self._class_name)(options)
+        session_counts.session_created(session.runtime_type)
+        return session
+
+    def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
+        """Clear the server's shared containers."""
+        self._load().reset(options, containers)
+
+    def _load(self) -> Any:
+        return importlib.import_module(self._module)
+
+
+def grpc_session_factory() -> RemoteSessionFactory:
+    """For `grpc://`: TensorFlow's master service."""
+    return RemoteSessionFactory(("grpc://",), "runtime.sessions.remote.grpc_session", "GrpcSession")
+
+
+def http_session_factory() -> RemoteSessionFactory:
+    """For `http://` and `https://`: a Runstep server."""
+    return RemoteSessionFactory(
+        ("http://", "https://"), "runtime.sessions.remote.http_session", "HttpSession"
+    )
