@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import PartialShape
@@ -90,7 +89,7 @@ class TensorList:
             items.append(value)
             return self._succeed(items, _drop_last)
 
-    def popped(self) -> tuple[TensorList, Any]:
+    def popped(self) -> tuple[TensorList, TensorValue]:
         """The list without its last item, and that item; it must not be empty."""
         with self._lock:
             items = self._own_items()

@@ -5,6 +5,8 @@ TF: tensorflow/core/kernels/list_kernels.h, list_kernels.cc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -53,7 +55,7 @@ def rows(tensor: TensorValue) -> list[TensorValue]:
     return [unbox(array[index, ...]) for index in range(len(array))]
 
 
-def stacked(items: list[TensorValue], shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
+def stacked(items: Sequence[TensorValue], shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
     """Elements of one shape, stacked: `[len(items), *shape]`; zeros for uninitialised ones."""
     check_allocation((len(items), *shape), dtype.numpy)
     result = np.empty((len(items), *shape), dtype.numpy)
@@ -65,7 +67,7 @@ def stacked(items: list[TensorValue], shape: tuple[int, ...], dtype: DataType) -
 
 
 def merged_shape(
-    tensor_list: TensorList, element_shape: np.ndarray, items: list[TensorValue]
+    tensor_list: TensorList, element_shape: np.ndarray, items: Sequence[TensorValue]
 ) -> PartialShape:
     """The element shape merged from the op's input, the list's own and the shapes of `items`."""
     shape = merge(shape_from_tensor(element_shape), tensor_list.element_shape)

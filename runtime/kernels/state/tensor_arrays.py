@@ -181,7 +181,7 @@ def tensor_array_gather(
     items = array.read_many(indices.tolist())
     if not items:
         return np.empty((0, *_shape_of_empty(element_shape)), dtype.numpy)
-    first = np.shape(items[0])
+    first = box(items[0]).shape
     if not is_compatible(element_shape, first):
         raise InvalidArgumentError(
             f"TensorArray was passed element_shape {shape_text(element_shape)} which does not "
@@ -190,10 +190,11 @@ def tensor_array_gather(
     if 0 in first:  # TensorFlow does not check the other elements
         return np.empty((len(items), *first), dtype.numpy)
     for index, item in enumerate(items):
-        if np.shape(item) != first:
+        shape = box(item).shape
+        if shape != first:
             raise InvalidArgumentError(
                 "TensorArray has inconsistent shapes.  Index 0 has shape: "
-                f"{shape_text(first)} but index {index} has shape: {shape_text(np.shape(item))}"
+                f"{shape_text(first)} but index {index} has shape: {shape_text(shape)}"
             )
     return stacked(items, first, dtype)
 
@@ -214,8 +215,8 @@ def tensor_array_concat(
     """TensorArrayConcat: all elements concatenated along dimension 0, and their lengths [n]."""
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
-    items = array.read_joined()
-    if not items:
+    arrays = [box(item) for item in array.read_joined()]
+    if not arrays:
         if not is_fully_defined(element_shape_except0):
             raise UnimplementedError(
                 "TensorArray has size zero, but element_shape_except0 "
@@ -223,26 +224,26 @@ def tensor_array_concat(
                 "static shapes are supported when concatenating zero-size TensorArrays."
             )
         return np.empty((0, *element_shape_except0), dtype.numpy), np.empty(0, np.int64)
-    for index, item in enumerate(items):
-        if not np.ndim(item):
+    for index, item in enumerate(arrays):
+        if not item.ndim:
             raise InvalidArgumentError(
                 f"Concat saw a scalar shape at index {index} but requires at least vectors.  "
                 "Did you mean to call pack?"
             )
-        first = np.shape(items[0])[1:]
+        first = arrays[0].shape[1:]
         if not is_compatible(element_shape_except0, first):
             raise InvalidArgumentError(
                 "TensorArray was passed element_shape_except0 "
                 f"{shape_text(element_shape_except0)} but index 0 has (excepting dimension 0) "
                 f"shape: {shape_text(first)} which does not match."
             )
-        if np.shape(item)[1:] != first:
+        if item.shape[1:] != first:
             raise InvalidArgumentError(
                 "TensorArray has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: "
                 f"{shape_text(first)} but index {index} has (excepting dimension "
-                f"0) shape: {shape_text(np.shape(item)[1:])}"
+                f"0) shape: {shape_text(item.shape[1:])}"
             )
-    return np.concatenate(items), np.array([len(item) for item in items], np.int64)
+    return np.concatenate(arrays), np.array([len(item) for item in arrays], np.int64)
 
 
 def tensor_array_scatter(
