@@ -34,7 +34,7 @@ FILL_TYPES = (
 )
 
 
-def fill(dims: np.ndarray, value: np.ndarray) -> TensorValue:
+def fill(dims: np.ndarray, value: TensorValue) -> TensorValue:
     """Fill: a tensor of shape `dims` with every element `value`."""
     if np.ndim(dims) > 1:
         raise InvalidArgumentError(

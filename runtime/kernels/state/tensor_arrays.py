@@ -21,6 +21,7 @@ from runtime.framework.partial_shapes import PartialShape, is_compatible, is_ful
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resources.tensor_array import TensorArray
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import rows, stacked
 from runtime.kernels.state.resource_variables import as_handle
@@ -29,7 +30,7 @@ _numbers = itertools.count()
 _FLOW = np.float32(0)
 
 
-def _array_of(handle: Any) -> TensorArray:
+def _array_of(handle: ResourceHandle) -> TensorArray:
     if isinstance(handle, np.ndarray) and handle.size == 2 and isinstance(handle.flat[0], bytes):
         name = b"".join(handle.flat).decode("utf-8", "replace")
         raise NotFoundError(  # no TensorArrayV2 gave these two strings
@@ -106,14 +107,14 @@ def tensor_array_v2(
 
 
 def tensor_array_grad(
-    context: OpKernelContext, handle: Any, flow_in: Any, *, source: str
-) -> tuple[ResourceHandle, Any]:
+    context: OpKernelContext, handle: ResourceHandle, flow_in: np.ndarray, *, source: str
+) -> tuple[ResourceHandle, np.float32]:
     """TensorArrayGradV3: the array that accumulates the gradients of an array, and its flow."""
     return _handle(context, _array_of(handle).gradient(source)), _FLOW
 
 
 def tensor_array_grad_v2(
-    context: OpKernelContext, handle: Any, flow_in: Any, *, source: str
+    context: OpKernelContext, handle: ResourceHandle, flow_in: np.ndarray, *, source: str
 ) -> ResourceHandle:
     """TensorArrayGradV2: the array that accumulates the gradients of an array."""
     return _handle(context, _array_of(handle).gradient(source))
@@ -121,12 +122,12 @@ def tensor_array_grad_v2(
 
 def tensor_array_grad_with_shape(
     context: OpKernelContext,
-    handle: Any,
-    flow_in: Any,
+    handle: ResourceHandle,
+    flow_in: np.ndarray,
     shape_to_prepend: np.ndarray,
     *,
     source: str,
-) -> tuple[ResourceHandle, Any]:
+) -> tuple[ResourceHandle, np.float32]:
     """TensorArrayGradWithShape: TensorArrayGradV3 with dimensions prepended to each element."""
     if np.ndim(shape_to_prepend) != 1:
         raise InvalidArgumentError(
@@ -138,13 +139,13 @@ def tensor_array_grad_with_shape(
 
 
 def tensor_array_write(
-    handle: Any,
+    handle: ResourceHandle,
     index: np.ndarray,
-    value: Any,
-    flow_in: Any,
+    value: TensorValue,
+    flow_in: np.ndarray,
     *,
     T: DataType,  # noqa: N803 # the attribute's name
-) -> Any:
+) -> np.ndarray:
     """TensorArrayWrite: write one element and return the flow."""
     array = _array_of(handle)
     if np.ndim(index):
@@ -156,7 +157,9 @@ def tensor_array_write(
     return flow_in
 
 
-def tensor_array_read(handle: Any, index: np.ndarray, flow_in: Any, *, dtype: DataType) -> Any:
+def tensor_array_read(
+    handle: ResourceHandle, index: np.ndarray, flow_in: np.ndarray, *, dtype: DataType
+) -> TensorValue:
     """TensorArrayRead: read one element."""
     array = _array_of(handle)
     if np.ndim(index):
@@ -168,7 +171,12 @@ def tensor_array_read(handle: Any, index: np.ndarray, flow_in: Any, *, dtype: Da
 
 
 def tensor_array_gather(
-    handle: Any, indices: np.ndarray, flow_in: Any, *, dtype: DataType, element_shape: PartialShape
+    handle: ResourceHandle,
+    indices: np.ndarray,
+    flow_in: np.ndarray,
+    *,
+    dtype: DataType,
+    element_shape: PartialShape,
 ) -> np.ndarray:
     """TensorArrayGather: the elements at `indices` [n], stacked to [n, *element shape]."""
     array = _array_of(handle)
@@ -210,7 +218,11 @@ def _shape_of_empty(shape: PartialShape) -> tuple[int, ...]:
 
 
 def tensor_array_concat(
-    handle: Any, flow_in: Any, *, dtype: DataType, element_shape_except0: PartialShape
+    handle: ResourceHandle,
+    flow_in: np.ndarray,
+    *,
+    dtype: DataType,
+    element_shape_except0: PartialShape,
 ) -> tuple[np.ndarray, np.ndarray]:
     """TensorArrayConcat: all elements concatenated along dimension 0, and their lengths [n]."""
     array = _array_of(handle)
@@ -247,13 +259,13 @@ def tensor_array_concat(
 
 
 def tensor_array_scatter(
-    handle: Any,
+    handle: ResourceHandle,
     indices: np.ndarray,
-    value: Any,
-    flow_in: Any,
+    value: TensorValue,
+    flow_in: np.ndarray,
     *,
     T: DataType,  # noqa: N803 # the attribute's name
-) -> Any:
+) -> np.ndarray:
     """TensorArrayScatter: write the rows of `value` at `indices` and return the flow."""
     array, tensor = _array_of(handle), box(value)
     array.check_dtype(T, "Op is trying to write dtype")
@@ -280,13 +292,13 @@ def tensor_array_scatter(
 
 
 def tensor_array_split(
-    handle: Any,
-    value: Any,
+    handle: ResourceHandle,
+    value: TensorValue,
     lengths: np.ndarray,
-    flow_in: Any,
+    flow_in: np.ndarray,
     *,
     T: DataType,  # noqa: N803 # the attribute's name
-) -> Any:
+) -> np.ndarray:
     """TensorArraySplit: write consecutive pieces of `value`, one per element, and return the flow.
 
     `lengths` are the sizes of the pieces along dimension 0.
@@ -324,12 +336,12 @@ def tensor_array_split(
     return flow_in
 
 
-def tensor_array_size(handle: Any, flow_in: Any) -> np.int32:
+def tensor_array_size(handle: ResourceHandle, flow_in: np.ndarray) -> np.int32:
     """TensorArraySize: the number of elements."""
     return np.int32(len(_array_of(handle)))
 
 
-def tensor_array_close(handle: Any) -> None:
+def tensor_array_close(handle: ResourceHandle) -> None:
     """TensorArrayClose: release the elements."""
     _array_of(handle).close()
 

@@ -18,13 +18,14 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import items_of
 from runtime.framework.string_tensor import string_tensor as as_string_tensor
 from runtime.framework.tensor_text import readable
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 
 _FILLS = ("", " ", "+", "-", "0", "#")
 
 
 def as_string(
-    input: np.ndarray,
+    input: TensorValue,
     *,
     T: DataType,  # noqa: N803
     precision: int,
