@@ -66,13 +66,13 @@ class DatasetIterator(abc.ABC):
             setattr(self, name, _restored(context, getattr(self, name), saved[name]))
 
 
-def _saved(value: Any) -> State:
+def _saved(value: object) -> State:
     if isinstance(value, DatasetIterator):
         return value.save()
     return [_saved(each) for each in value] if isinstance(value, list) else value
 
 
-def _restored(context: OpKernelContext, current: Any, saved: State) -> Any:
+def _restored(context: OpKernelContext, current: object, saved: State) -> object:
     if isinstance(current, DatasetIterator):
         if saved is None:
             return None
