@@ -1,4 +1,4 @@
-"""The only door to the runtime, for the server and for programs.
+"""The door to the runtime, for the server and for programs; errors alone: `runtime.errors`.
 
 from runtime.api import SessionOptions, load_saved_model, new_session
 
@@ -9,7 +9,7 @@ the exporter are imported at first use, so that a server does not pay for them.
 import importlib
 from typing import Any
 
-from runtime.foundation.errors import (
+from runtime.errors import (
     AbortedError,
     AlreadyExistsError,
     CancelledError,
@@ -30,30 +30,46 @@ from runtime.foundation.errors import (
     UnknownError,
     error_for_code,
 )
+from runtime.foundation.kept_memory import keep_freed_memory
 from runtime.foundation.thread_pool import (
     ThreadPool,
     ThreadPoolStats,
     global_thread_pools,
     schedulable_cores,
 )
-from runtime.framework.allocation import set_tensor_limit
+from runtime.framework import dtypes
+from runtime.framework.allocation import (
+    MAX_RANK,
+    check_representable,
+    set_tensor_limit,
+    tensor_limit,
+)
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
 from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.record_files import tf_records
 from runtime.framework.resource_manager import ResourceManager
-from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.framework.tensor_codec import (
+    as_bytes,
+    shape_from_proto,
+    tensor_from_proto,
+    tensor_to_proto,
+)
+from runtime.graph.tensor_name import parse_tensor_name
 from runtime.registrations import new_session, reset
 from runtime.saved_model.inspection import OpReport
 from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, load_saved_model
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
+from runtime.saved_model.tensor_infos import tensor_names
 from runtime.sessions.direct_session import DirectSession
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 __all__ = [
+    "MAX_RANK",
     "RUN_CANCELLED",
     "AbortedError",
     "AllowAll",
@@ -89,19 +105,28 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
+    "as_bytes",
+    "check_representable",
+    "dtypes",
     "error_for_code",
     "global_thread_pools",
     "inspect_saved_model",
+    "keep_freed_memory",
     "load_meta_graph_into_session",
     "load_saved_model",
     "new_session",
+    "parse_tensor_name",
     "register_op",
     "reset",
     "schedulable_cores",
     "session_counts",
     "set_tensor_limit",
+    "shape_from_proto",
     "tensor_from_proto",
+    "tensor_limit",
+    "tensor_names",
     "tensor_to_proto",
+    "tf_records",
 ]
 
 # name → the module that has it; imported when it is asked for

@@ -16,7 +16,8 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from runtime.api import OpError, set_tensor_limit
+from runtime.api import set_tensor_limit
+from runtime.errors import OpError
 from server.codec.serving_json_writer import NonFinite
 from server.errors import handle_error
 from server.lifecycle import Lifecycle

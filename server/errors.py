@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from runtime.foundation.errors import (
+from runtime.errors import (
     CancelledError,
     Code,
     InternalError,

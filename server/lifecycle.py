@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import enum
 
-from runtime.foundation.errors import UnavailableError
+from runtime.errors import UnavailableError
 
 
 class Phase(enum.Enum):

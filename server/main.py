@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
-    from runtime.foundation.errors import OpError
+    from runtime.errors import OpError
 
     try:
         return command(options)

@@ -19,8 +19,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
-from runtime.sessions.session_counts import session_counts
+from runtime.api import ThreadPool, global_thread_pools, session_counts
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Seconds: 0.1 ms to 30 s, about 3 a decade.

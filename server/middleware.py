@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 from server.errors import BodyTooLargeError, as_op_error, error_response
 from server.lifecycle import Lifecycle
 from server.metrics import Metrics

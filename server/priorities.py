@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from runtime.foundation.errors import InvalidArgumentError
-from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
+from runtime.api import ThreadPool, global_thread_pools
+from runtime.errors import InvalidArgumentError
 from server.settings import Settings
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import uvicorn
 
-from runtime.api import OpError
-from runtime.foundation.kept_memory import keep_freed_memory
+from runtime.api import keep_freed_memory
+from runtime.errors import OpError
 from server.app import Services, create_app, make_services
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector

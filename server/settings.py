@@ -20,7 +20,7 @@ from pydantic_settings import (
     YamlConfigSettingsSource,
 )
 
-from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.errors import InvalidArgumentError, NotFoundError
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
 NonFinite = Literal["token", "string", "null", "error"]

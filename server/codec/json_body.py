@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 
 
 def parse_json(body: bytes) -> Any:

@@ -22,9 +22,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
-from runtime.framework.allocation import MAX_RANK, check_representable, tensor_limit
-from runtime.framework.dtypes import COMPLEX, INTEGER, QUANTIZED, DataType, from_name
+from runtime.api import MAX_RANK, DataType, check_representable, dtypes, tensor_limit
+from runtime.errors import InvalidArgumentError, ResourceExhaustedError
 from server.codec.json_body import type_name
 
 _TYPED_KEYS = frozenset({"dtype", "shape", "data", "b64"})
@@ -84,7 +83,7 @@ def _both_or_none(value: dict[str, Any]) -> str:
 def _read_dtype(name: Any) -> DataType:
     if not isinstance(name, str):
         raise InvalidArgumentError(f"dtype must be a string, got {type_name(name)}")
-    data_type = from_name(name)
+    data_type = dtypes.from_name(name)
     if data_type in _NO_VALUE or data_type is DataType.INVALID:
         raise InvalidArgumentError(f"A tensor of dtype {name} has no value on the wire")
     return data_type
@@ -120,7 +119,7 @@ def decode_base64(text: Any) -> bytes:
 
 def _read_list(value: Any, data_type: DataType, declared: tuple[int, ...] | None) -> np.ndarray:
     elements = _flatten(value)
-    if data_type in COMPLEX:
+    if data_type in dtypes.COMPLEX:
         return _place(_read_complex(elements, data_type), declared)
     flat = _read_elements(elements.flat, data_type)
     return _place((flat, elements.shape), declared)
@@ -184,7 +183,7 @@ def _read_elements(flat: list[Any], data_type: DataType) -> np.ndarray:
     if data_type is DataType.BOOL:
         _check_kinds(flat, kinds, frozenset({bool}), "true or false")
         return np.array(flat, np.bool_)
-    if data_type in INTEGER or data_type in QUANTIZED:
+    if data_type in dtypes.INTEGER or data_type in dtypes.QUANTIZED:
         _check_kinds(flat, kinds, frozenset({int}), "an integer")
         return _read_integers(flat, data_type)
     if str in kinds:

@@ -13,9 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import orjson
 
-from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dtypes import COMPLEX, FLOATING, DataType
-from runtime.framework.tensor_codec import as_bytes
+from runtime.api import DataType, as_bytes, dtypes
+from runtime.errors import InvalidArgumentError
 from server.codec.json_body import to_json
 from server.codec.json_tensor_reader import encode_base64
 
@@ -49,11 +48,11 @@ def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
     """The nested data of an array, as lists or as something that `to_json` writes as lists."""
     if data_type is DataType.STRING:
         return _nested_strings(array)
-    if data_type in COMPLEX:
+    if data_type in dtypes.COMPLEX:
         part = DataType.FLOAT if data_type is DataType.COMPLEX64 else DataType.DOUBLE
         pairs = np.ascontiguousarray(array).reshape(*array.shape, 1).view(part.numpy)
         return _finite_or(pairs, non_finite)
-    if data_type in FLOATING:
+    if data_type in dtypes.FLOATING:
         # float32 holds every value of the smaller types, and its digits read back the same.
         native = array if array.dtype in _NATIVE_FLOATS else array.astype(np.float32)
         return _finite_or(native, non_finite)

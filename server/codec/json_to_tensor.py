@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
-from runtime.framework.dtypes import DataType
+from runtime.api import DataType
+from runtime.errors import InvalidArgumentError, UnimplementedError
 from server.codec.pretty_json import debug_string
 
 MAX_RANK = 64  # dimensions of a numpy array

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 from server.codec.json_to_tensor import decode_base64, is_base64, text_bytes, type_name
 from server.codec.pretty_json import debug_string
 from server.codec.serving_json import Document

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 import numpy as np
 import orjson
 
-from runtime.foundation.errors import InvalidArgumentError, OpError
-from runtime.framework.dtypes import DataType
+from runtime.api import DataType
+from runtime.errors import InvalidArgumentError, OpError
 from server.codec.json_to_tensor import TensorReader, is_base64
 from server.codec.pretty_json import debug_string
 from server.codec.tolerant_json import parse_tolerant

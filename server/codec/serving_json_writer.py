@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dtypes import DataType, from_numpy
+from runtime.api import DataType, dtypes
+from runtime.errors import InvalidArgumentError
 from server.codec.pretty_json import PrettyWriter
 from server.codec.serving_json import PredictFormat
 
@@ -62,9 +62,8 @@ def write_predict_response(
     batch_size = _batch_size(outputs) if is_row else 0
     for array in outputs.values():
         if array.dtype not in _WRITABLE:
-            raise InvalidArgumentError(
-                f"Failed to write JSON value for tensor type: {from_numpy(array.dtype).tf_name}"
-            )
+            name = dtypes.from_numpy(array.dtype).tf_name
+            raise InvalidArgumentError(f"Failed to write JSON value for tensor type: {name}")
     if strict:
         return _strict_rows(outputs, batch_size) if is_row else _strict_columns(outputs)
     if len(outputs) == 1:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.api import DataType, InvalidArgumentError, tensor_from_proto, tensor_to_proto
+from runtime.api import DataType, tensor_from_proto, tensor_to_proto
+from runtime.errors import InvalidArgumentError
 from server.codec.json_tensor_reader import read_tensor
 from server.codec.json_tensor_writer import Encoding, write_tensor
 

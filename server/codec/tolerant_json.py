@@ -14,7 +14,7 @@ import math
 import re
 from typing import Any
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 
 MAX_DEPTH = 1_000_000  # lists and objects inside each other
 MAX_UINT64 = (1 << 64) - 1  # a larger integer is read as a float, as RapidJSON does

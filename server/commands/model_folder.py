@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.api import NotFoundError
+from runtime.errors import NotFoundError
 from server.models.model_source import find_versions
 
 _FILES = ("saved_model.pb", "saved_model.pbtxt")

@@ -11,16 +11,8 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.api import (
-    DataType,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-    SavedModelBundle,
-    SessionOptions,
-    Timeline,
-    load_saved_model,
-)
+from runtime.api import DataType, SavedModelBundle, SessionOptions, Timeline, load_saved_model
+from runtime.errors import InvalidArgumentError, NotFoundError, OpError
 from server.codec.json_body import parse_json, to_json
 from server.codec.json_tensor_reader import read_tensor
 from server.codec.json_tensor_writer import write_tensor

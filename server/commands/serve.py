@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 from server.settings import load_settings, with_parallelism
 
 # (flag as argparse names it, the setting's section or "", the setting)

@@ -6,9 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 
 import protos as pb
-from runtime.api import OpReport, inspect_saved_model
-from runtime.framework.dtypes import from_number
-from runtime.saved_model.tensor_infos import tensor_names
+from runtime.api import OpReport, dtypes, inspect_saved_model, tensor_names
 from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 
@@ -80,7 +78,7 @@ def _describe_tensor(info: pb.TensorInfo) -> str:
     if not info.tensor_shape.unknown_rank:
         sizes = ("?" if dim.size < 0 else str(dim.size) for dim in info.tensor_shape.dim)
         shape = f"[{', '.join(sizes)}]"
-    data_type, is_ref = from_number(info.dtype)
+    data_type, is_ref = dtypes.from_number(info.dtype)
     return f"{data_type.name_on_wire}{'_ref' if is_ref else ''} {shape}  {info.name}"
 
 

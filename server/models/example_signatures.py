@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dtypes import from_numpy
+from runtime.api import dtypes
+from runtime.errors import InvalidArgumentError
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 
@@ -144,4 +144,4 @@ def _shape_text(shape: Sequence[int]) -> str:
 
 
 def _type_text(dtype: np.dtype) -> str:
-    return f"DT_{from_numpy(dtype).name}"
+    return f"DT_{dtypes.from_numpy(dtype).name}"

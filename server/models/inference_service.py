@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.framework.cancellation import CancellationManager
-from runtime.sessions.runtime_session import RunRequest
+from runtime.api import CancellationManager, RunRequest
 from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
 from server.models.serving_metrics import ServingMetrics

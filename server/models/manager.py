@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from runtime.foundation.errors import (
+from runtime.errors import (
     InternalError,
     NotFoundError,
     OpError,

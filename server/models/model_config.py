@@ -14,7 +14,7 @@ from pathlib import Path
 from google.protobuf import text_format
 
 import protos as pb
-from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from runtime.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from server.models.manager_options import ManagerOptions
 from server.models.version_policy import (
     AllVersions,

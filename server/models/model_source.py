@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 
 _log = logging.getLogger(__name__)
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 import protos as pb
-from runtime.foundation.errors import InvalidArgumentError, UnavailableError
-from runtime.sessions.runtime_session import RuntimeSession
-from runtime.sessions.session_options import SessionOptions
+from runtime.api import RuntimeSession, SessionOptions
+from runtime.errors import InvalidArgumentError, UnavailableError
 from server.models.signature import Signature, signature_table
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from runtime.foundation.errors import OpError
+from runtime.errors import OpError
 from server.models.manager import ModelManager
 from server.models.model_config import read_model_config_file
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.errors import InvalidArgumentError, NotFoundError
 from server.models.model_version import ModelVersion
 
 

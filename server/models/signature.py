@@ -9,9 +9,8 @@ import dataclasses
 from collections.abc import Collection, Mapping
 
 import protos as pb
-from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dtypes import DataType, from_number
-from runtime.framework.tensor_codec import shape_from_proto
+from runtime.api import DataType, dtypes, shape_from_proto
+from runtime.errors import InvalidArgumentError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Signature:
 def _specs(infos: Mapping[str, pb.TensorInfo]) -> dict[str, TensorSpec]:
     return {
         alias: TensorSpec(
-            info.name, from_number(info.dtype)[0], shape_from_proto(info.tensor_shape)
+            info.name, dtypes.from_number(info.dtype)[0], shape_from_proto(info.tensor_shape)
         )
         for alias, info in sorted(infos.items())
     }

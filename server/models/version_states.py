@@ -16,7 +16,7 @@ import enum
 from collections.abc import Collection
 from pathlib import Path
 
-from runtime.foundation.errors import InternalError, OpError
+from runtime.errors import InternalError, OpError
 
 
 class ModelState(enum.Enum):

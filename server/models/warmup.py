@@ -16,13 +16,8 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 import protos as pb
-from runtime.api import (
-    InvalidArgumentError,
-    RunRequest,
-    UnimplementedError,
-    tensor_from_proto,
-)
-from runtime.framework.record_files import tf_records
+from runtime.api import RunRequest, tensor_from_proto, tf_records
+from runtime.errors import InvalidArgumentError, UnimplementedError
 from server.codec.serving_json import DEFAULT_SIGNATURE
 from server.models.example_signatures import (
     INPUTS,

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import Response
 
-from runtime.api import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 from server.codec.json_body import to_json
 from server.codec.json_tensor_writer import Encoding
 from server.rest.request_body import read_body

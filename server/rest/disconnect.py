@@ -7,7 +7,8 @@ from types import TracebackType
 
 from starlette.types import Receive
 
-from runtime.api import CancellationManager, CancelledError
+from runtime.api import CancellationManager
+from runtime.errors import CancelledError
 
 # Most steps are over before anybody looks: a timer costs 1 µs, a task for each request 20 µs.
 WATCH_AFTER_SECONDS = 0.02

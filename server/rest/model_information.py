@@ -13,7 +13,7 @@ import orjson
 from google.protobuf import json_format
 
 import protos as pb
-from runtime.framework.dtypes import DataType
+from runtime.api import DataType
 from server.models.manager import ModelManager, VersionStatus
 from server.models.model_version import ModelVersion
 

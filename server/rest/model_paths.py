@@ -13,7 +13,7 @@ import functools
 import re
 from urllib.parse import unquote
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 
 _VERSION = r"(?:(?:/versions/(?P<version>\d+))|(?:/labels/(?P<label>[^/:]+)))?"
 _INFERENCE = re.compile(

@@ -22,7 +22,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from runtime.api import CancellationManager, Code, InvalidArgumentError, OpError
+from runtime.api import CancellationManager
+from runtime.errors import Code, InvalidArgumentError, OpError
 from server.codec.pretty_json import PrettyWriter
 from server.codec.serving_examples_json import examples_tensor
 from server.codec.serving_json import Document, parse_document, predict_inputs, signature_name

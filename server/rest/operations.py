@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from runtime.api import UnavailableError
+from runtime.errors import UnavailableError
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import CONTENT_TYPE, Metrics, NamedPools, named_global_pools
 from server.rest.bodies import json_response

@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import protos as pb
-from runtime.api import DataType, InvalidArgumentError, tensor_to_proto
+from runtime.api import DataType, tensor_to_proto
+from runtime.errors import InvalidArgumentError
 from server.codec.session_tensors import fetch_types, read_proto_feeds, write_proto_outputs
 from server.rest.bodies import proto_response
 from server.rest.disconnect import DisconnectWatch

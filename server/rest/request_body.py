@@ -6,7 +6,7 @@ import zlib
 
 from starlette.types import Receive
 
-from runtime.foundation.errors import CancelledError, InvalidArgumentError
+from runtime.errors import CancelledError, InvalidArgumentError
 from server.errors import BodyTooLargeError
 
 _GZIP = 31  # zlib's window bits that expect a gzip header

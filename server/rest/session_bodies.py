@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 import protos as pb
-from runtime.api import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 from server.codec.json_body import parse_json, parse_object, type_name
 from server.codec.json_tensor_reader import decode_base64
 from server.sessions.requests import CreateRequest, ModelSource

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import protos as pb
-from runtime.api import DataType, InvalidArgumentError
+from runtime.api import DataType
+from runtime.errors import InvalidArgumentError
 from server.codec.json_body import parse_object, to_json, type_name
 from server.codec.json_tensor_writer import write_tensor
 from server.codec.session_tensors import fetch_types, read_feeds, write_outputs

@@ -10,7 +10,8 @@ import numpy as np
 from starlette.requests import Request
 
 import protos as pb
-from runtime.api import CancellationManager, ResourceExhaustedError
+from runtime.api import CancellationManager
+from runtime.errors import ResourceExhaustedError
 from server.rest.bodies import header_timeout_ms
 
 T = TypeVar("T")

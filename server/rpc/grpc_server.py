@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from runtime.api import CancelledError, OpError, UnavailableError
+from runtime.errors import CancelledError, OpError, UnavailableError
 from server.lifecycle import Lifecycle
 from server.rpc.master_service import LARGE_BYTES, CallContext, MasterService
 from server.rpc.status import status_of

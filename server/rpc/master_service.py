@@ -21,18 +21,20 @@ from typing import Any
 
 import protos as pb
 from runtime.api import (
-    AbortedError,
     CancellationManager,
+    ResourceManager,
+    parse_tensor_name,
+    tensor_from_proto,
+    tensor_to_proto,
+)
+from runtime.errors import (
+    AbortedError,
     CancelledError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
     OutOfRangeError,
-    ResourceManager,
-    tensor_from_proto,
-    tensor_to_proto,
 )
-from runtime.graph.tensor_name import parse_tensor_name
 from server.sessions.open_session import OpenSession
 from server.sessions.requests import CreateRequest, StepRequest
 from server.sessions.service import SessionService

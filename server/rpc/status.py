@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import grpc
 
-from runtime.api import OpError
+from runtime.errors import OpError
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 MAX_DETAILS_BYTES = 3000  # trailers travel in headers, which clients limit to 8 KiB in all

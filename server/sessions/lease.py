@@ -7,7 +7,7 @@ import datetime
 import time
 from collections.abc import Callable
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from runtime.api import InvalidArgumentError, NotFoundError, SessionOptions
+from runtime.api import SessionOptions
+from runtime.errors import InvalidArgumentError, NotFoundError
 from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
 from server.sessions.requests import ModelSource, OpenedModel, as_direct_session

@@ -11,14 +11,12 @@ from typing import Any
 import protos as pb
 from runtime.api import (
     CancellationManager,
-    CancelledError,
     DataType,
     DirectSession,
-    InvalidArgumentError,
-    ResourceExhaustedError,
     ThreadPool,
     global_thread_pools,
 )
+from runtime.errors import CancelledError, InvalidArgumentError, ResourceExhaustedError
 from server.sessions.lease import Clock, Lease
 
 CHECK_SECONDS = 0.1  # between two counts of what a session holds

@@ -11,7 +11,7 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 
-from runtime.foundation.errors import NotFoundError
+from runtime.errors import NotFoundError
 from server.sessions.lease import Clock, rfc3339
 from server.sessions.open_session import OpenSession
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError

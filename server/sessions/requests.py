@@ -10,12 +10,11 @@ import protos as pb
 from runtime.api import (
     CancellationManager,
     DirectSession,
-    InternalError,
-    InvalidArgumentError,
     ResourceManager,
     RuntimeSession,
+    parse_tensor_name,
 )
-from runtime.graph.tensor_name import parse_tensor_name
+from runtime.errors import InternalError, InvalidArgumentError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,19 +19,21 @@ from typing import Any, TypeVar
 import protos as pb
 from runtime.api import (
     RUN_CANCELLED,
-    AbortedError,
     CancellationManager,
-    Code,
     FolderGate,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-    PermissionDeniedError,
     RunRequest,
     SessionOptions,
     ThreadPool,
     load_meta_graph_into_session,
     new_session,
+)
+from runtime.errors import (
+    AbortedError,
+    Code,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
 )
 from server.metrics import Metrics
 from server.priorities import Priorities, Priority

@@ -8,8 +8,8 @@ within `sessions.max_threads`, and create global names only if `sessions.allow_n
 from __future__ import annotations
 
 import protos as pb
-from runtime.foundation.errors import InvalidArgumentError
-from runtime.foundation.thread_pool import global_thread_pools, schedulable_cores
+from runtime.api import global_thread_pools, schedulable_cores
+from runtime.errors import InvalidArgumentError
 from server.settings import SessionSettings, ThreadPoolSettings
 
 MAX_DEVICES = 64  # of one type in one session; nothing is gained by more than cores

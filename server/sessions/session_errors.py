@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.foundation.errors import CancelledError, ResourceExhaustedError
+from runtime.errors import CancelledError, ResourceExhaustedError
 
 
 class SessionGoneError(CancelledError):

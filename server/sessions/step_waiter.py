@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from runtime.api import CancellationManager, CancelledError, DeadlineExceededError
+from runtime.api import CancellationManager
+from runtime.errors import CancelledError, DeadlineExceededError
 
 TIMED_OUT = "Timed out waiting for notification"  # TF: direct_session.cc (WaitForNotification)
 

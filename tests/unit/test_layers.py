@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 # Each floor may import from itself and from floors below it.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("protos",),
     ("runtime.foundation",),
+    ("runtime.errors",),
     ("runtime.framework",),
     ("runtime.kernels", "runtime.devices"),
     ("runtime.graph",),
@@ -39,6 +42,7 @@ FORBIDDEN = {
     "runtime": {"fastapi", "starlette", "uvicorn", "tensorflow", "server"},
     "server": {"tensorflow"},
 }
+DOORS = ("runtime.api", "runtime.errors")  # what server/ may import of the runtime
 ONLY_IN = {"onnxruntime": "runtime.clusters"}
 
 
@@ -103,6 +107,33 @@ def test_forbidden_imports() -> None:
             if root in ONLY_IN and not name.startswith(ONLY_IN[root]):
                 wrong.append(f"{name} imports {imported}, which only {ONLY_IN[root]} may")
     assert wrong == []
+
+
+def test_the_server_has_two_doors_to_the_runtime() -> None:
+    others = [
+        f"{name} imports {imported}"
+        for name, path in modules()
+        if name.split(".")[0] == "server"
+        for imported in imports(path)
+        if imported.split(".")[0] == "runtime" and not is_behind_a_door(imported)
+    ]
+    assert others == []
+
+
+def is_behind_a_door(imported: str) -> bool:
+    return imported.startswith(tuple(f"{door}." for door in DOORS))
+
+
+def test_the_light_door_imports_nothing_heavy() -> None:
+    script = "import sys, runtime.errors; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {name for name in done.stdout.split() if name.split(".")[0] in ("runtime", "protos")}
+    assert loaded == {
+        "runtime", "runtime.errors", "runtime.foundation", "runtime.foundation.errors",
+    }  # fmt: skip
+    assert not {"numpy", "google", "ml_dtypes", "asyncio"} & set(done.stdout.split())
 
 
 def test_modules_of_a_floor_make_no_circle() -> None:
