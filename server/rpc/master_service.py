@@ -88,9 +88,8 @@ class MasterService:
     def __init__(self, sessions: SessionService, settings: Settings) -> None:
         self._sessions = sessions
         self._settings = settings
-        # Shared by every session that does not ask for a state of its own; cleared by Reset.
+        # Shared by every session whose config does not isolate its state; cleared by Reset.
         self._shared = ResourceManager()
-        self._sharing: set[str] = set()
 
     def methods(self) -> dict[str, tuple[Any, Callable[[Any, CallContext], Any]]]:
         """Method name → (request message, handler)."""
@@ -111,17 +110,14 @@ class MasterService:
         self, request: pb.CreateSessionRequest, _: CallContext
     ) -> pb.CreateSessionResponse:
         """Open a session on the graph of the request."""
-        is_isolated = request.config.isolate_session_state
         opened = await self._sessions.create(
             CreateRequest(
                 graph_def=request.graph_def,
                 config=request.config,
                 lease_seconds=self._settings.sessions.max_lease_seconds,
-                resources=None if is_isolated else self._shared,
+                resources=None if request.config.isolate_session_state else self._shared,
             )
         )
-        if not is_isolated:
-            self._sharing.add(opened.id)
         return pb.CreateSessionResponse(
             session_handle=opened.id, graph_version=opened.graph_version
         )
@@ -199,7 +195,6 @@ class MasterService:
     ) -> pb.CloseSessionResponse:
         """Close a session; closing it again is ABORTED, as everything else on it."""
         opened = self._find(request.session_handle)
-        self._sharing.discard(opened.id)
         await self._sessions.close(opened.id, STEP_CLOSED)
         return pb.CloseSessionResponse()
 
@@ -223,10 +218,11 @@ class MasterService:
                 self._shared.clear(container)
         else:
             self._shared.clear()
-        for session_id in list(self._sharing):
-            self._sharing.discard(session_id)
+        for opened in self._sessions.open_sessions():
+            if opened.session.options.resources is not self._shared:
+                continue
             try:
-                await self._sessions.close(session_id, STEP_CLOSED)
+                await self._sessions.close(opened.id, STEP_CLOSED)
             except NotFoundError:  # closed and forgotten meanwhile
                 continue
         return pb.ResetResponse()

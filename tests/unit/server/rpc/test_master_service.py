@@ -27,6 +27,7 @@ from server.app import make_services
 from server.rest.session_docs import half_plus_two_graph, square_of_y_graph
 from server.rpc.master_service import CallContext, MasterService
 from server.rpc.status import MAX_DETAILS_BYTES, status_of
+from server.sessions.requests import CreateRequest
 from server.settings import Settings
 from tests.unit.runtime.sessions.graphs import queue_graph
 
@@ -224,6 +225,36 @@ def test_reset_closes_the_sessions_that_share() -> None:
         with pytest.raises(AbortedError):
             await master.run_step(run_y(sharing), PLAIN)
         assert (await master.run_step(run_y(isolated), PLAIN)).tensor
+
+    with_master(scenario)
+
+
+def test_the_master_keeps_nothing_of_sessions_that_ended_elsewhere() -> None:
+    """Over REST, by their lease, or on their own: the registry alone knows what is open."""
+
+    async def scenario(master: MasterService) -> None:
+        sizes = []
+        for _ in range(3):
+            await master._sessions.close(await create(master))
+            sizes.append(_ids_held(master))
+        assert sizes == [0, 0, 0]
+
+    with_master(scenario)
+
+
+def _ids_held(master: MasterService) -> int:
+    """How many entries the service's own collections have."""
+    return sum(len(value) for value in vars(master).values() if isinstance(value, set | dict))
+
+
+def test_reset_leaves_the_sessions_of_rest() -> None:
+    async def scenario(master: MasterService) -> None:
+        other = await master._sessions.create(CreateRequest(graph_def=half_plus_two_graph()))
+        sharing = await create(master)
+        await master.reset(pb.ResetRequest(), PLAIN)
+        assert [each.id for each in master._sessions.open_sessions()] == [other.id]
+        with pytest.raises(AbortedError):
+            await master.run_step(run_y(sharing), PLAIN)
 
     with_master(scenario)
 
