@@ -107,7 +107,7 @@ class SessionService:
             resources=request.resources,
         )
         with self._registry.place():
-            made = await self._build(lambda: self._make(request, options))
+            made = await self._made(request, options)
             opened = OpenSession(
                 id=new_session_id(),
                 session=made.session,
@@ -124,6 +124,15 @@ class SessionService:
         self._metrics.session_opened()
         _log.info("Session opened", extra={"session": opened.id, "model": opened.model})
         return opened
+
+    async def _made(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
+        """A session from a builder thread; it is destroyed when the caller has gone meanwhile."""
+        making = _submit(self._builders, lambda: self._make(request, options))
+        try:
+            return await asyncio.wrap_future(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(_destroy)
+            raise
 
     def _make(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
         """Runs on a builder thread."""
@@ -389,6 +398,11 @@ def _submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Futur
 
     pool.schedule(task)
     return future
+
+
+def _destroy(making: concurrent.futures.Future[OpenedModel]) -> None:
+    if not making.cancelled() and making.exception() is None:
+        making.result().session.destroy()
 
 
 def _describe_model(source: ModelSource | None, made: OpenedModel) -> dict[str, Any] | None:

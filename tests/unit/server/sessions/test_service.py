@@ -1,6 +1,7 @@
 """What the session service promises beyond REST: leases with a clock that the test moves."""
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.cancellation import CancellationManager
+from runtime.sessions.direct_session import DirectSession
 from server.metrics import Metrics
 from server.priorities import Priorities
 from server.rest.session_docs import half_plus_two_graph
@@ -156,3 +158,35 @@ def test_steps_are_counted_by_priority_and_outcome():
         assert 'runstep_steps_total{code="INVALID_ARGUMENT",priority="normal"} 1.0' in text
 
     scenario_with(FakeClock(), scenario)
+
+
+def test_a_session_whose_caller_left_while_it_was_made_is_destroyed(monkeypatch):
+    """A gRPC client that cancels CreateSession never learns the handle."""
+    clock = FakeClock()
+    made, goes_on, destroyed = threading.Event(), threading.Event(), threading.Event()
+    make, destroy = SessionService._make, DirectSession.destroy
+
+    def held(self, request, options):
+        opened = make(self, request, options)
+        made.set()
+        assert goes_on.wait(30)
+        return opened
+
+    def noting(self):
+        destroy(self)
+        destroyed.set()
+
+    monkeypatch.setattr(SessionService, "_make", held)
+    monkeypatch.setattr(DirectSession, "destroy", noting)
+
+    async def scenario(service):
+        creating = asyncio.ensure_future(service.create(CREATE))
+        await asyncio.to_thread(made.wait, 30)
+        creating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+        goes_on.set()
+        assert await asyncio.to_thread(destroyed.wait, 10)
+        assert service.open_sessions() == []
+
+    scenario_with(clock, scenario, sessions={"max_open": 1})
