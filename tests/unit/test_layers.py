@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api",),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
-    ("server.priorities",),
+    ("server.steps",),
     ("server.codec",),
     ("server.models",),
     ("server.sessions",),
