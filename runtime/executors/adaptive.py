@@ -29,12 +29,11 @@ class AdaptiveExecutor(Executor):
 
     may_block = False
 
-    def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
-        super().__init__(graph)
-        self.plan = StepPlan(graph, kernels)
+    def __init__(self, plan: StepPlan, kernels: KernelRegistry) -> None:
+        super().__init__(plan.graph)
+        self.plan = plan
         self._kernels = kernels
-        # Nothing can run side by side without two expensive nodes.
-        self._is_candidate = self.plan.expensive_count >= 2
+        self._is_candidate = True  # until it has been measured
         self._runs = itertools.count(1)  # next() is atomic
         self._parallel: DataflowExecutor | None = None
 

@@ -66,7 +66,9 @@ def build_executor(
     """A step plan where order is enough, the dataflow executor where it is not."""
     if any(functions.needs_dataflow(node) for node in graph.nodes):
         return DataflowExecutor(graph, kernels)
-    return AdaptiveExecutor(graph, kernels)
+    plan = StepPlan(graph, kernels)
+    # Nothing can run side by side without two expensive nodes.
+    return AdaptiveExecutor(plan, kernels) if plan.expensive_count >= 2 else plan
 
 
 def _build_step_plan(

@@ -153,7 +153,7 @@ class _PartWriter:
     def _write(self, number: int, instruction: Instruction) -> None:
         node = instruction.node
         self._namespace[f"k{number}"] = instruction.kernel
-        if number % _NODES_A_CALL:
+        if number % _NODES_A_CALL or not self.lines:  # to enter a part was a call
             self._text.append(" if stop: check(step)")
         else:
             self._text.append(" check(step)")

@@ -120,7 +120,7 @@ class StepPlan(Executor):
                 error.with_node(node.name)
                 raise
             raise as_op_error(error, node.name) from error
-        return [slots[slot] for slot in program.fetch_slots]
+        return list(map(slots.__getitem__, program.fetch_slots))
 
 
 def _execute(instruction: Instruction, slots: list[Any], step: Step) -> None:

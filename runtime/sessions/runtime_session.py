@@ -16,6 +16,7 @@ import protos as pb
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import FileGate
+from runtime.sessions.direct.executor_cache import CompiledStep
 
 Tensor = Any  # numpy array or scalar; bytes-object array; ResourceHandle or variant object
 
@@ -27,7 +28,8 @@ class RunRequest:
     `feeds` maps tensor names (`x` means `x:0`) to arrays whose dtype is the graph's. `deadline` is
     a `time.monotonic()` instant and wins over `options.timeout_in_ms`. `pool` overrides the
     choice of `options.inter_op_thread_pool`. `metadata`, when given, is filled in place.
-    `allow_inline` lets a step that cannot block and has measured short run in the caller's thread.
+    `compiled` is the step when it has been looked up already: a callable's, or one that
+    `run_if_short` found; it belongs to the session that runs the request.
     `files` decides about files in place of the session's gate: a loader's steps read the model.
     """
 
@@ -39,7 +41,7 @@ class RunRequest:
     cancellation: CancellationManager | None = None
     deadline: float | None = None
     pool: ThreadPool | None = None
-    allow_inline: bool = False
+    compiled: CompiledStep | None = None
     files: FileGate | None = None
 
 
@@ -60,6 +62,14 @@ class RuntimeSession(abc.ABC):
     @abc.abstractmethod
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Run one step; the future gives the fetched values in order, or an OpError."""
+
+    def run_if_short(self, request: RunRequest) -> list[Tensor] | None:
+        """Run one step in the caller's thread if it cannot block and has measured short.
+
+        None when the caller has to use `run_async`, as a remote session's always has. Raises the
+        step's error.
+        """
+        return None
 
     def run(
         self,

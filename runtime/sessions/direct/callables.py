@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.runtime_session import RunRequest, Tensor
+
+V = TypeVar("V")
 
 
 @dataclasses.dataclass(slots=True)
@@ -32,30 +35,33 @@ class Callable:
         types = dict(zip(self.compiled.feeds, self.compiled.feed_types, strict=True))
         self._types = [types[name] for name in self.options.feed]
 
-    def request(self, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
-        """The run of this step with its own options; raises as `filled_in`."""
-        request = RunRequest(options=self.options.run_options, metadata=metadata)
-        return self.filled_in(request, feeds)
-
-    def filled_in(self, request: RunRequest, feeds: Sequence[Tensor]) -> RunRequest:
-        """`request` with what this step feeds and fetches.
-
-        Raises InvalidArgumentError for a wrong number or type of feeds.
-        """
+    def by_name(self, values: Sequence[V]) -> dict[str, V]:
+        """What is given for each feed, by its name; InvalidArgumentError for a wrong number."""
         names = self.options.feed
-        if len(feeds) != len(names):
-            raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(feeds)}")
-        for value, wanted in zip(feeds, self._types, strict=True):
+        if len(values) != len(names):
+            raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(values)}")
+        return dict(zip(names, values, strict=True))
+
+    def feeds(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
+        """The feeds of a run; InvalidArgumentError for a wrong number or type of values."""
+        feeds = self.by_name(values)
+        for value, wanted in zip(values, self._types, strict=True):
             if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
                 raise InvalidArgumentError(
                     f"Type mismatch: actual {from_numpy(value.dtype).tf_name} "
                     f"vs. expect {wanted.tf_name}"
                 )
-        return dataclasses.replace(
-            request,
-            feeds=dict(zip(names, feeds, strict=True)),
-            fetches=self.options.fetch,
-            targets=self.options.target,
+        return feeds
+
+    def request(self, values: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
+        """The run of this step with its own options; raises as `feeds`."""
+        return RunRequest(
+            self.feeds(values),
+            self.options.fetch,
+            self.options.target,
+            self.options.run_options,
+            metadata,
+            compiled=self.compiled,
         )
 
 

@@ -21,22 +21,18 @@ from collections.abc import Mapping, Sequence
 import protos as pb
 from runtime.devices.device import Device
 from runtime.executors.step import Executor, Step
-from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import CancelledError, InternalError, OpError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
-from runtime.framework.io.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceManager
-from runtime.sessions.direct.asynchronous_step import AsynchronousStep, forget_frames
+from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
-from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache
+from runtime.sessions.direct.executor_cache import ExecutorCache, spelled_key
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.partial_runs import PartialRuns
-from runtime.sessions.direct.prepared_step import PreparedStep, feed_arguments
-from runtime.sessions.direct.run_metadata import MetadataRequest
+from runtime.sessions.direct.prepared_step import PreparedStep, StepPreparer
 from runtime.sessions.direct.session_graph import SessionGraph
 from runtime.sessions.direct.session_pools import SessionPools
 from runtime.sessions.direct.session_template import SessionTemplate
@@ -78,7 +74,7 @@ class DirectSession(RuntimeSession):
         self._state = KernelStates(
             resources or options.resources or ResourceManager(), self.session_handle, self._devices
         )
-        self._files = options.files or AllowAll()
+        self._steps = StepPreparer(options, self._state, self._devices[0].name)
         self._partial_runs = PartialRuns()
         self._callables = Callables()
 
@@ -122,21 +118,12 @@ class DirectSession(RuntimeSession):
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
         """Run one step and wait for it."""
-        return self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata), None)
+        return self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata))
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Start one step; its future ends at the deadline, even when a kernel does not."""
-        return self._start(request, None)
-
-    def _start(
-        self, request: RunRequest, compiled: CompiledStep | None
-    ) -> concurrent.futures.Future[list[Tensor]]:
-        if request.allow_inline and not self._is_closed:
-            compiled = compiled or self._graph.find_compiled(request)
-            if compiled is not None and _is_short(compiled.executor):
-                return self._run_inline(request, compiled)
         step = AsynchronousStep(
-            lambda cancellation, pool: self._prepare(request, cancellation, pool, compiled),
+            lambda cancellation, pool: self._prepare(request, cancellation, pool),
             self._cancellation,
             request.cancellation,
         )
@@ -147,82 +134,52 @@ class DirectSession(RuntimeSession):
             step.finish(None, error)
         return step.future
 
-    def _run_inline(
-        self, request: RunRequest, compiled: CompiledStep
-    ) -> concurrent.futures.Future[list[Tensor]]:
-        """Run a short step here and now: it is over before anything could cancel it."""
-        future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
-        cancellation = request.cancellation or self._cancellation
-        try:
-            cancellation.check()
-            self._limits.pool_of(request)  # raises for an index that no pool has
-            prepared = self._prepare(request, cancellation, None, compiled)
-            future.set_result(prepared.run_measured())
-        except OpError as error:
-            forget_frames(error)
-            future.set_exception(error)
-        except Exception as error:  # a fault of ours: the caller reads it where it waits
-            fault = InternalError(f"{type(error).__name__}: {error}")
-            fault.__cause__ = error
-            future.set_exception(fault)
-        return future
+    def run_if_short(self, request: RunRequest) -> list[Tensor] | None:
+        """Run a step here and now if it cannot block and has measured short, else None.
 
-    def _run_and_wait(self, request: RunRequest, compiled: CompiledStep | None) -> list[Tensor]:
+        It ends before it could be cancelled. For requests that name their pool.
+        """
+        compiled = request.compiled
+        if compiled is None:
+            key = spelled_key(request.feeds, request.fetches, request.targets)
+            compiled = request.compiled = self._graph.cache.find(key)
+        if compiled is None or self._is_closed:
+            return None
+        if not _is_short(compiled.executor):
+            return None
+        if request.cancellation is not None:
+            request.cancellation.check()
+        prepared = self._steps.prepare(
+            request, compiled, self._graph.functions, self._cancellation, None
+        )
+        try:
+            return prepared.run_measured()
+        except OpError:
+            raise
+        except Exception as error:
+            raise InternalError(f"{type(error).__name__}: {error}") from error
+
+    def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
         """Run in this thread without a future where the options say so, else on a pool."""
         self._check_open()
         if self._limits.pool_of(request) is not None or self._limits.timeout_seconds(request):
-            return self._start(request, compiled).result()
+            return self.run_async(request).result()
         cancellation = CancellationManager(self._cancellation)
         try:
-            return self._prepare(request, cancellation, None, compiled).run()
+            return self._prepare(request, cancellation, None).run()
         finally:
             cancellation.detach()
 
     def _prepare(
-        self,
-        request: RunRequest,
-        cancellation: CancellationManager,
-        pool: ThreadPool | None,
-        compiled: CompiledStep | None,
+        self, request: RunRequest, cancellation: CancellationManager, pool: ThreadPool | None
     ) -> PreparedStep:
+        compiled = request.compiled
         if compiled is None:
             compiled = self._graph.compiled(request)
-        began = _now()
-        arguments = feed_arguments(compiled, request, self._state.resources)
-        report = self._report(request, compiled)
-        collector = report.collector if report is not None else None
-        step = self._new_step(cancellation, pool, collector, request.files)
-        return PreparedStep(compiled, step, arguments, report, began)
+        return self._steps.prepare(request, compiled, self._graph.functions, cancellation, pool)
 
-    def _new_step(
-        self,
-        cancellation: CancellationManager,
-        pool: ThreadPool | None,
-        collector: StepStatsCollector | None = None,
-        files: FileGate | None = None,
-    ) -> Step:
-        return Step(
-            self._state,
-            cancellation,
-            files or self._files,
-            self._graph.functions,
-            runner=pool.schedule if pool is not None else None,
-            can_run_in_parallel=pool is not None and pool.num_threads > 1,
-            is_low_priority=pool is not None and pool.low_priority,
-            collector=collector,
-        )
-
-    def _report(self, request: RunRequest, compiled: CompiledStep) -> MetadataRequest | None:
-        """What the step has to report; None in the common case of nothing."""
-        if request.metadata is None and not self.options.config.graph_options.build_cost_model:
-            return None
-        return MetadataRequest(
-            request.metadata,
-            request.options,
-            self.options.config,
-            self._devices[0].name,
-            compiled.executor,
-        )
+    def _new_step(self, cancellation: CancellationManager, pool: ThreadPool | None) -> Step:
+        return self._steps.new_step(self._graph.functions, cancellation, pool)
 
     # Partial runs and callables
 
@@ -257,24 +214,16 @@ class DirectSession(RuntimeSession):
         self._check_open()
         return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
 
+    def callable(self, handle: int) -> Callable:
+        """A prepared step; InvalidArgumentError for a handle that was released or never given."""
+        self._check_open()
+        return self._callables.get(handle)
+
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
     ) -> list[Tensor]:
         """Run a prepared step; InvalidArgumentError for a bad handle or number of feeds."""
-        self._check_open()
-        made = self._callables.get(handle)
-        return self._run_and_wait(made.request(feeds, metadata), made.compiled)
-
-    def run_callable_async(
-        self, handle: int, feeds: Sequence[Tensor], request: RunRequest
-    ) -> concurrent.futures.Future[list[Tensor]]:
-        """Start a prepared step; options, deadline, pool and cancellation are the request's.
-
-        Raises as `run_callable` for a bad handle or number of feeds.
-        """
-        self._check_open()
-        made = self._callables.get(handle)
-        return self._start(made.filled_in(request, feeds), made.compiled)
+        return self._run_and_wait(self.callable(handle).request(feeds, metadata))
 
     def release_callable(self, handle: int) -> None:
         """Forget a prepared step; InvalidArgumentError for a handle that was never given."""

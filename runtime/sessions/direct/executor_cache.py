@@ -20,7 +20,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from runtime.executors.step import Executor
 from runtime.foundation.errors import InvalidArgumentError
@@ -31,6 +31,11 @@ from runtime.graph.tensor_name import parse_tensor_name
 
 DEFAULT_CAPACITY = 1024  # compiled steps; TensorFlow's cache has no bound
 SpelledKey = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def spelled_key(feeds: Iterable[str], fetches: Iterable[str], targets: Iterable[str]) -> SpelledKey:
+    """The key of a step whose names are spelled like this."""
+    return tuple(feeds), tuple(fetches), tuple(targets)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,17 +11,23 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from runtime.executors.step import Step
+from runtime.executors.step import FunctionRunner, Step
+from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.foundation.thread_pool import ThreadPool
+from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.io.file_gate import AllowAll
+from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.framework.tensor_codec import as_bytes
 from runtime.kernels.state.session_tensors import session_tensor
 from runtime.sessions.child_process.step_process import run_in_process
 from runtime.sessions.direct.executor_cache import CompiledStep
+from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor
+from runtime.sessions.session_options import SessionOptions
 
 _now = time.monotonic
 
@@ -83,7 +89,74 @@ class PreparedStep:
         """Write the report, and put the executor's values in the request's order."""
         if self.report is not None:
             self.report.fill()
-        return [values[position] for position in self.compiled.fetch_positions]
+        return list(map(values.__getitem__, self.compiled.fetch_positions))
+
+
+class StepPreparer:
+    """Makes the steps of one session ready to run. Thread-safe: it holds nothing that changes."""
+
+    def __init__(self, options: SessionOptions, state: KernelStates, device: str) -> None:
+        self._config = options.config
+        self._state = state
+        self._files = options.files or AllowAll()
+        self._device = device
+        self._builds_cost_model = self._config.graph_options.build_cost_model > 0
+        self._has_metadata = self._config.experimental.HasField("session_metadata")
+
+    def prepare(
+        self,
+        request: RunRequest,
+        compiled: CompiledStep,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+        pool: ThreadPool | None,
+    ) -> PreparedStep:
+        """Everything for one run on `pool`, or in the calling thread without one.
+
+        Raises as `feed_arguments`, and InvalidArgumentError for a report that can't be had.
+        """
+        began = _now()
+        report = self._report(request, compiled)
+        arguments = feed_arguments(compiled, request, self._state.resources)
+        collector = report.collector if report is not None else None
+        step = self.new_step(functions, cancellation, pool, request.files, collector)
+        return PreparedStep(compiled, step, arguments, report, began)
+
+    def new_step(
+        self,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+        pool: ThreadPool | None,
+        files: FileGate | None = None,
+        collector: StepStatsCollector | None = None,
+    ) -> Step:
+        """What belongs to one run; without `files` the session's gate decides about files."""
+        return Step(
+            self._state,
+            cancellation,
+            files or self._files,
+            functions,
+            runner=pool.schedule if pool is not None else None,
+            can_run_in_parallel=pool is not None and pool.num_threads > 1,
+            is_low_priority=pool is not None and pool.low_priority,
+            collector=collector,
+        )
+
+    def _report(self, request: RunRequest, compiled: CompiledStep) -> MetadataRequest | None:
+        """What the step has to report; None in the common case of nothing."""
+        options = request.options
+        if not self._builds_cost_model and (
+            request.metadata is None
+            or not (
+                self._has_metadata
+                or (options is not None and options.trace_level)
+                or (options is not None and options.output_partition_graphs)
+            )
+        ):
+            return None
+        return MetadataRequest(
+            request.metadata, options, self._config, self._device, compiled.executor
+        )
 
 
 def feed_arguments(

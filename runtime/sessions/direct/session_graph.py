@@ -27,7 +27,12 @@ from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
-from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, SpelledKey
+from runtime.sessions.direct.executor_cache import (
+    CompiledStep,
+    ExecutorCache,
+    SpelledKey,
+    spelled_key,
+)
 from runtime.sessions.direct.session_template import SessionTemplate
 from runtime.sessions.direct.step_compiler import StepCompiler
 from runtime.sessions.runtime_session import RunRequest
@@ -115,15 +120,9 @@ class SessionGraph:
 
     def compiled(self, request: RunRequest) -> CompiledStep:
         """The step that a request asks for, compiled when it is new."""
-        key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
+        key = spelled_key(request.feeds, request.fetches, request.targets)
         found = self.cache.find(key)
         return found if found is not None else self._compile(self.current("Run"), key, self.cache)
-
-    def find_compiled(self, request: RunRequest) -> CompiledStep | None:
-        """The step that a request asks for, if it has run before."""
-        return self.cache.find(
-            (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
-        )
 
     def compiled_callable(self, options: pb.CallableOptions) -> CompiledStep:
         """The step of a callable; errors as `connect_tensors` raises them."""
@@ -132,7 +131,7 @@ class SessionGraph:
         )
         # A graph with connections is this callable's alone, and so are its compiled steps.
         cache = ExecutorCache() if options.tensor_connection else self.cache
-        key = (tuple(options.feed), tuple(options.fetch), tuple(options.target))
+        key = spelled_key(options.feed, options.fetch, options.target)
         return cache.find(key) or self._compile(graph, key, cache)
 
     def compiled_in_parts(
