@@ -24,11 +24,11 @@ Tensor = Any  # numpy array or scalar; object array of bytes; ResourceHandle or 
 class RunRequest:
     """One step to run.
 
-    `feeds` maps tensor names (`x` means `x:0`) to arrays of the dtype that the graph declares.
-    `deadline` is a `time.monotonic()` instant and overrides `options.timeout_in_ms`. `pool`
-    overrides `options.inter_op_thread_pool`. `metadata`, if given, is filled in place.
+    `feeds` maps tensor names (`x` means `x:0`) to arrays whose dtype is the graph's. `deadline` is
+    a `time.monotonic()` instant and wins over `options.timeout_in_ms`. `pool` overrides the
+    choice of `options.inter_op_thread_pool`. `metadata`, when given, is filled in place.
     `allow_inline` lets a step that cannot block and has measured short run in the caller's thread.
-    `files` replaces the session's file gate for this step: a loader's steps may read the model.
+    `files` decides about files in place of the session's gate: a loader's steps read the model.
     """
 
     feeds: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
