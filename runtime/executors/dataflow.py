@@ -78,9 +78,9 @@ class DataflowRun:
         iteration = self._root.iterations[0]
         roots = self._graph.roots  # with the constants, which a trace has to show
         if self._step.collector is None:
-            start = self._graph.start
-            iteration.begin(start.inputs, start.pending)
-            roots = start.ready
+            initial = self._graph.initial_state
+            iteration.begin(initial.inputs, initial.pending)
+            roots = initial.ready
         ready = collections.deque((item, self._root, iteration, False) for item in roots)
         self._outstanding = len(ready)
         iteration.outstanding = len(ready)
@@ -95,12 +95,14 @@ class DataflowRun:
             while ready:
                 item, frame, iteration, is_dead = ready.popleft()
                 if len(ready) > 0 and item.is_expensive:
-                    self._hand_over(ready)
+                    self._schedule_expensive(ready)
                 outputs = self._execute(item, frame, iteration, is_dead)
                 if outputs is not None:
                     ready.extend(self._complete(item, frame, iteration, outputs))
 
-    def _hand_over(self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]) -> None:
+    def _schedule_expensive(
+        self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]
+    ) -> None:
         """Move the expensive items out of `ready` to the pool, one closure for each."""
         runner = self._step.runner
         if runner is None:
@@ -184,7 +186,7 @@ class DataflowRun:
         if deferred.error is not None:
             self._fail(deferred.error.with_node(item.node.name))
 
-        def go_on() -> None:
+        def continue_run() -> None:
             if deferred.error is not None:
                 outputs = _dead_outputs(item)
             else:
@@ -198,12 +200,12 @@ class DataflowRun:
 
         runner = self._step.runner
         if runner is None:
-            go_on()
+            continue_run()
             return
         try:
-            runner(go_on)
+            runner(continue_run)
         except OpError:  # the pool's queue is full, and the step would never end without this call
-            go_on()
+            continue_run()
 
     def _fail(self, error: OpError) -> None:
         with self._lock:
@@ -234,7 +236,7 @@ class DataflowRun:
             iteration.outstanding -= 1
             if self._error is None and frame.parent is not None:
                 before = len(ready)
-                frame.clean_up(iteration, ready, self._graph)
+                frame.clean_up(ready)
                 self._outstanding += len(ready) - before
             is_last = self._outstanding == 0
         if is_last:
@@ -278,7 +280,7 @@ class DataflowRun:
                 return
         try:
             values = [
-                plain_value(value, is_ref)
+                dereferenced(value, is_ref)
                 for value, is_ref in zip(self._fetched, self._graph.fetch_is_ref, strict=True)
             ]
         except OpError as error:
@@ -291,7 +293,7 @@ def _dead_outputs(item: Item) -> list[Any]:
     return [DEAD] * len(item.node.output_types)
 
 
-def plain_value(value: Any, is_ref: bool) -> Any:
+def dereferenced(value: Any, is_ref: bool) -> Any:
     """The value to return for a fetch: for a reference, the value of its variable."""
     return value.read() if is_ref else value
 

@@ -16,7 +16,6 @@ from runtime.framework.op_kernel import Kernel
 from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
-CONTROL = -1  # input slot of a control edge
 _MERGE = frozenset(("Merge", "RefMerge"))
 _ENTER = frozenset(("Enter", "RefEnter"))
 _EXIT = frozenset(("Exit", "RefExit"))
@@ -88,7 +87,7 @@ class DataflowGraph:
         self.fetch_is_ref = [node.output_is_ref[output] for node, output in graph.fetches]
         self.roots = [item for item in self.items if not item.input_count + item.control_count]
         _check_frames(self.items)
-        self.start = _Start(self.items, self.roots)
+        self.initial_state = _InitialState(self.items, self.roots)
         # Frame name → the number of its Enter nodes, all of which must run before it can end.
         self.enters: dict[str, int] = {}
         for item in self.items:
@@ -133,7 +132,7 @@ class DataflowGraph:
             item.error = error
 
 
-class _Start:
+class _InitialState:
     """The state of a run before its first node: the values of constants are already propagated.
 
     That leaves out constants that are fetched or that a Merge reads. `inputs` and `pending` are
@@ -146,12 +145,12 @@ class _Start:
         rest: list[Item] = []
         for root in roots:
             if root.is_constant and not root.fetches and not _has_merge_among_readers(root):
-                self._give(root)
+                self._propagate_constant(root)
             else:
                 rest.append(root)
         self.ready = rest + [items[index] for index, left in self.pending.items() if left == 0]
 
-    def _give(self, constant: Item) -> None:
+    def _propagate_constant(self, constant: Item) -> None:
         for _, reader, slot in constant.data_edges:
             inputs = self.inputs.setdefault(reader.index, [None] * reader.input_count)
             inputs[slot] = constant.constant

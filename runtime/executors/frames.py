@@ -170,7 +170,7 @@ class Frame:
         iteration.outstanding += 1
         ready.append((item, self, iteration, is_dead))
 
-    def clean_up(self, iteration: Iteration, ready: Ready, graph: DataflowGraph) -> None:
+    def clean_up(self, ready: Ready) -> None:
         """Delete finished iterations and frames; pass a frame's dead Exits to its parent.
 
         Goes up from this frame, because deleting it may have finished its parent too.

@@ -89,14 +89,14 @@ class _Builder:
             self._new_slot((node, 0)) if node is not None else self._new_slot(None)
             for node in graph.arguments
         ]
-        self._read = {endpoint for node in graph.nodes for endpoint in node.inputs} | set(
+        self._read_endpoints = {endpoint for node in graph.nodes for endpoint in node.inputs} | set(
             graph.fetches
         )
         for node in topological_order(graph.nodes):
-            self._place(node)
-        self.fetch_slots = [self._fetch(endpoint) for endpoint in graph.fetches]
+            self._add_node(node)
+        self.fetch_slots = [self._fetch_slot(endpoint) for endpoint in graph.fetches]
         self._drop_after_last_use()
-        self._find_work_in_place()
+        self._select_in_place()
 
     def _new_slot(self, endpoint: Endpoint | None) -> int:
         slot = self.slot_count
@@ -105,12 +105,12 @@ class _Builder:
             self._slots[endpoint] = slot
         return slot
 
-    def _place(self, node: Node) -> None:
+    def _add_node(self, node: Node) -> None:
         if node.op == "NoOp" or (node, 0) in self._slots:  # a feed's `_Arg`
             return
         check_complete(node)
         if node.op == "Const":
-            if (node, 0) in self._read:
+            if (node, 0) in self._read_endpoints:
                 self.constants.append((self._new_slot((node, 0)), constant_value(node)))
             return
         if node.op in ALIAS_OPS and not any(
@@ -124,30 +124,30 @@ class _Builder:
         self.instructions.append(
             Instruction(
                 node,
-                _waited_for(bind(kernel, node)) if may_defer else bind(kernel, node),
+                _blocking(bind(kernel, node)) if may_defer else bind(kernel, node),
                 kernel.needs_context,
                 kernel.expensive,
-                [self._input(node, position) for position in range(len(node.inputs))],
-                [self._output(node, index) for index in range(len(node.output_types))],
+                [self._input_slot(node, position) for position in range(len(node.inputs))],
+                [self._output_slot(node, index) for index in range(len(node.output_types))],
                 node.info.has_single_output,
                 kernel.fresh,
                 bind_in_place(kernel, node),
             )
         )
 
-    def _input(self, node: Node, position: int) -> tuple[int, bool]:
+    def _input_slot(self, node: Node, position: int) -> tuple[int, bool]:
         slot = self._slots[node.inputs[position]]
         return slot, slot in self._refs and not node.input_is_ref[position]
 
-    def _output(self, node: Node, index: int) -> int:
-        if (node, index) not in self._read:
+    def _output_slot(self, node: Node, index: int) -> int:
+        if (node, index) not in self._read_endpoints:
             return -1
         slot = self._new_slot((node, index))
         if node.output_is_ref[index]:
             self._refs.add(slot)
         return slot
 
-    def _fetch(self, endpoint: Endpoint) -> int:
+    def _fetch_slot(self, endpoint: Endpoint) -> int:
         """The slot of a fetched value; a fetched reference gets an instruction that reads it."""
         slot = self._slots[endpoint]
         if slot not in self._refs:
@@ -155,7 +155,7 @@ class _Builder:
         node = endpoint[0]
         copy = self._new_slot(None)
         self.instructions.append(
-            Instruction(node, _pass_on, False, False, [(slot, True)], [copy], True)
+            Instruction(node, _identity, False, False, [(slot, True)], [copy], True)
         )
         return copy
 
@@ -168,7 +168,7 @@ class _Builder:
             seen |= touched | {slot for slot in instruction.outputs if slot >= 0}
             instruction.dropped = sorted(last)
 
-    def _find_work_in_place(self) -> None:
+    def _select_in_place(self) -> None:
         """Clear `in_place` of every instruction that may not overwrite its first input.
 
         The input must have no other reader at all: an earlier one may have returned a view of it
@@ -198,7 +198,7 @@ def _type_of(endpoint: Endpoint) -> DataType:
     return node.output_types[index]
 
 
-def _waited_for(kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _blocking(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """`kernel`, which blocks the calling thread until a `Deferred` result is complete."""
 
     def call(*values: Any) -> Any:
@@ -208,7 +208,7 @@ def _waited_for(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _pass_on(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, plain_value
+from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, dereferenced
 from runtime.executors.dataflow_graph import Item
 from runtime.executors.step import Done, Step
 from runtime.foundation.errors import InvalidArgumentError, OpError
@@ -43,7 +43,7 @@ class PartialRun(DataflowRun):
         fetches: Sequence[str],
     ) -> None:
         self._values: list[Any] = [None] * len(feeds)
-        super().__init__(executor.items, step, self._values, _nothing)
+        super().__init__(executor.items, step, self._values, _ignore_result)
         self._feeds = {name: position for position, name in enumerate(feeds)}
         self._fetches = {name: position for position, name in enumerate(fetches)}
         self._fed: set[str] = set()
@@ -55,7 +55,7 @@ class PartialRun(DataflowRun):
         self._argument_items = {
             item.argument: item for item in self._graph.items if item.argument >= 0
         }
-        self._sources = self._feeds_needed()
+        self._feeds_by_fetch = self._find_feeds_by_fetch()
 
     def begin(self) -> None:
         """Run the nodes that depend on no feed."""
@@ -100,7 +100,7 @@ class PartialRun(DataflowRun):
                     if part in self._waiting:  # a failure of the step has removed it
                         self._waiting.remove(part)
                 raise
-        self._settle()
+        self._complete_parts()
 
     def _activate(self, items: Sequence[Item]) -> None:
         """Run items and those that become ready through them, on the step's pool if it has one."""
@@ -134,12 +134,12 @@ class PartialRun(DataflowRun):
                 )
             if name in self._taken:
                 raise InvalidArgumentError(f"The fetch {name} has already been fetched.")
-            if not self._sources[name] <= available:
+            if not self._feeds_by_fetch[name] <= available:
                 raise InvalidArgumentError(
                     f"Fetch {name} can't be computed from the feeds that have been fed so far."
                 )
 
-    def _feeds_needed(self) -> dict[str, set[str]]:
+    def _find_feeds_by_fetch(self) -> dict[str, set[str]]:
         """Fetch name → the names of the feeds that it depends on."""
         names = {position: name for name, position in self._feeds.items()}
         sources: dict[int, list[Item]] = {item.index: [] for item in self._graph.items}
@@ -166,7 +166,7 @@ class PartialRun(DataflowRun):
                 pending += sources[item.index]
         return needed
 
-    def _settle(self) -> None:
+    def _complete_parts(self) -> None:
         """Call `done` of each waiting part whose fetches are computed or can't be any more."""
         settled: list[tuple[_Part, list[Any] | None, OpError | None]] = []
         with self._parts_lock:
@@ -200,14 +200,14 @@ class PartialRun(DataflowRun):
                 raise InvalidArgumentError(f"The tensor returned for {name} was not valid.")
         are_refs = self._graph.fetch_is_ref
         return [
-            plain_value(value, are_refs[position])
+            dereferenced(value, are_refs[position])
             for value, position in zip(values, positions, strict=True)
         ]
 
     def _complete(self, *arguments: Any) -> list[Any]:
         ready = super()._complete(*arguments)
         if self._waiting:
-            self._settle()
+            self._complete_parts()
         return ready
 
     def _fail(self, error: OpError) -> None:
@@ -215,17 +215,17 @@ class PartialRun(DataflowRun):
         with self._parts_lock:
             self._failure = self._failure or error
             self._ended = True
-        self._settle()
+        self._complete_parts()
 
     def _finish(self) -> None:
         with self._parts_lock:
             self._ended = True
-        self._settle()  # a part that waits for a dead fetch gets its error
+        self._complete_parts()  # a part that waits for a dead fetch gets its error
 
     def abandon(self, error: OpError) -> None:
         """End the step with `error`, after too long without a part or when its session closes."""
         self._fail(error)
 
 
-def _nothing(values: list[Any] | None, error: OpError | None) -> None:
+def _ignore_result(values: list[Any] | None, error: OpError | None) -> None:
     """The `done` of the whole run: the parts have callbacks of their own."""

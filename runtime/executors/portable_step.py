@@ -29,7 +29,7 @@ from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 VARIABLE_OPS = frozenset(("VarHandleOp", "VariableV2", "Variable"))
 # Ops that are stateful by their OpDef and portable all the same: they read variables, keep their
 # state in the step's own resources, only check a value, or call functions that are checked apart.
-_HARMLESS = frozenset(
+_PORTABLE_STATEFUL_OPS = frozenset(
     (
         "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape",
         "VarIsInitializedOp", "Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst",
@@ -43,7 +43,7 @@ _HARMLESS = frozenset(
 )  # fmt: skip
 # Ops that are not stateful by their OpDef and not portable: they read files or batch the inputs of
 # concurrent steps.
-KEPT_HERE = frozenset(
+NOT_PORTABLE_OPS = frozenset(
     (
         "ReadFile", "MatchingFiles", "GenerateVocabRemapping", "BatchFunction", "Batch", "Unbatch",
         "UnbatchGrad",
@@ -87,15 +87,15 @@ class PortableStep:
 
     def node_defs(self) -> Iterator[pb.NodeDef]:
         """The NodeDefs of all nodes that the step depends on."""
-        for node in self._needed():
+        for node in self._nodes():
             yield node.to_node_def()
 
     def library(self) -> pb.FunctionDefLibrary:
         """The functions that these nodes call, directly or through other functions."""
-        return self.graph.library.reachable(_functions_of(self._needed(), self.graph))
+        return self.graph.library.reachable(_functions_of(self._nodes(), self.graph))
 
-    def _needed(self) -> list[Node]:
-        return _all_behind(self.graph)
+    def _nodes(self) -> list[Node]:
+        return _transitive_fanin(self.graph)
 
 
 def nodes_of_step(
@@ -140,7 +140,7 @@ def portable_step(
     ):
         return None
     names = {node.name for node in variables}
-    needed = tuple(node for node in _all_behind(graph) if node.name in names)
+    needed = tuple(node for node in _transitive_fanin(graph) if node.name in names)
     return PortableStep(
         next(_numbers),
         config,
@@ -153,7 +153,7 @@ def portable_step(
     )
 
 
-def _all_behind(graph: Graph) -> list[Node]:
+def _transitive_fanin(graph: Graph) -> list[Node]:
     """The nodes of a graph and all nodes that they depend on."""
     pending = list(graph.nodes.values())
     found: dict[Node, None] = {}
@@ -170,7 +170,11 @@ def _is_portable(op: str, graph: Graph) -> bool:
     if op in graph.library:  # a function: `portable_step` checks the nodes of its body
         return True
     info = op_info(op)
-    return info is not None and (not info.is_stateful or op in _HARMLESS) and op not in KEPT_HERE
+    return (
+        info is not None
+        and (not info.is_stateful or op in _PORTABLE_STATEFUL_OPS)
+        and op not in NOT_PORTABLE_OPS
+    )
 
 
 def _is_portable_function(function: pb.FunctionDef, graph: Graph) -> bool:

@@ -120,13 +120,13 @@ class Step:
 
     def send(self, key: str, value: Any) -> None:
         """Put a value into the step's rendezvous."""
-        self._meeting_place().send(key, value)
+        self._get_or_create_rendezvous().send(key, value)
 
     def receive(self, key: str) -> Deferred:
         """Take a value out of the step's rendezvous; the Deferred completes when it is sent."""
-        return self._meeting_place().receive(key)
+        return self._get_or_create_rendezvous().receive(key)
 
-    def _meeting_place(self) -> Rendezvous:
+    def _get_or_create_rendezvous(self) -> Rendezvous:
         if self.rendezvous is None:
             self.rendezvous = Rendezvous(self.cancellation)
         return self.rendezvous
@@ -202,7 +202,7 @@ class Executor(abc.ABC):
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
         self.steps = itertools.count()  # next() is atomic; counts only when a cost model is built
 
-    def may_be_portable(self, make_portable: Callable[[], PortableStep | None]) -> None:
+    def set_portable_factory(self, make_portable: Callable[[], PortableStep | None]) -> None:
         """Set the function that makes the step's portable form when it is first needed."""
         self._make_portable = make_portable
 
@@ -214,7 +214,7 @@ class Executor(abc.ABC):
             portable.append(self._make_portable())  # a race makes two and uses the first
         return portable[0]
 
-    def stays_here(self) -> None:
+    def mark_not_portable(self) -> None:
         """Note that another process was not able to run the step."""
         self._portable = [None]
 

@@ -56,10 +56,10 @@ WORTH_SECONDS = 0.0002  # a step that takes less in this process is not worth se
 _WARM_UP_RUNS = 3
 _SURELY_SECONDS = 0.05
 # From the end of a child to the start of another. Doubled for each start since a child was last
-# ready, at most _MAX_DOUBLED times.
+# ready, at most _MAX_DOUBLINGS times.
 _RESTART_SECONDS = 10.0
-_MAX_DOUBLED = 6
-_END_SECONDS = 5.0  # the longest wait for a killed child
+_MAX_DOUBLINGS = 6
+_KILL_WAIT_SECONDS = 5.0  # the longest wait for a killed child
 _CODE_ROOT = str(pathlib.Path(__file__).parents[3])
 
 _log = logging.getLogger(__name__)
@@ -76,12 +76,12 @@ class Answer(NamedTuple):
 class _SentStep:
     """A step that a child has; it holds only a weak reference to the PortableStep.
 
-    When that is freed, the step's number is appended to `gone`.
+    When that is freed, the step's number is appended to `freed`.
     """
 
-    def __init__(self, portable: PortableStep, gone: collections.deque[int]) -> None:
+    def __init__(self, portable: PortableStep, freed: collections.deque[int]) -> None:
         number = portable.number
-        self._portable = weakref.ref(portable, lambda _: gone.append(number))
+        self._portable = weakref.ref(portable, lambda _: freed.append(number))
         self.variables = SentVariables(portable)
 
 
@@ -115,7 +115,8 @@ class StepProcess:
         self.is_alive = True
         self.steps = 0  # steps that were sent, successful or not
         self._sent: dict[int, _SentStep] = {}  # by number; the most recently run one is last
-        self._gone: collections.deque[int] = collections.deque()  # numbers of steps that were freed
+        # The numbers of steps whose PortableStep was freed: the child need not keep them.
+        self._freed: collections.deque[int] = collections.deque()
 
     def is_ready(self) -> bool:
         """Whether the child is alive and has reported that it is ready for steps."""
@@ -171,13 +172,13 @@ class StepProcess:
 
     def _send(self, portable: PortableStep, step: Step, arguments: Sequence[Any]) -> bool:
         """Send a step; False if one of its variables has no value or the child has ended."""
-        sent = self._sent.get(portable.number) or _SentStep(portable, self._gone)
+        sent = self._sent.get(portable.number) or _SentStep(portable, self._freed)
         variables = sent.variables.changed(step)
         if variables is None:
             return False
         try:
-            while self._gone:
-                self._forget(self._gone.popleft())
+            while self._freed:
+                self._forget(self._freed.popleft())
             if self._sent.pop(portable.number, None) is None:
                 while len(self._sent) >= _MAX_STEPS:
                     self._forget(next(iter(self._sent)))
@@ -253,7 +254,7 @@ class StepProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_END_SECONDS)
+                self._process.wait(_KILL_WAIT_SECONDS)
         self._channel.release()
         self._close_areas()
         return self._process.returncode
@@ -278,8 +279,8 @@ class StepProcesses:
         self._lock = threading.Lock()  # guards the attributes below
         self._idle: list[StepProcess] = []
         self._all: list[StepProcess] = []
-        self._most = pool.num_threads
-        self._not_before = 0.0  # time.monotonic() before which no child is started
+        self._max_processes = pool.num_threads
+        self._next_start = 0.0  # time.monotonic() before which no child is started
         self._failures = 0  # children started since one was last ready
         self._owner = os.getpid()
         self._is_closed = False
@@ -299,7 +300,7 @@ class StepProcesses:
         with self._lock:
             ended = [each for each in self._all if not each.is_alive]
             if ended:
-                self._start_later()
+                self._delay_next_start()
                 self._steps += sum(each.steps for each in ended)
                 self._all = [each for each in self._all if each.is_alive]
                 self._idle = [each for each in self._idle if each.is_alive]
@@ -307,7 +308,7 @@ class StepProcesses:
             if ready is not None:
                 self._idle.remove(ready)
                 self._failures = 0
-            elif not self._is_closed and len(self._all) < self._most:
+            elif not self._is_closed and len(self._all) < self._max_processes:
                 self._start()
         for each in ended:
             code = each.end(1.0)
@@ -315,21 +316,21 @@ class StepProcesses:
         return ready
 
     def _start(self) -> None:
-        if time.monotonic() < self._not_before:
+        if time.monotonic() < self._next_start:
             return
         self._failures += 1
         try:
             process = StepProcess(self._name)
         except OSError as error:
             _log.warning("Low-priority steps stay in this process: %s", error)
-            self._start_later()
+            self._delay_next_start()
             return
         self._all.append(process)
         self._idle.append(process)
 
-    def _start_later(self) -> None:
-        doubled = min(self._failures, _MAX_DOUBLED)
-        self._not_before = time.monotonic() + _RESTART_SECONDS * 2**doubled
+    def _delay_next_start(self) -> None:
+        doubled = min(self._failures, _MAX_DOUBLINGS)
+        self._next_start = time.monotonic() + _RESTART_SECONDS * 2**doubled
 
     def give_back(self, process: StepProcess) -> None:
         """Return a child of `take` to the pool."""
@@ -378,7 +379,7 @@ def run_in_process(
 
     Raises the step's OpError, and UnavailableError when the child dies during the step.
     """
-    if step.collector is not None or not _is_worth_it(executor):
+    if step.collector is not None or not _is_worth_sending(executor):
         return None
     portable = executor.portable
     if portable is None:
@@ -394,13 +395,13 @@ def run_in_process(
     if answer is None:
         return None
     if answer.is_refused:
-        executor.stays_here()
+        executor.mark_not_portable()
         return None
     executor.last_seconds = answer.seconds
     return answer.values
 
 
-def _is_worth_it(executor: Executor) -> bool:
+def _is_worth_sending(executor: Executor) -> bool:
     seconds = executor.last_seconds
     if executor.runs < _WARM_UP_RUNS and seconds < _SURELY_SECONDS:
         return False

@@ -46,15 +46,15 @@ from runtime.sessions.child_process.tensor_frames import frames, receive_tensor,
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.step_compiler import StepCompiler
 
-_BUFFERS = 3  # of a graph message, before those of its nodes
+_GRAPH_BUFFERS = 3  # of a graph message, before those of its nodes
 _GIVE_WAY_SECONDS = 0.00005  # how long a step yields the processor before it starts
-_CANCELS_KEPT = 16  # newest cancelled step ids; a step is cancelled at most once, maybe after it
+_MAX_CANCELLED_IDS = 16  # the newest are kept; a step is cancelled at most once, maybe too late
 # Returns at once if no other thread is ready to run on this processor.
 _let_others_run: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 MakeDevices = Callable[[pb.ConfigProto], Sequence[Device]]
 
 
-class _Yielding(CancellationManager):
+class _YieldingCancellationManager(CancellationManager):
     """Yields the processor at each `check`, which executors call every few nodes."""
 
     __slots__ = ()
@@ -131,7 +131,7 @@ class StepServer:
         # Written by the thread of `serve`, read by that of `listen`. An id in `_cancelled` cancels
         # a step whose cancellation has arrived before the step itself.
         self._current: tuple[int, CancellationManager] | None = None
-        self._cancelled: collections.deque[int] = collections.deque(maxlen=_CANCELS_KEPT)
+        self._cancelled: collections.deque[int] = collections.deque(maxlen=_MAX_CANCELLED_IDS)
 
     def serve(self) -> None:
         """Run steps until the parent closes the connection."""
@@ -157,15 +157,15 @@ class StepServer:
 
     def _answer(self, header: dict[str, Any]) -> None:
         if "graph" in header:
-            self._steps[header["graph"]] = self._received(header)
+            self._steps[header["graph"]] = self._receive_step(header)
         elif "forget" in header:
             self._steps.pop(header["forget"], None)
         else:
             self._run(header)
 
-    def _received(self, header: dict[str, Any]) -> _ReceivedStep | str:
+    def _receive_step(self, header: dict[str, Any]) -> _ReceivedStep | str:
         buffers = collections.deque(
-            self._channel.receive_buffer() for _ in range(_BUFFERS + header["nodes"])
+            self._channel.receive_buffer() for _ in range(_GRAPH_BUFFERS + header["nodes"])
         )
         try:
             return _ReceivedStep(header, buffers, self._make_devices, self._kernels)
@@ -187,7 +187,7 @@ class StepServer:
         self._answer_run(header["step"], step, arguments)
 
     def _answer_run(self, step_id: int, step: _ReceivedStep, arguments: list[Any]) -> None:
-        cancellation = _Yielding()
+        cancellation = _YieldingCancellationManager()
         self._current = step_id, cancellation
         begin = time.perf_counter() + _GIVE_WAY_SECONDS
         while time.perf_counter() < begin:

@@ -64,7 +64,7 @@ class PartialRuns:
         run.begin()
         with self._lock:
             self._entries[handle] = entry
-        self._renew(handle, entry)
+        self._restart_idle_time(handle, entry)
         return handle
 
     def start_part(
@@ -82,7 +82,7 @@ class PartialRuns:
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
 
         def done(values: list[Tensor] | None, error: OpError | None) -> None:
-            self._note_part(handle, entry, -1)
+            self._count_part(handle, entry, -1)
             if entry.run.is_complete:
                 self._forget(handle)
             with contextlib.suppress(concurrent.futures.InvalidStateError):  # cancelled by a caller
@@ -91,20 +91,20 @@ class PartialRuns:
                 else:
                     future.set_result(values or [])
 
-        self._note_part(handle, entry, 1)
+        self._count_part(handle, entry, 1)
         try:
             entry.run.start_part(feeds, fetches, done)
         except OpError:
-            self._note_part(handle, entry, -1)
+            self._count_part(handle, entry, -1)
             raise
         return future
 
-    def _note_part(self, handle: str, entry: _Entry, change: int) -> None:
+    def _count_part(self, handle: str, entry: _Entry, change: int) -> None:
         with self._lock:
             entry.parts += change
-        self._renew(handle, entry)
+        self._restart_idle_time(handle, entry)
 
-    def _renew(self, handle: str, entry: _Entry) -> None:
+    def _restart_idle_time(self, handle: str, entry: _Entry) -> None:
         """Restart the idle time of a run."""
         with self._lock:
             if entry.timeout is not None:
@@ -120,7 +120,7 @@ class PartialRuns:
         if entry is None or time.monotonic() < entry.deadline:  # a timer from before a renewal
             return
         if entry.parts:  # a client is waiting
-            self._renew(handle, entry)
+            self._restart_idle_time(handle, entry)
             return
         self._forget(handle)
         entry.run.abandon(

@@ -66,7 +66,7 @@ class MetadataRequest:
             return
         graph = self._executor.graph
         if self.collector is not None and self._wants_stats:
-            self._note_silent_nodes(self.collector, graph)
+            self._add_nodes_without_kernel(self.collector, graph)
             metadata.step_stats.CopyFrom(self.collector.to_proto())
         if self.collector is not None and self._wants_costs:
             metadata.cost_graph.CopyFrom(_cost_graph(graph, self.collector, self._device))
@@ -82,7 +82,7 @@ class MetadataRequest:
             return [(each.device, each.graph) for each in self._executor.partitions]
         return [(self._device, self._executor.graph)]
 
-    def _note_silent_nodes(self, collector: StepStatsCollector, graph: StepGraph) -> None:
+    def _add_nodes_without_kernel(self, collector: StepStatsCollector, graph: StepGraph) -> None:
         """Add the nodes that TensorFlow lists and no kernel ran for: constants, aliases, feeds.
 
         `_SOURCE` and these nodes get the time at which the step began, the `_Retval` nodes of the

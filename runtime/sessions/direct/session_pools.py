@@ -109,7 +109,7 @@ def make_session_pools(config: pb.ConfigProto, max_threads: int = _MAX_THREADS) 
     if listed:
         return _listed_pools(config, count)
     if config.use_per_session_threads and default > 0:
-        own = ThreadPool("Compute", count, intra_op_threads=_own_width(config))
+        own = ThreadPool("Compute", count, intra_op_threads=_intra_op_width(config))
         return SessionPools([own], [own], False)
     return SessionPools([process_pool(count)], [], default < 0)
 
@@ -127,7 +127,7 @@ def _listed_pools(config: pb.ConfigProto, default: int) -> SessionPools:
                 pool = ThreadPool(
                     f"Compute{index}",
                     entry.num_threads or default,
-                    intra_op_threads=_own_width(config),
+                    intra_op_threads=_intra_op_width(config),
                 )
                 owned.append(pool)
             pools.append(pool)
@@ -138,7 +138,7 @@ def _listed_pools(config: pb.ConfigProto, default: int) -> SessionPools:
     return SessionPools(pools, owned, False)
 
 
-def _own_width(config: pb.ConfigProto) -> int:
+def _intra_op_width(config: pb.ConfigProto) -> int:
     return max(config.intra_op_parallelism_threads, 0)
 
 

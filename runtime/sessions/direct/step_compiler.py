@@ -66,7 +66,7 @@ class StepCompiler:
         )
         if self._kernels.is_built_in:
             named = nodes_of_step(graph, feeds, fetches, targets)
-            executor.may_be_portable(
+            executor.set_portable_factory(
                 lambda: portable_step(named, self._config, feeds, fetches, targets)
             )
         return executor
