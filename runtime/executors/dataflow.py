@@ -298,7 +298,7 @@ def dereferenced(value: Any, is_ref: bool) -> Any:
     return value.read() if is_ref else value
 
 
-def _merge(item: Item, values: Sequence[Any]) -> tuple[Any, Any]:
+def _merge(item: Item, values: Sequence[Any]) -> tuple[Any, np.int32]:
     for index, value in enumerate(values):
         if value is not DEAD and value is not None:
             is_read = bool(item.derefs) and item.derefs[index]

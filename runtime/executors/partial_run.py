@@ -20,6 +20,7 @@ from typing import Any
 
 from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, dereferenced
 from runtime.executors.dataflow_graph import Item
+from runtime.executors.frames import Frame, Iteration
 from runtime.executors.step import Done, Step
 from runtime.foundation.errors import InvalidArgumentError, OpError
 
@@ -204,8 +205,10 @@ class PartialRun(DataflowRun):
             for value, position in zip(values, positions, strict=True)
         ]
 
-    def _complete(self, *arguments: Any) -> list[Any]:
-        ready = super()._complete(*arguments)
+    def _complete(
+        self, item: Item, frame: Frame, iteration: Iteration, outputs: list[Any] | None
+    ) -> list[tuple[Item, Frame, Iteration, bool]]:
+        ready = super()._complete(item, frame, iteration, outputs)
         if self._waiting:
             self._complete_parts()
         return ready

@@ -36,6 +36,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step import Executor, Step
 from runtime.foundation.errors import UnavailableError, error_for_code
@@ -69,7 +71,7 @@ class Answer(NamedTuple):
     """The response of a child to one step."""
 
     is_refused: bool  # the child can't compile the step
-    values: list[Any]
+    values: list[np.ndarray]
     seconds: float  # processor time of the step in the child
 
 

@@ -27,6 +27,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import protos as pb
 from runtime.devices.device import Device
 from runtime.executors.step import Step
@@ -81,21 +83,21 @@ class _ReceivedStep:
         devices = make_devices(config)
         compiler = StepCompiler(config, devices, kernels)
         self._variables = [graph.nodes[name] for name in header["variables"]]
-        self._values: list[Any] = [None] * len(self._variables)
+        self._values: list[np.ndarray | ResourceHandle | None] = [None] * len(self._variables)
         feeds = [*header["feeds"], *(f"{name}:0" for name in header["variables"])]
         self._functions = compiler.functions(graph)
         self._executor = compiler.compile(graph, feeds, header["fetches"], header["targets"])
         self._state = KernelStates(ResourceManager(), "low_priority", devices)
 
-    def set_variable(self, index: int, array: Any) -> None:
+    def set_variable(self, index: int, array: np.ndarray) -> None:
         self._values[index] = _fed_value(self._variables[index], array)
 
-    def run(self, arguments: list[Any], cancellation: CancellationManager) -> list[Any]:
+    def run(self, arguments: list[np.ndarray], cancellation: CancellationManager) -> list[Any]:
         step = Step(self._state, cancellation, DenyAll(), self._functions)
         return self._executor.run(step, [*arguments, *self._values])
 
 
-def _fed_value(node: Node, array: Any) -> Any:
+def _fed_value(node: Node, array: np.ndarray) -> np.ndarray | ResourceHandle:
     """The feed for a variable's node: a handle of a new Variable; for a ref variable its value."""
     if node.op != "VarHandleOp":
         return array
@@ -186,7 +188,7 @@ class StepServer:
             step.set_variable(index, value)
         self._answer_run(header["step"], step, arguments)
 
-    def _answer_run(self, step_id: int, step: _ReceivedStep, arguments: list[Any]) -> None:
+    def _answer_run(self, step_id: int, step: _ReceivedStep, arguments: list[np.ndarray]) -> None:
         cancellation = _YieldingCancellationManager()
         self._current = step_id, cancellation
         begin = time.perf_counter() + _GIVE_WAY_SECONDS

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 
 import protos as pb
 from runtime.foundation.errors import CancelledError, Code, InternalError, OpError, error_for_code
@@ -32,7 +33,7 @@ STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _SERVICE = "/tensorflow.MasterService/"
 # Method name → its response message; the request message is named after the method + "Request".
-_RESPONSES: dict[str, Any] = {
+_RESPONSES: dict[str, type[Message]] = {
     "CreateSession": pb.CreateSessionResponse,
     "ExtendSession": pb.ExtendSessionResponse,
     "PartialRunSetup": pb.PartialRunSetupResponse,
@@ -64,7 +65,7 @@ class GrpcMaster:
     def call(
         self,
         method: str,
-        request: Any,
+        request: Message,
         timeout: float | None = None,
         *,
         waits_for_server: bool = True,
@@ -79,7 +80,7 @@ class GrpcMaster:
         except (grpc.RpcError, ValueError) as error:  # a closed channel raises ValueError
             raise self.error_of(error) from None
 
-    def start(self, method: str, request: Any, timeout: float | None = None) -> Any:
+    def start(self, method: str, request: Message, timeout: float | None = None) -> Any:
         """Start a call; returns its grpc future, for `result`."""
         try:
             return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
@@ -95,7 +96,7 @@ class GrpcMaster:
         finally:
             call.cancel()  # has an effect only if the wait was interrupted (KeyboardInterrupt)
 
-    def error_of(self, error: Any) -> OpError:
+    def error_of(self, error: Exception) -> OpError:
         """The OpError of a failed call; gRPC's status codes are the codes of OpErrors."""
         if isinstance(error, grpc.FutureCancelledError):
             return CancelledError(STEP_CLOSED if self._is_closed else "The step was cancelled.")
@@ -112,9 +113,8 @@ class GrpcMaster:
         self._channel.close()
 
 
-def _serialize(message: Any) -> bytes:
-    data: bytes = message.SerializeToString()
-    return data
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
 
 
 class _Creation:

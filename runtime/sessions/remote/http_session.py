@@ -12,7 +12,8 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+
+from google.protobuf.message import Message
 
 import protos as pb
 from runtime.foundation.errors import NotFoundError, OpError, UnimplementedError
@@ -60,7 +61,7 @@ class HttpSession(RemoteSession):
         self,
         method: Method[Response],
         handle: str,
-        request: Any,
+        request: Message,
         seconds: float | None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:

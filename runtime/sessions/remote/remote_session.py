@@ -18,7 +18,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -110,7 +110,7 @@ class RemoteSession(RuntimeSession):
 
     @abc.abstractmethod
     def _send(
-        self, method: Method[Response], handle: str, request: Any, seconds: float | None
+        self, method: Method[Response], handle: str, request: Message, seconds: float | None
     ) -> Response:
         """Send a request for session `handle` and wait for the response; raises an OpError."""
 
@@ -247,7 +247,7 @@ class RemoteSession(RuntimeSession):
     # Calls.
 
     def _call(
-        self, method: Method[Response], request: Any, seconds: float | None = None
+        self, method: Method[Response], request: Message, seconds: float | None = None
     ) -> Response:
         handle = self._open_handle(method.called)
         return self._send(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
 
 from runtime.sessions.remote.remote_session import RemoteSession
 from runtime.sessions.session_counts import session_counts
@@ -40,7 +40,7 @@ class RemoteSessionFactory(SessionFactory):
         """Clear the server's shared resource containers; raises the server's errors."""
         self._load().reset(options, containers)
 
-    def _load(self) -> Any:
+    def _load(self) -> ModuleType:
         return importlib.import_module(self._module)
 
 
