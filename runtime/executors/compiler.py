@@ -34,8 +34,8 @@ ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Exe
 StepPlacer = Callable[[StepGraph], str | None]
 # Ops whose kernels block no thread while a function that they call waits for another step.
 _FUNCTIONAL = frozenset(("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"))
-_HANDLE_OPS = frozenset(("VarHandleOp",))  # stateful by their OpDef, but without a side effect
-_MAX_CALL_DEPTH = 200  # deeper recursion of functions raises instead of overflowing the stack
+_HANDLE_OPS = frozenset(("VarHandleOp",))  # stateful by signature, but nothing happens in them
+_MAX_CALL_DEPTH = 200  # recursive functions end in an error, not in a crash
 
 
 def compile_step(
@@ -105,7 +105,7 @@ def executor_factory(executor_type: str) -> ExecutorFactory:
 
 
 def _drop_unreached(graph: StepGraph) -> None:
-    """Remove nodes (of inlined bodies) that no fetch, target or stateful node depends on."""
+    """Nodes of inlined bodies that neither results nor side effects need are not run."""
     reached: set[Node] = set()
     pending = [node for node, _ in graph.fetches] + graph.targets
     pending += [
@@ -178,7 +178,7 @@ class FunctionExecutors(FunctionRunner):
         return _CompiledBody(build_executor(graph, self._kernels, self), len(body.arguments))
 
     def transform(self, graph: StepGraph) -> None:
-        """Inline the function calls of a graph and optimise it, in place."""
+        """Inline the calls of a graph and optimise it, in place."""
         self._optimizer.before_inlining(graph)
         inline_functions(graph, self._library, self._optimizer.is_on)
         self._optimizer.after_inlining(graph, self._kernels)

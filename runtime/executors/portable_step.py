@@ -27,8 +27,8 @@ from runtime.graph.tensor_name import parse_tensor_name
 from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 
 VARIABLE_OPS = frozenset(("VarHandleOp", "VariableV2", "Variable"))
-# Ops that are stateful by their OpDef and portable all the same: they read variables, keep their
-# state in the step's own resources, only check a value, or call functions that are checked apart.
+# Ops that are portable although their OpDef calls them stateful: they read variables, keep state
+# only in the step's own resources, only check a value, or call functions, whose nodes are checked.
 _PORTABLE_STATEFUL_OPS = frozenset(
     (
         "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape",

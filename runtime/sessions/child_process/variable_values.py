@@ -19,10 +19,8 @@ from runtime.framework.resource_manager import ResourceManager, variable_changes
 
 
 class _Value(NamedTuple):
-    """The value of a variable when it was read.
-
-    An update in place that was running then ends in the same array: only the generation differs.
-    """
+    """What a variable was. An update that had begun by then ends in the same array: the
+    generation tells."""
 
     array: np.ndarray
     generation: int
