@@ -297,7 +297,7 @@ class StepProcesses:
     def take(self) -> StepProcess | None:
         """A ready child, reserved until `give_back`; None if none is ready.
 
-        Starts a child if none is ready and the pool has fewer than it may have.
+        If none is ready and there are fewer than the pool has threads, starts another child.
         """
         with self._lock:
             ended = [each for each in self._all if not each.is_alive]
@@ -335,7 +335,7 @@ class StepProcesses:
         self._next_start = time.monotonic() + _RESTART_SECONDS * 2**doubled
 
     def give_back(self, process: StepProcess) -> None:
-        """Return a child of `take` to the pool."""
+        """Make a child that `take` has reserved available again."""
         with self._lock:
             self._idle.append(process)
 

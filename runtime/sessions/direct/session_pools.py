@@ -30,7 +30,7 @@ _process_pool_lock = threading.Lock()  # guards _process_pool
 class SessionPools:
     """The pools of a session by index; those in `owned` are shut down with the session.
 
-    With `runs_in_caller` every step for which no pool is named runs in the calling thread.
+    With `runs_in_caller` a step runs in the calling thread unless its RunRequest has a `pool`.
     """
 
     pools: list[ThreadPool]

@@ -38,7 +38,7 @@ class _Creation:
         return pb.CreateSessionResponse.FromString(self._send())
 
     def cancel(self) -> None:
-        """Do nothing: without the response, its session would stay open until its lease ends."""
+        """Do nothing: closing the new session requires the handle in the response."""
 
 
 class HttpSession(RemoteSession):
