@@ -1,6 +1,6 @@
-"""The callables of a session: steps with fixed feeds, fetches and targets, by handle.
+"""The callables of a session: prepared steps with fixed feeds, fetches and targets, by handle.
 
-Guarantees: thread-safe; handles are never given twice.
+Guarantees: thread-safe; a handle is never used for a second callable.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (MakeCallable, RunCallable)
 """
@@ -25,11 +25,11 @@ V = TypeVar("V")
 
 @dataclasses.dataclass(slots=True)
 class Callable:
-    """A prepared step."""
+    """A step that has been compiled from its CallableOptions."""
 
     options: pb.CallableOptions
     compiled: CompiledStep
-    _types: list[DataType] = dataclasses.field(init=False)  # of the feeds, in their order
+    _types: list[DataType] = dataclasses.field(init=False)  # one for each of `options.feed`
 
     def __post_init__(self) -> None:
         types = dict(zip(self.compiled.feeds, self.compiled.feed_types, strict=True))
@@ -66,7 +66,7 @@ class Callable:
 
 
 class Callables:
-    """Handles of one session."""
+    """The callables of one session, by handle."""
 
     def __init__(self) -> None:
         self._handles = itertools.count(1)  # next() is atomic
@@ -74,14 +74,14 @@ class Callables:
         self._made: dict[int, Callable] = {}  # single operations on a dict are atomic
 
     def add(self, made: Callable) -> int:
-        """Keep a prepared step; its handle."""
+        """Add a prepared step; its handle."""
         handle = next(self._handles)
         self._made[handle] = made
         self._newest = max(self._newest, handle)
         return handle
 
     def get(self, handle: int) -> Callable:
-        """The step of a handle; InvalidArgumentError for one that was released or never given."""
+        """The step of a handle; InvalidArgumentError for a released or unknown handle."""
         made = self._made.get(handle)
         if made is not None:
             return made
@@ -90,11 +90,14 @@ class Callables:
         raise InvalidArgumentError("No such callable handle")
 
     def release(self, handle: int) -> None:
-        """Forget a step; releasing again is fine, a handle that was never given is not."""
+        """Remove a step. Releasing a handle again has no effect.
+
+        Raises InvalidArgumentError for an unknown handle.
+        """
         if not 0 < handle <= self._newest:
             raise InvalidArgumentError(f"No such callable handle: {handle}")
         self._made.pop(handle, None)
 
     def clear(self) -> None:
-        """Forget every step."""
+        """Remove every step."""
         self._made.clear()

@@ -1,8 +1,8 @@
-"""DirectSession: a graph and its state in this process.
+"""DirectSession: a session whose graph, state and steps are in this process.
 
-Guarantees: every method may be called from any thread. A run keeps the graph that it began with;
-an extend is atomic. `close` cancels all running steps and refuses new ones. A step that fails, is
-cancelled or runs out of time leaves the session usable.
+Guarantees: every method may be called from any thread. A run keeps the graph with which it started;
+`extend` is atomic. `close` cancels all running steps and refuses new ones. The session stays usable
+after a step that fails, is cancelled or exceeds its deadline.
 
 Locks: `_lock` guards `_is_closed`; it is never held while a step runs. The graph, resources, the
 executor cache, callables, partial runs and pools have locks of their own.
@@ -43,12 +43,12 @@ from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 RUNTIME_TYPE = "DIRECT_SESSION"
-_INLINE_SECONDS = 0.0002  # a step that measured shorter may run in the caller's thread
+_INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
 _now = time.monotonic
 
 
 class DirectSession(RuntimeSession):
-    """A session of the direct runtime."""
+    """A session of the direct runtime (target "")."""
 
     def __init__(
         self,
@@ -81,29 +81,32 @@ class DirectSession(RuntimeSession):
     # The graph
 
     def create(self, graph_def: pb.GraphDef) -> None:
-        """Give the session its graph. An empty one changes nothing."""
+        """Set the session's graph; an empty graph changes nothing.
+
+        Raises AlreadyExistsError when the session has a graph, and what `extend` raises.
+        """
         self._check_open()
         if graph_def.node:
             self._graph.create(graph_def)
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes and functions, or nothing at all when any of them is refused."""
+        """Add nodes and functions; the graph is unchanged when this raises."""
         self._check_open()
         self._graph.extend(graph_def)
 
     def graph_def(self) -> pb.GraphDef:
-        """The graph as it is now."""
+        """The current graph."""
         return self._graph.to_graph_def()
 
     @property
     def graph_version(self) -> int:
-        """How often the graph was extended."""
+        """The number of times that the graph was extended."""
         return self._graph.version
 
     def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
-        """Element type of an output, and its static shape when the node states one.
+        """The element type of an output, and its static shape; None if the node declares none.
 
-        Raises as a run that feeds or fetches `name`.
+        Raises what a run that fetches `name` raises.
         """
         return self._graph.tensor_info(name)
 
@@ -190,7 +193,7 @@ class DirectSession(RuntimeSession):
         targets: Sequence[str] = (),
         pool: ThreadPool | None = None,
     ) -> str:
-        """Begin a step in parts, on `pool`; without one in the threads that run its parts."""
+        """Start a partial run on `pool`, or in the threads that call `partial_run`; its handle."""
         self._check_open()
         executor = self._graph.compiled_in_parts(feeds, fetches, targets)
         step = self._new_step(CancellationManager(self._cancellation), pool)
@@ -199,18 +202,21 @@ class DirectSession(RuntimeSession):
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Feed and fetch a part, and wait for it; errors as `PartialRun.start_part`."""
+        """Feed some inputs of a partial run; the fetches. Raises as `PartialRun.start_part`."""
         return self.partial_run_async(handle, feeds, fetches).result()
 
     def partial_run_async(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> concurrent.futures.Future[list[Tensor]]:
-        """Feed a part; its future has the fetches. Raises as `partial_run` for bad names."""
+        """Feed some inputs of a partial run; a future of the fetches.
+
+        Raises InvalidArgumentError for wrong names; errors of the step are in the future.
+        """
         self._check_open()
         return self._partial_runs.start_part(handle, feeds, fetches)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
-        """Check and compile a step; errors as `run` and `connect_tensors` raise them."""
+        """Check and compile a step; its handle. Raises what `run` and `connect_tensors` raise."""
         self._check_open()
         return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
 
@@ -226,21 +232,24 @@ class DirectSession(RuntimeSession):
         return self._run_and_wait(self.callable(handle).request(feeds, metadata))
 
     def release_callable(self, handle: int) -> None:
-        """Forget a prepared step; InvalidArgumentError for a handle that was never given."""
+        """Release a prepared step; InvalidArgumentError for an unknown handle."""
         self._check_open()
         self._callables.release(handle)
 
     # State
 
     def freeze_template(self) -> SessionTemplate:
-        """The graph, executors and resources as they are now, for others to start from."""
+        """A template of the current graph, executors and resources, for new sessions.
+
+        Later changes of this session's resources do not change the template.
+        """
         resources = self._state.resources.fork() if self._state.is_shareable else None
         return SessionTemplate(
             self._graph.current("Run"), self._graph.cache, resources, self._kernels
         )
 
     def finalize(self) -> None:
-        """Accept no graph, step or callable that is not compiled already."""
+        """Refuse graphs, and steps and callables that are not compiled yet, from now on."""
         self._check_open()
         self._graph.finalize()
 
@@ -256,33 +265,33 @@ class DirectSession(RuntimeSession):
 
     @property
     def executor_cache(self) -> ExecutorCache:
-        """The compiled steps, with hit and miss counters."""
+        """The cache of compiled steps, with its hit and miss counters."""
         return self._graph.cache
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of tensors that this session alone keeps alive."""
+        """The bytes of tensors that only this session keeps alive."""
         return self._state.resources.bytes_held
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
-        """The devices, the client device first."""
+        """The devices of the session, the client device first."""
         self._check_open()
         return [device.to_proto() for device in self._devices]
 
     def close(self) -> None:
-        """Cancel running steps and refuse new ones. Closing again changes nothing."""
+        """Cancel running steps and refuse new ones. Closing again has no effect."""
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
         session_counts.session_closed(RUNTIME_TYPE)
-        # What waits says so itself; the rest of the running steps hears this.
+        # The error of running steps, except those in a blocked op, which has an error of its own.
         error = CancelledError(RUN_CANCELLED)
         self._cancellation.cancel(error)
         self._partial_runs.close(error)
 
     def destroy(self) -> None:
-        """Close, end the session's own pools, and let go of graph and resources."""
+        """Close, shut down the session's own pools, and release resources and callables."""
         self.close()
         self._pools.shutdown()
         self._state.end(self.options.resources is not None)

@@ -1,4 +1,4 @@
-"""A step that only has to be run: its executor, its arguments, and what it has to report.
+"""PreparedStep: a step with its executor, its arguments and its report, ready to run.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, DirectSessionCallFrame)
 """
@@ -34,20 +34,20 @@ _now = time.monotonic
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PreparedStep:
-    """Everything that one run needs; used once."""
+    """Everything that one run requires; to be used once."""
 
     compiled: CompiledStep
     step: Step
     arguments: list[Tensor]
     report: MetadataRequest | None
-    began: float  # instant at which the feeds began to be read: that is part of the step's time
+    began: float  # `_now()` before the feeds were read, which is part of the step's time
 
     def run(self) -> list[Tensor]:
-        """Run in this thread; the fetched values as the request asked for them."""
+        """Run in the calling thread; the fetched values in the request's order."""
         return self.results(self.compiled.executor.run(self.step, self.arguments))
 
     def run_measured(self) -> list[Tensor]:
-        """`run`, which counts for the executor's duration however it ends."""
+        """Run as `run` does, and record the executor's duration even if this raises."""
         is_completed = False
         try:
             results = self.run()
@@ -61,9 +61,9 @@ class PreparedStep:
         pool: ThreadPool | None,
         done: Callable[[list[Tensor] | None, OpError | None], None],
     ) -> None:
-        """Run in this thread of `pool` and beyond it, or in a process of the pool's.
+        """Start the step in this thread, or run it in a child process of `pool`.
 
-        `done` is called as `Executor.run_async` calls it.
+        `done` is called as by `Executor.run_async`: once, in any thread.
         """
         executor, began = self.compiled.executor, self.began
         is_low_priority = self.step.is_low_priority
@@ -72,7 +72,7 @@ class PreparedStep:
             if values is not None:
                 done(values, None)
                 return
-            began = _now()  # without the time that it took to find out
+            began = _now()  # without the time of `run_in_process`
 
         def ended(values: list[Tensor] | None, error: OpError | None) -> None:
             seconds = _now() - began
@@ -86,7 +86,7 @@ class PreparedStep:
         executor.run_async(self.step, self.arguments, ended)
 
     def results(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """Write the report, and put the executor's values in the request's order."""
+        """Write the report; the executor's values in the request's order."""
         if self.report is not None:
             self.report.fill()
         return list(map(values.__getitem__, self.compiled.fetch_positions))
@@ -164,8 +164,8 @@ def feed_arguments(
 ) -> list[Tensor]:
     """The feeds in the executor's order; Python numbers, strings and lists become arrays.
 
-    The handle of a session tensor stands for its value. Raises InvalidArgumentError for an array
-    of another element type, and for handles of other resources.
+    The handle of a session tensor is replaced by the tensor. Raises InvalidArgumentError for an
+    array of another element type, and for a handle of any other resource.
     """
     arguments = []
     for position, name in enumerate(compiled.feeds):
