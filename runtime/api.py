@@ -1,9 +1,10 @@
-"""The door to the runtime, for the server and for programs; errors alone: `runtime.errors`.
+"""The public interface of the runtime, for the server and for programs.
 
-from runtime.api import SessionOptions, load_saved_model, new_session
+    from runtime.api import SessionOptions, load_saved_model, new_session
 
-The front end (`runtime.client`: Graph, Session, ops, …) is reached through this door too; it and
-the exporter are imported at first use, so that a server does not pay for them.
+A module that needs only the error classes imports `runtime.errors`, which is cheaper. The front end
+(`runtime.client`: Graph, Session, ops, …) and the exporter are reached from here too; they are
+imported at first use, so that a server that does not use them does not load them.
 """
 
 import importlib
@@ -129,7 +130,7 @@ __all__ = [
     "tf_records",
 ]
 
-# name → the module that has it; imported when it is asked for
+# Name → the module that defines it, imported when the name is first accessed.
 _LATER = {
     **dict.fromkeys(
         (
