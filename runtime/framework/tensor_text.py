@@ -1,4 +1,4 @@
-"""Tensors as text: what Assert, Print and StringFormat write.
+"""Tensors as text, for Assert, Print, StringFormat and error messages.
 
 TF: tensorflow/core/framework/tensor.cc (Tensor::SummarizeValue), strings/numbers.cc
 """
@@ -14,7 +14,8 @@ import numpy as np
 from runtime.framework.dtypes import COMPLEX, DataType
 from runtime.framework.shapes import shape_text
 
-# Digits that every value of the type survives, and digits that always give the value back.
+# Significant digits: first as many as text to number to text preserves, then as many as determine
+# every value of the type (C's DBL_DIG and 17, FLT_DIG and 9).
 _DIGITS = {DataType.DOUBLE: (15, 17)}
 _FLOAT_DIGITS = (6, 9)
 
@@ -29,7 +30,7 @@ _ESCAPES = {
 
 
 def escape(text: bytes) -> bytes:
-    """Control characters, quotes and backslashes as C escapes; other bytes stay (UTF-8 safe)."""
+    """Replace control characters, quotes and backslashes by C escapes; keep other bytes."""
     if text.isalnum():
         return text
     return b"".join(
@@ -39,12 +40,12 @@ def escape(text: bytes) -> bytes:
 
 
 def escape_bytes(text: bytes) -> str:
-    """All that is not printable ASCII as C escapes."""
+    """`escape` as str, with all bytes above 127 as octal escapes too."""
     return "".join(f"\\{byte:03o}" if byte > 127 else chr(byte) for byte in escape(text))
 
 
 def float_text(value: float, data_type: DataType) -> str:
-    """The shorter of two precisions that gives the same value of the type back."""
+    """The value with few digits if they parse to the same value of the type, else with more."""
     if math.isnan(value) or math.isinf(value):
         return str(value)
     few, many = _DIGITS.get(data_type, _FLOAT_DIGITS)
@@ -54,7 +55,7 @@ def float_text(value: float, data_type: DataType) -> str:
     return f"{value:.{many}g}"
 
 
-# Types that TensorFlow writes as question marks, and all types of objects: one flat row.
+# Types whose elements are written as one flat row: `?` for numbers, `<type>` for objects.
 _UNWRITTEN = {
     *COMPLEX,
     DataType.QINT32,
@@ -83,7 +84,10 @@ def _element_writer(data_type: DataType, quoted: bool) -> Callable[[Any], bytes]
 
 
 def summarize(value: Any, data_type: DataType, max_entries: int) -> bytes:
-    """At most `max_entries` elements (all of them when negative), rows in brackets."""
+    """The first `max_entries` elements (all when negative), with brackets around rows.
+
+    TF: Tensor::SummarizeValue
+    """
     array = _boxed(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
     if data_type in _UNWRITTEN:
@@ -100,7 +104,7 @@ def summarize(value: Any, data_type: DataType, max_entries: int) -> bytes:
 
 
 def debug_text(value: Any, data_type: DataType) -> str:
-    """A tensor in an error message: its type, its shape and the first three elements."""
+    """The type, the shape and the first three elements of a tensor, for an error message."""
     elements = readable(summarize(value, data_type, 3))
     return (
         f"Tensor<type: {data_type.tf_name} shape: {shape_text(np.shape(value))} values: {elements}>"
@@ -130,7 +134,10 @@ def _write_rows(
 
 
 def summarize_ends(value: Any, data_type: DataType, max_entries: int) -> bytes:
-    """`max_entries` elements at both ends of every dimension, strings quoted, one row a line."""
+    """The first and last `max_entries` elements of every dimension (all when negative).
+
+    Each row is on a line of its own, and strings are quoted. TF: SummarizeValue with `print_v2`
+    """
     array = _boxed(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
     if data_type in _UNWRITTEN:
@@ -169,5 +176,5 @@ def _boxed(value: Any) -> np.ndarray:
 
 
 def readable(text: bytes) -> str:
-    """Text for a message or a log: UTF-8, other bytes as escapes."""
+    """Bytes as text for a message or a log: UTF-8, with bytes that are not as escapes."""
     return text.decode("utf-8", "backslashreplace")

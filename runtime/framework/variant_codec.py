@@ -1,7 +1,8 @@
-"""Variants as they stand in files: what holds a tensor (a part of a sparse one), or a ragged one.
+"""Encoding of variant tensors in files, for variants that hold a tensor or a ragged tensor.
 
-The content of such a TensorProto is the lengths of its elements as varints, then the elements, each
-a VariantTensorDataProto. Variants of other kinds live in one process only.
+The `tensor_content` of such a TensorProto is the lengths of its elements as varints, then the
+elements, each a VariantTensorDataProto. (A sparse tensor's parts are variants that hold tensors.)
+Variants of other types exist in one process only.
 
 TF: tensorflow/core/framework/variant.cc, tensorflow/core/platform/tensor_coding.cc
 (EncodeVariantList)
@@ -26,7 +27,7 @@ _RAGGED = "RaggedTensorVariant"
 
 
 def variants_to_proto(value: Any) -> pb.TensorProto:
-    """A tensor of variants as a message; UnimplementedError for one that holds another kind."""
+    """Encode a variant tensor; UnimplementedError for a variant that holds another type."""
     if isinstance(value, np.ndarray) and value.dtype == object:
         items, shape = list(value.ravel()), value.shape
     else:
@@ -51,9 +52,10 @@ def _element(item: Any) -> pb.VariantTensorDataProto:
 
 
 def variants_from_proto(proto: pb.TensorProto) -> Any:
-    """The tensor of variants of a message; a scalar is what its variant holds.
+    """Decode a variant tensor to an object array; a scalar to the value that its variant holds.
 
-    DataLossError when the content is cut off, UnimplementedError for variants of other kinds.
+    Raises DataLossError when the content has another length than its elements,
+    ResourceExhaustedError when there are too many, UnimplementedError for variants of other types.
     """
     shape = tuple(dim.size for dim in proto.tensor_shape.dim)
     count = math.prod(shape)
