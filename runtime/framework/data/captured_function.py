@@ -1,6 +1,6 @@
 """Functions that datasets apply to elements, with the tensors they capture.
 
-A function runs in the step that asks for the element, which need not be the step that made the
+A function runs in the step that requests the element, which need not be the step that created the
 dataset.
 
 TF: tensorflow/core/data/captured_function.h (CapturedFunction)
@@ -24,26 +24,30 @@ from runtime.framework.attr_value import NameAttrList, raw_bytes
 from runtime.framework.data.dataset import Dataset, DatasetIterator, as_dataset
 from runtime.framework.op_kernel import OpKernelContext
 
-_ITS_OWN = (OutOfRangeError, CancelledError)  # errors that mean something to the iterator
+# Errors that are passed on unchanged: to an iterator they mean the end, or a cancellation.
+_ITS_OWN = (OutOfRangeError, CancelledError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CapturedFunction:
-    """A function and its last arguments; `metadata` names the transformation in
-    messages; without it errors stay as they are."""
+    """A function and its captured tensors, which are its last arguments.
+
+    `metadata` is the serialised metadata of the dataset's node, from which error messages take the
+    name of the transformation; when it is empty, errors are not changed.
+    """
 
     function: NameAttrList
     captures: tuple[Any, ...] = ()
     metadata: str = ""
 
     def __call__(self, context: OpKernelContext, *arguments: Any) -> list[Any]:
-        """The outputs for some arguments; the function's errors as they are."""
+        """The outputs of the function; its errors are raised unchanged."""
         return context.call_function(self.function, *arguments, *self.captures)
 
     def with_error_context(
         self, context: OpKernelContext, prefix: str, *arguments: Any
     ) -> list[Any]:
-        """The outputs; errors tell the transformation and the iterator called `prefix`."""
+        """The outputs; messages of errors name the transformation and the iterator `prefix`."""
         try:
             return self(context, *arguments)
         except _ITS_OWN:
@@ -58,14 +62,14 @@ class CapturedFunction:
             ) from None
 
     def truth(self, context: OpKernelContext, prefix: str, *arguments: Any) -> bool:
-        """The outcome of a predicate; InvalidArgumentError unless it is one bool."""
+        """The result of a predicate; InvalidArgumentError unless it is one scalar bool."""
         outputs = self.with_error_context(context, prefix, *arguments)
         if len(outputs) != 1 or np.ndim(outputs[0]) or np.asarray(outputs[0]).dtype != np.bool_:
             raise InvalidArgumentError("Filter predicate `f` must return a scalar bool.")
         return bool(outputs[0])
 
     def dataset(self, context: OpKernelContext, prefix: str, *arguments: Any) -> Dataset:
-        """The dataset that a function makes of an element."""
+        """The dataset that the function returns; InvalidArgumentError for any other value."""
         outputs = self.with_error_context(context, prefix, *arguments)
         if len(outputs) != 1:
             raise InvalidArgumentError("`f` must return a single scalar of dtype DT_VARIANT.")
@@ -74,11 +78,11 @@ class CapturedFunction:
     def iterate(
         self, context: OpKernelContext, prefix: str, index: int, *arguments: Any
     ) -> DatasetIterator:
-        """An iterator of the dataset that a function makes of the element number `index`."""
+        """An iterator of the dataset that the function returns for element number `index`."""
         return self.dataset(context, prefix, *arguments).iterate(context, f"{prefix}[{index}]")
 
     def scalar_int64(self, context: OpKernelContext, name: str, *arguments: Any) -> int:
-        """The one number that a function gives; InvalidArgumentError for anything else."""
+        """The number that the function returns; InvalidArgumentError unless a scalar int64."""
         outputs = self(context, *arguments)
         if len(outputs) != 1 or np.ndim(outputs[0]) or np.asarray(outputs[0]).dtype != np.int64:
             raise InvalidArgumentError(f"`{name}` must return a scalar int64.")
@@ -94,7 +98,7 @@ def _name(metadata: str) -> str:
 
 
 def check_output_count(outputs: list[Any], expected: int) -> None:
-    """Refuse a state function that gives too few values."""
+    """InternalError when a function of a stateful dataset returns too few values."""
     if len(outputs) < expected:
         raise InternalError(
             f"Expected a function with at least {expected} outputs, got {len(outputs)}"

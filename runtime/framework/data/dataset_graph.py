@@ -1,5 +1,4 @@
-"""Datasets turned back into graphs: the nodes that make them again, and a number that tells
-pipelines apart.
+"""Conversion of datasets to the graphs that create them, and a fingerprint of such graphs.
 
 TF: tensorflow/core/data/serialization_utils.cc, tensorflow/core/data/hash_utils.cc
 """
@@ -29,8 +28,9 @@ from runtime.framework.resources.lookup_table import LookupTable
 from runtime.framework.resources.variable import Variable
 from runtime.framework.tensor_codec import shape_to_proto, tensor_to_proto
 
-OUTPUT = "dataset"  # the node that returns the dataset
-# The ends of names of stateful ops that do not keep a pipeline from being made again.
+OUTPUT = "dataset"  # name of the node that returns the dataset
+# Suffixes, then prefixes, of stateful ops that a pipeline's functions may contain: the pipeline can
+# still be rebuilt from its graph.
 _HARMLESS = (
     "Assert", "Case", "Dataset", "DatasetV2", "If", "Iterator", "PartitionedCall", "Print",
     "PrintV2", "While",
@@ -39,19 +39,20 @@ _HARMLESS_STARTS = ("LookupTable", "HashTable", "MutableHashTable", "InitializeT
 
 
 class DatasetGraphBuilder:
-    """Writes the nodes of datasets and of what they were given; for one graph."""
+    """Builds one graph with the nodes of a dataset, of its inputs and of their resources."""
 
     def __init__(self, context: OpKernelContext) -> None:
         self._context = context
         self._library: dict[str, pb.FunctionDef] = {}
-        self._names: dict[int, str] = {}  # of datasets and resources, by identity
+        self._names: dict[int, str] = {}  # node names, by the id of the dataset or resource
         self.graph = pb.GraphDef()
 
     def build(self, dataset: Dataset) -> pb.GraphDef:
-        """The graph whose node `dataset` returns the dataset.
+        """The graph whose node OUTPUT returns the dataset.
 
-        Raises FailedPreconditionError for state that the graph can't hold, UnimplementedError for
-        elements that have no value on the wire.
+        Raises FailedPreconditionError for a resource whose state can't be written to a graph,
+        UnimplementedError for a dataset that no node created or for values that no TensorProto
+        holds.
         """
         made = self._dataset(dataset)
         attr = {"T": to_proto(DataType.VARIANT), "index": to_proto(0)}
@@ -76,7 +77,7 @@ class DatasetGraphBuilder:
         return self._node(node_def.op, inputs, dict(node_def.attr))
 
     def _listed(self, dataset: WindowElements) -> str:
-        """A dataset of elements that are there."""
+        """Add a dataset of existing elements as a ListDataset."""
         inputs = [self._value(value) for element in dataset.elements for value in element]
         types = to_proto(dataset.output_types)
         repeated = to_proto(dataset.output_types * len(dataset.elements))
@@ -158,7 +159,7 @@ class DatasetGraphBuilder:
         return self._after(handle, assigned)
 
     def _after(self, handle: str, done: str) -> str:
-        """The handle, once a node has run."""
+        """Add a node that returns the handle after the node `done` has been executed."""
         return self._node("Identity", [handle, f"^{done}"], _attrs({"T": DataType.RESOURCE}))
 
     def _node(
@@ -169,7 +170,7 @@ class DatasetGraphBuilder:
         return name
 
 
-# What is made anew, by the type of the resource it stands for.
+# The op that creates a new resource in place of one that can't be written, by its type name.
 _ANONYMOUS = {
     "N10tensorflow4data18MemoryCacheManagerE": "DummyMemoryCache",
     SeedGenerator.type_name: "DummySeedGenerator",
@@ -177,7 +178,7 @@ _ANONYMOUS = {
 
 
 def check_no_state(context: OpKernelContext, dataset: Dataset) -> None:
-    """FailedPreconditionError when a function of the pipeline keeps state outside of it."""
+    """FailedPreconditionError when a function of the pipeline contains a stateful op."""
     pending, seen = [dataset], set[int]()
     while pending:
         current = pending.pop()
@@ -200,7 +201,7 @@ def _functions(attr: pb.AttrValue) -> list[pb.NameAttrList]:
 
 
 def _check_stateless(function: pb.FunctionDef) -> None:
-    if not function.signature.is_stateful:  # TensorFlow takes its word
+    if not function.signature.is_stateful:  # TensorFlow trusts this flag
         return
     for node in function.node_def:
         op_def = op_def_registry.find(node.op)
@@ -210,12 +211,12 @@ def _check_stateless(function: pb.FunctionDef) -> None:
             raise FailedPreconditionError(f"{node.op} is stateful.")
 
 
-# Attributes that do not change what elements there are.
+# Attributes that do not affect the elements of a dataset.
 _NAMES_ONLY = frozenset({"metadata", "_class", "shared_name", "container"})
 
 
 class _Hasher:
-    """Numbers of nodes by what they compute: names of nodes and functions do not count."""
+    """Hashes of nodes by what they compute, independent of the names of nodes and functions."""
 
     def __init__(self, library: pb.FunctionDefLibrary) -> None:
         self._functions = {each.signature.name: each for each in library.function}
@@ -225,7 +226,7 @@ class _Hasher:
         return self._walk({node.name: node for node in nodes}, {}, end)
 
     def _walk(self, nodes: dict[str, pb.NodeDef], known: dict[str, bytes], end: str) -> bytes:
-        """The hash of an input `name`, `name:output` or `^name`; without recursion over nodes."""
+        """The hash of an input `name`, `name:output` or `^name`; iterative, as graphs are deep."""
         pending = [end]
         while pending:
             text = pending[-1]
@@ -234,7 +235,7 @@ class _Hasher:
                 pending.pop()
                 continue
             node = nodes.get(name)
-            if node is None:  # an argument, which is known without its output
+            if node is None:  # an argument of the function: `known` has its name without an output
                 known[text] = _digest(known.get(name, b"?"), rest.encode())
                 continue
             missing = [each for each in node.input if each not in known]
@@ -261,7 +262,7 @@ class _Hasher:
     def _function(self, name: str) -> bytes:
         found = self._hashes.get(name)
         if found is None:
-            self._hashes[name] = name.encode()  # of what calls itself
+            self._hashes[name] = name.encode()  # used where the function calls itself
             found = self._hashes[name] = self._function_hash(self._functions[name])
         return found
 
@@ -286,7 +287,10 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def graph_hash(graph: pb.GraphDef) -> int:
-    """64 bits that are equal for pipelines with the same elements, whatever names they have."""
+    """A 64-bit fingerprint, equal for graphs that differ only in the names of nodes and functions.
+
+    Raises InvalidArgumentError unless the graph has one node OUTPUT.
+    """
     ends = [node.input[0] for node in graph.node if node.name == OUTPUT]
     if len(ends) != 1:
         raise InvalidArgumentError(f"A graph of a dataset has one node {OUTPUT!r}")
@@ -294,7 +298,10 @@ def graph_hash(graph: pb.GraphDef) -> int:
 
 
 def as_function(graph: pb.GraphDef, name: str) -> pb.FunctionDef:
-    """The graph of a dataset as a function without arguments that returns the dataset."""
+    """The graph of a dataset as a function `name` without arguments that returns the dataset.
+
+    Raises InvalidArgumentError for a graph without exactly one output, or with an unknown input.
+    """
     nodes = {node.name: node for node in graph.node if node.op != "_Retval"}
     ends = [node.input[0] for node in graph.node if node.op == "_Retval"]
     if len(ends) != 1:
@@ -310,7 +317,7 @@ def as_function(graph: pb.GraphDef, name: str) -> pb.FunctionDef:
 
 
 def _in_function(text: str, nodes: dict[str, pb.NodeDef]) -> str:
-    """An input of a graph, `node:3`, as a function's body spells it, `node:output:0`."""
+    """An input of a graph's node, `node:3`, in the form of a function's body, `node:output:0`."""
     if text.startswith("^"):
         return text
     name, _, position = text.partition(":")
