@@ -1,10 +1,10 @@
-"""Staging areas: tuples of tensors put by some steps and taken by others, by turn or by key.
+"""Staging areas: some steps put tuples of tensors, others take them, in order or by key.
 
-An operation that has to wait stays in one line of attempts; whoever changes the area lets those
-run that now can. Their Deferreds complete in that thread, so nobody holds one while waiting.
+An operation that has to wait stays in a list of attempts, without blocking a thread. A thread that
+changes the area runs the attempts that can now succeed and completes their Deferreds.
 
-Guarantees: thread-safe (one lock, not held while Deferreds complete); attempts are tried in their
-order; a cancelled attempt leaves the line and has changed nothing.
+Guarantees: thread-safe (one lock, not held while Deferreds complete); attempts are tried in the
+order of their calls; a cancelled attempt leaves the list without having changed anything.
 
 TF: tensorflow/core/kernels/stage_op.cc, map_stage_op.cc
 """
@@ -27,15 +27,15 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred
 from runtime.framework.resource_manager import Resource
 
-Attempt = Callable[[], Any]  # the outputs, or WAIT
+Attempt = Callable[[], Any]  # returns the outputs, or WAIT when it can't succeed yet
 WAIT = object()
-_REMOVED = object()
+_REMOVED = object()  # in place of a part that was taken, or is still to be put
 
 
 class StagingArea(Resource):
-    """What both kinds share: limits, and the line of those who wait.
+    """The base of both kinds of area: the limits and the list of attempts that wait.
 
-    `capacity` in tuples and `memory_limit` in bytes are 0 for no limit.
+    `capacity` (tuples) and `memory_limit` (bytes) are 0 for no limit.
     """
 
     def __init__(self, capacity: int, memory_limit: int) -> None:
@@ -46,7 +46,7 @@ class StagingArea(Resource):
         self._line: list[tuple[Attempt, Deferred]] = []
 
     def run(self, attempt: Attempt, cancellation: CancellationManager) -> Any:
-        """The attempt's outputs, or a Deferred of them when it has to wait."""
+        """Run an attempt: its outputs, or a Deferred of them when it has to wait."""
         deferred = Deferred()
         entry = (attempt, deferred)
         with self._lock:
@@ -61,7 +61,10 @@ class StagingArea(Resource):
         return deferred.until_cancelled(cancellation, lambda: self._cancel(entry))
 
     def _advance(self) -> list[tuple[Deferred, Any]]:
-        """Run attempts until none can; the lock is held."""
+        """Run attempts until none succeeds; return (Deferred, outputs or error) of those that did.
+
+        The lock is held.
+        """
         done: list[tuple[Deferred, Any]] = []
         moved = True
         while moved:
@@ -111,7 +114,7 @@ def _size(values: Sequence[Any]) -> int:
 
 
 class StagingBuffer(StagingArea):
-    """First in, first out. The methods are attempts: for `run`."""
+    """A first-in-first-out area. Its methods are attempts, to be passed to `run`."""
 
     type_name = "N10tensorflow12_GLOBAL__N_16BufferE"
 
@@ -120,7 +123,7 @@ class StagingBuffer(StagingArea):
         self._tuples: list[tuple[Any, ...]] = []
 
     def put(self, values: tuple[Any, ...]) -> Any:
-        """Add a tuple when there is room."""
+        """Add a tuple; WAIT without room. ResourceExhaustedError if it exceeds the limit alone."""
         size = _size(values)
         self._check_size(size)
         if self._is_full(len(self._tuples), size):
@@ -130,7 +133,7 @@ class StagingBuffer(StagingArea):
         return None
 
     def get(self) -> Any:
-        """Take the oldest tuple."""
+        """Take the oldest tuple; WAIT when there is none."""
         if not self._tuples:
             return WAIT
         values = self._tuples.pop(0)
@@ -138,7 +141,7 @@ class StagingBuffer(StagingArea):
         return values
 
     def peek(self, index: int) -> Any:
-        """See the tuple at a place."""
+        """Return the tuple at an index without taking it; WAIT when there is none."""
         return self._tuples[index] if 0 <= index < len(self._tuples) else WAIT
 
     def clear(self) -> None:
@@ -147,12 +150,15 @@ class StagingBuffer(StagingArea):
         self._bytes = 0
 
     def size(self) -> int:
-        """How many tuples there are."""
+        """The number of tuples."""
         return len(self._tuples)
 
 
 class StagingMap(StagingArea):
-    """By key; a tuple may come, and go, in parts. The methods are attempts: for `run`."""
+    """An area with keys, whose tuples may be put and taken in parts.
+
+    Its methods are attempts, to be passed to `run`.
+    """
 
     type_name = "N10tensorflow12_GLOBAL__N_110StagingMapE"
 
@@ -162,15 +168,19 @@ class StagingMap(StagingArea):
         self._is_ordered = is_ordered
         self._complete: dict[int, list[Any]] = {}
         self._incomplete: dict[int, list[Any]] = {}
-        self._keys: dict[int, np.ndarray] = {}  # of complete tuples: the key as it came
+        self._keys: dict[int, np.ndarray] = {}  # of complete tuples: the key as a tensor
 
     def put(self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[Any]) -> Any:
-        """Add parts of a key's tuple when there is room; a key that is complete stays as it is."""
+        """Add parts of a key's tuple; WAIT without room. A complete tuple is not replaced.
+
+        Raises InvalidArgumentError for an index that is out of bounds or was put before,
+        ResourceExhaustedError when the parts alone exceed the limit.
+        """
         size = _size(values)
         self._check_size(size)
         if self._is_full(len(self._complete), size):
             return WAIT
-        if len(indices) == self._width:  # then TensorFlow does not look at them
+        if len(indices) == self._width:  # TensorFlow then ignores the indices
             self._add_complete(tensor, list(values))
         else:
             self._add_parts(tensor, indices, values)
@@ -180,7 +190,7 @@ class StagingMap(StagingArea):
     def _add_parts(self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[Any]) -> None:
         key = int(tensor.item())
         parts = self._incomplete.get(key, [_REMOVED] * self._width)
-        for index, value in zip(indices, values, strict=False):  # there may be more values
+        for index, value in zip(indices, values, strict=False):  # further values are ignored
             self._check_index(key, index)
             if parts[index] is not _REMOVED:
                 raise InvalidArgumentError(
@@ -194,7 +204,7 @@ class StagingMap(StagingArea):
             self._add_complete(tensor, parts)
 
     def _add_complete(self, tensor: np.ndarray, parts: list[Any]) -> None:
-        """Add a tuple, unless its key has one."""
+        """Add a complete tuple, or drop it when its key has one already."""
         key = int(tensor.item())
         if key in self._complete:
             self._bytes -= _size(parts)
@@ -202,7 +212,7 @@ class StagingMap(StagingArea):
             self._complete[key], self._keys[key] = parts, tensor
 
     def get(self, key: int, indices: Sequence[int]) -> Any:
-        """Take parts of a key's tuple."""
+        """Take parts of a key's tuple; WAIT until the tuple is complete."""
         values = self.peek(key, indices)
         if values is not WAIT:
             parts = self._complete[key]
@@ -214,9 +224,10 @@ class StagingMap(StagingArea):
         return values
 
     def get_any(self, indices: Sequence[int]) -> Any:
-        """Take parts of some tuple, of the smallest key if ordered: (key, parts…).
+        """Take parts of one tuple: (key, parts…); WAIT when there is no complete tuple.
 
-        Else it is the newest, as TensorFlow's map without an order nearly always has it.
+        An ordered map takes the tuple with the smallest key, an unordered one the newest, which
+        is nearly always the first in TensorFlow's unordered map.
         """
         if not self._complete:
             return WAIT
@@ -224,7 +235,10 @@ class StagingMap(StagingArea):
         return self._keys[key], *self.get(key, indices)
 
     def peek(self, key: int, indices: Sequence[int]) -> Any:
-        """See parts of a key's tuple."""
+        """Return parts of a key's tuple without taking them; WAIT until the tuple is complete.
+
+        Raises InvalidArgumentError for an index that is out of bounds or was taken before.
+        """
         parts = self._complete.get(key)
         if parts is None:
             return WAIT
@@ -250,9 +264,9 @@ class StagingMap(StagingArea):
         self._bytes = 0
 
     def size(self) -> int:
-        """How many tuples are complete."""
+        """The number of complete tuples."""
         return len(self._complete)
 
     def incomplete_size(self) -> int:
-        """How many tuples lack a part."""
+        """The number of tuples that lack a part."""
         return len(self._incomplete)

@@ -1,6 +1,6 @@
-"""Tensor maps: values that tensors are found by tensors in.
+"""Tensor maps: immutable maps whose keys and values are tensors.
 
-Guarantees: immutable; an operation gives a new map, which shares keys and values with the old one.
+Every operation returns a new map, which shares keys and values with the old one.
 
 TF: tensorflow/core/kernels/tensor_map.h (TensorMap), framework/tensor_key.h
 """
@@ -17,14 +17,14 @@ _Entries = dict[_Identity, tuple[Any, Any]]
 
 
 def _identity(key: Any) -> _Identity:
-    """What makes two keys the same: element type, shape and bits (so NaN is itself, −0 not 0)."""
+    """The identity of a key: dtype, shape and bits; so NaN equals itself and −0 differs from 0."""
     array = np.asarray(key)
     bits = tuple(array.ravel().tolist()) if array.dtype.hasobject else array.tobytes()
     return array.dtype.name, array.shape, bits
 
 
 class TensorMap:
-    """Tensors by tensors, of any element types."""
+    """A map from tensors to tensors, of any element types."""
 
     __slots__ = ("_entries",)
 
@@ -42,14 +42,14 @@ class TensorMap:
         return self._entries.get(_identity(key), (None, None))[1]
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """(key, value) pairs in the order the keys came."""
+        """(key, value) pairs in the order in which the keys were inserted."""
         return iter(self._entries.values())
 
     def inserted(self, key: Any, value: Any) -> TensorMap:
-        """This map with `value` at `key`."""
+        """A map with `value` at `key`, which is added or replaced."""
         return TensorMap({**self._entries, _identity(key): (key, value)})
 
     def erased(self, key: Any) -> TensorMap:
-        """This map without `key`."""
+        """A map without `key`."""
         dropped = _identity(key)
         return TensorMap({each: pair for each, pair in self._entries.items() if each != dropped})
