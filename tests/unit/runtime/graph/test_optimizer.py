@@ -24,7 +24,7 @@ from tests.unit.runtime.sessions.graphs import direct_session
 def optimised(graph_def: pb.GraphDef, *fetches: str, feeds: tuple[str, ...] = ()) -> StepGraph:
     graph = extend_graph(RuntimeGraph(), graph_def)
     step = prune(graph, feeds, fetches, ())
-    Optimizer().after_inlining(step, kernel_registry())
+    Optimizer().run(step, graph.library, kernel_registry())
     return step
 
 
