@@ -131,7 +131,7 @@ __all__ = [
 ]
 
 # Name → the module that defines it, imported when the name is first accessed.
-_LATER = {
+_LAZY_MODULES = {
     **dict.fromkeys(
         (
             "Graph",
@@ -153,6 +153,6 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(importlib.import_module(_LAZY_MODULES[name]), name)

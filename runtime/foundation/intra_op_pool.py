@@ -56,7 +56,7 @@ class _Shards:
                 self.error = error
         raise AssertionError  # itertools.count() has no end
 
-    def tell(self, blocks: int) -> None:
+    def report_ended(self, blocks: int) -> None:
         """Notify the caller that a helper has ended `blocks` blocks."""
         for _ in range(blocks):
             self._ended.put(None)
@@ -107,26 +107,26 @@ class IntraOpPool:
             self._threads += missing
         for started in range(missing):
             try:
-                threading.Thread(target=self._help, name="tf_intra_op", daemon=True).start()
+                threading.Thread(target=self._run_helper, name="tf_intra_op", daemon=True).start()
             except RuntimeError:  # the system has no more threads: the caller runs the rest
-                return helpers - self._give_up(missing - started)
+                return helpers - self._uncount_unstarted(missing - started)
         return helpers
 
-    def _give_up(self, helpers: int) -> int:
+    def _uncount_unstarted(self, helpers: int) -> int:
         """Subtract helpers that could not be started from the counts; return their number."""
         with self._lock:
             self._threads -= helpers
             self._at_work -= helpers
         return helpers
 
-    def _help(self) -> None:
+    def _run_helper(self) -> None:
         set_thread_width(1)  # work inside a block is not divided again
         while True:
             context, shards = self._tasks.get()
             blocks = context.run(shards.take)
             with self._lock:  # before the caller is notified: it may begin its next kernel at once
                 self._at_work -= 1
-            shards.tell(blocks)
+            shards.report_ended(blocks)
             del context, shards  # an idle thread must not keep a step's tensors alive
 
 

@@ -15,7 +15,7 @@ import sys
 
 KEPT_BYTES = 64 << 20
 # Larger blocks are mapped, and returned to the system when freed; 32 MiB is glibc's maximum.
-_MAP_BYTES = 32 << 20
+_MMAP_THRESHOLD_BYTES = 32 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
@@ -24,5 +24,5 @@ def keep_freed_memory() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(None)
-            library.mallopt(_M_MMAP_THRESHOLD, _MAP_BYTES)
+            library.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
             library.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)

@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 _COUNT = struct.Struct("<Q")
-_COALESCED = 1 << 14  # bytes; buffers up to this length are sent together
+_MAX_COALESCED_BYTES = 1 << 14  # bytes; buffers up to this length are sent together
 _RECEIVE_BUFFER = 1 << 16  # bytes
 
 Buffer = bytes | bytearray | memoryview
@@ -36,12 +36,12 @@ class MessageChannel:
 
     def send(self, header: Any, buffers: Sequence[Buffer] = ()) -> None:
         """Send one message; `header` can be written as JSON, `buffers` are contiguous bytes."""
-        text = _text_of(header)
+        text = _encode_header(header)
         lengths = [len(text), *map(len, buffers)]
         pending = bytearray(_COUNT.pack(len(lengths)))
         pending += struct.pack(f"<{len(lengths)}Q", *lengths)
         for buffer in (text, *buffers):
-            if len(buffer) <= _COALESCED:
+            if len(buffer) <= _MAX_COALESCED_BYTES:
                 pending += buffer
                 continue
             self._socket.sendall(pending)
@@ -54,7 +54,7 @@ class MessageChannel:
         assert not self._lengths, "buffers of the last message were left"
         (count,) = _COUNT.unpack(self._read(_COUNT.size))
         length, *self._lengths = struct.unpack(f"<{count}Q", self._read(8 * count))
-        return _value_of(self._read(length))
+        return _decode_header(self._read(length))
 
     def receive_buffer(self) -> bytes:
         """The next buffer of the message."""
@@ -88,7 +88,7 @@ class MessageChannel:
         return data
 
 
-def _text_of(header: Any) -> bytes:
+def _encode_header(header: Any) -> bytes:
     """The header as JSON; `json` writes lone surrogates in error messages, orjson refuses them."""
     try:
         return orjson.dumps(header)
@@ -96,7 +96,7 @@ def _text_of(header: Any) -> bytes:
         return json.dumps(header).encode()
 
 
-def _value_of(text: bytes) -> Any:
+def _decode_header(text: bytes) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -73,11 +73,11 @@ class PriorityGate:
 
     def low_priority_task(self) -> contextlib.AbstractContextManager[None]:
         """The context of a low-priority task; inside it the switch interval is short."""
-        return _Counted(self, 1, 0)
+        return _CountContext(self, 1, 0)
 
     def away(self) -> contextlib.AbstractContextManager[None]:
         """The context of the part of a low-priority task that a child process does."""
-        return _Counted(self, 0, 1)
+        return _CountContext(self, 0, 1)
 
     def _count(self, tasks: int, away: int) -> None:
         with self._lock:
@@ -94,7 +94,7 @@ class PriorityGate:
             sys.setswitchinterval(min(interval, self._usual_switch_interval))
 
 
-class _Counted(contextlib.AbstractContextManager[None]):
+class _CountContext(contextlib.AbstractContextManager[None]):
     """A context that adjusts the gate's counts; a class, as a generator would be slower."""
 
     __slots__ = ("_away", "_gate", "_tasks")
@@ -114,7 +114,7 @@ class _Counted(contextlib.AbstractContextManager[None]):
 gate = PriorityGate()
 
 
-def sharpen_timers() -> None:
+def reduce_timer_slack() -> None:
     """Reduce the timer slack of the calling thread and of the threads that it starts afterwards.
 
     Timed waits, of which the wait for the interpreter lock is one, then end within 1 µs of their

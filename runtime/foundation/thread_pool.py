@@ -26,7 +26,7 @@ from collections.abc import Callable
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.foundation.priority_gate import gate, sharpen_timers
+from runtime.foundation.priority_gate import gate, reduce_timer_slack
 from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
 from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 
@@ -37,7 +37,7 @@ LOW_PRIORITY_NICE = 19
 # For threads of a pool whose steps run in a child process of nice 19: not to wait behind it.
 NICE_BESIDE_PROCESS = 10
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
-_NOTHING = contextlib.nullcontext()
+_NO_CONTEXT = contextlib.nullcontext()
 _local = threading.local()
 
 
@@ -109,10 +109,10 @@ class ThreadPool:
         self._wait_seconds = 0.0
         self._run_seconds = 0.0
         self._is_shut_down = False
-        self._working = num_threads  # threads that have not ended
+        self._live_threads = num_threads  # threads that have not ended
         self._at_shutdown: list[Callable[[], object]] = []
         if low_priority:
-            sharpen_timers()
+            reduce_timer_slack()
         self._threads = [
             threading.Thread(target=self._work, name=f"tf_{name}", daemon=True)
             for _ in range(num_threads)
@@ -165,11 +165,11 @@ class ThreadPool:
     def at_shutdown(self, callback: Callable[[], object]) -> None:
         """Call `callback` when the last thread ends, or at once if all threads have ended."""
         with self._lock:
-            has_ended = self._working == 0
+            has_ended = self._live_threads == 0
             if not has_ended:
                 self._at_shutdown.append(callback)
         if has_ended:
-            _call(callback, self.name)
+            _call_and_log(callback, self.name)
 
     @property
     def is_current(self) -> bool:
@@ -190,7 +190,7 @@ class ThreadPool:
         after_task: list[Callable[[], object]] = []
         _local.after_task = after_task
         name_thread(f"tf_{self.name}")
-        sharpen_timers()
+        reduce_timer_slack()
         if self.low_priority:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
             share_processors(nice, SHORTEST_SLICE_SECONDS)
@@ -203,7 +203,7 @@ class ThreadPool:
             try:
                 if self.low_priority:
                     gate.pass_through()
-                with gate.low_priority_task() if self.low_priority else _NOTHING:
+                with gate.low_priority_task() if self.low_priority else _NO_CONTEXT:
                     entry.context.run(entry.work)
             except BaseException:  # including SystemExit, which would end the pool's thread
                 _log.exception("A task of thread pool %s failed", self.name)
@@ -216,16 +216,16 @@ class ThreadPool:
                     self._completed += 1
                     self._run_seconds += time.monotonic() - started
             while after_task:
-                _call(after_task.pop(0), self.name)
+                _call_and_log(after_task.pop(0), self.name)
             del entry  # an idle thread must not keep a step's tensors alive
         with self._lock:
-            self._working -= 1
-            is_last = self._working == 0
+            self._live_threads -= 1
+            is_last = self._live_threads == 0
         for callback in self._at_shutdown if is_last else ():
-            _call(callback, self.name)
+            _call_and_log(callback, self.name)
 
 
-def _call(callback: Callable[[], object], pool: str) -> None:
+def _call_and_log(callback: Callable[[], object], pool: str) -> None:
     try:
         callback()
     except Exception:

@@ -56,7 +56,7 @@ def float_text(value: float, data_type: DataType) -> str:
 
 
 # Types whose elements are written as one flat row: `?` for numbers, `<type>` for objects.
-_UNWRITTEN = {
+_TYPES_WITHOUT_TEXT = {
     *COMPLEX,
     DataType.QINT32,
     DataType.FLOAT8_E4M3FNUZ,
@@ -66,7 +66,7 @@ _UNWRITTEN = {
 }
 
 
-def _flat(array: np.ndarray, limit: int, is_object: bool) -> bytes:
+def _flat_text(array: np.ndarray, limit: int, is_object: bool) -> bytes:
     items = array.ravel()[:limit].tolist()
     written = [f"<{type(item).__name__}>".encode() if is_object else b"?" for item in items]
     return b" ".join(written) + (b"..." if limit < array.size else b"")
@@ -88,10 +88,10 @@ def summarize(value: Any, data_type: DataType, max_entries: int) -> bytes:
 
     TF: Tensor::SummarizeValue
     """
-    array = _boxed(value)
+    array = _as_array(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
-    if data_type in _UNWRITTEN:
-        return _flat(array, limit, array.dtype.hasobject)
+    if data_type in _TYPES_WITHOUT_TEXT:
+        return _flat_text(array, limit, array.dtype.hasobject)
     write = _element_writer(data_type, quoted=False)
     if array.ndim == 0:
         return write(array.item()) if limit else b"..."
@@ -138,25 +138,27 @@ def summarize_ends(value: Any, data_type: DataType, max_entries: int) -> bytes:
 
     Each row is on a line of its own, and strings are quoted. TF: SummarizeValue with `print_v2`
     """
-    array = _boxed(value)
+    array = _as_array(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
-    if data_type in _UNWRITTEN:
-        flat = _flat(array, limit, array.dtype.hasobject)
+    if data_type in _TYPES_WITHOUT_TEXT:
+        flat = _flat_text(array, limit, array.dtype.hasobject)
         return b"[" + flat + b"]" if array.ndim else flat
     write = _element_writer(data_type, quoted=True)
     if array.ndim == 0:
         return write(array.item()) if limit else b"..."
-    return _ends_of(array, 0, limit, write)
+    return _summarize_ends(array, 0, limit, write)
 
 
-def _ends_of(array: np.ndarray, dim: int, limit: int, write: Callable[[Any], bytes]) -> bytes:
+def _summarize_ends(
+    array: np.ndarray, dim: int, limit: int, write: Callable[[Any], bytes]
+) -> bytes:
     is_last = array.ndim == 1
     separator = b" " if is_last else b"\n" * (array.ndim - 1) + b" " * (dim + 1)
 
     def parts(rows: np.ndarray) -> list[bytes]:
         if is_last:
             return [write(item) for item in rows.tolist()]
-        return [_ends_of(row, dim + 1, limit, write) for row in rows]
+        return [_summarize_ends(row, dim + 1, limit, write) for row in rows]
 
     count = len(array)
     written = separator.join(parts(array[:limit]))
@@ -167,7 +169,7 @@ def _ends_of(array: np.ndarray, dim: int, limit: int, write: Callable[[Any], byt
     return b"[" + written + b"]"
 
 
-def _boxed(value: Any) -> np.ndarray:
+def _as_array(value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     array = np.empty((), object)

@@ -32,14 +32,14 @@ def variants_to_proto(value: Any) -> pb.TensorProto:
         items, shape = list(value.ravel()), value.shape
     else:
         items, shape = [value], ()
-    elements = [_element(item).SerializeToString(deterministic=True) for item in items]
+    elements = [_encode_variant(item).SerializeToString(deterministic=True) for item in items]
     content = b"".join([*(encode_varint(len(each)) for each in elements), *elements])
     return pb.TensorProto(
         dtype=pb.DT_VARIANT, tensor_shape=shape_to_proto(shape), tensor_content=content
     )
 
 
-def _element(item: Any) -> pb.VariantTensorDataProto:
+def _encode_variant(item: Any) -> pb.VariantTensorDataProto:
     if isinstance(item, RaggedTensorVariant):
         kind, tensors = _RAGGED, [*item.nested_splits, item.values]
     elif isinstance(item, np.ndarray | np.generic):
@@ -72,12 +72,12 @@ def variants_from_proto(proto: pb.TensorProto) -> Any:
         )
     result = np.empty(count, object)
     for index, length in enumerate(lengths):
-        result[index] = _held(content[position : position + length])
+        result[index] = _decode_variant(content[position : position + length])
         position += length
     return result.reshape(shape) if shape else result[0]
 
 
-def _held(data: bytes) -> Any:
+def _decode_variant(data: bytes) -> Any:
     element = pb.VariantTensorDataProto.FromString(data)
     tensors = [tensor_from_proto(each, tensor_limit()) for each in element.tensors]
     if element.type_name == _TENSOR and len(tensors) == 1:

@@ -25,7 +25,7 @@ from runtime.framework.data.dataset import Dataset, DatasetIterator, as_dataset
 from runtime.framework.op_kernel import OpKernelContext
 
 # Errors that are passed on unchanged: to an iterator they mean the end, or a cancellation.
-_ITS_OWN = (OutOfRangeError, CancelledError)
+_ITERATION_ERRORS = (OutOfRangeError, CancelledError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,13 +50,14 @@ class CapturedFunction:
         """The outputs; messages of errors name the transformation and the iterator `prefix`."""
         try:
             return self(context, *arguments)
-        except _ITS_OWN:
+        except _ITERATION_ERRORS:
             raise
         except OpError as error:
             if not self.metadata:
                 raise
+            name = _transformation_name(self.metadata)
             raise type(error)(
-                f"Error in user-defined function passed to {_name(self.metadata)} transformation "
+                f"Error in user-defined function passed to {name} transformation "
                 f"with iterator: {prefix}: {error.message_without_node}",
                 error.node,
             ) from None
@@ -89,7 +90,7 @@ class CapturedFunction:
         return int(outputs[0])
 
 
-def _name(metadata: str) -> str:
+def _transformation_name(metadata: str) -> str:
     """The transformation's name in the serialised metadata of a dataset op."""
     raw = raw_bytes(metadata)
     if len(raw) < 2 or raw[0] != 0x0A:  # field 1, length-delimited

@@ -31,11 +31,11 @@ from runtime.framework.tensor_codec import shape_to_proto, tensor_to_proto
 OUTPUT = "dataset"  # name of the node that returns the dataset
 # Suffixes, then prefixes, of stateful ops that a pipeline's functions may contain: the pipeline can
 # still be rebuilt from its graph.
-_HARMLESS = (
+_REBUILDABLE_OP_SUFFIXES = (
     "Assert", "Case", "Dataset", "DatasetV2", "If", "Iterator", "PartitionedCall", "Print",
     "PrintV2", "While",
 )  # fmt: skip
-_HARMLESS_STARTS = ("LookupTable", "HashTable", "MutableHashTable", "InitializeTable")
+_REBUILDABLE_OP_PREFIXES = ("LookupTable", "HashTable", "MutableHashTable", "InitializeTable")
 
 
 class DatasetGraphBuilder:
@@ -63,12 +63,12 @@ class DatasetGraphBuilder:
     def _dataset(self, dataset: Dataset) -> str:
         known = self._names.get(id(dataset))
         if known is None:
-            known = self._names[id(dataset)] = self._made_again(dataset)
+            known = self._names[id(dataset)] = self._dataset_node(dataset)
         return known
 
-    def _made_again(self, dataset: Dataset) -> str:
+    def _dataset_node(self, dataset: Dataset) -> str:
         if isinstance(dataset, WindowElements):
-            return self._listed(dataset)
+            return self._list_dataset_node(dataset)
         if dataset.origin is None:
             raise UnimplementedError(f"A {dataset.kind}Dataset can't be turned back into a graph")
         node_def = dataset.origin.node.node_def
@@ -76,7 +76,7 @@ class DatasetGraphBuilder:
         inputs = [self._value(each) for each in dataset.origin.inputs]
         return self._node(node_def.op, inputs, dict(node_def.attr))
 
-    def _listed(self, dataset: WindowElements) -> str:
+    def _list_dataset_node(self, dataset: WindowElements) -> str:
         """Add a dataset of existing elements as a ListDataset."""
         inputs = [self._value(value) for element in dataset.elements for value in element]
         types = to_proto(dataset.output_types)
@@ -121,10 +121,10 @@ class DatasetGraphBuilder:
         key = id(handle if resource is None else resource)
         known = self._names.get(key)
         if known is None:
-            known = self._names[key] = self._resource_again(handle, resource)
+            known = self._names[key] = self._resource_node(handle, resource)
         return known
 
-    def _resource_again(self, handle: ResourceHandle, resource: Resource | None) -> str:
+    def _resource_node(self, handle: ResourceHandle, resource: Resource | None) -> str:
         if isinstance(resource, LookupTable):
             return self._table(resource)
         if isinstance(resource, Variable):
@@ -133,7 +133,7 @@ class DatasetGraphBuilder:
             first, second = (self._constant(np.int64(seed)) for seed in resource.seeds)
             reshuffles = self._constant(np.bool_(resource.reshuffle_each_iteration))
             return self._node("AnonymousSeedGenerator", [first, second, reshuffles])
-        anonymous = _ANONYMOUS.get(handle.type_name)
+        anonymous = _REPLACEMENT_OPS.get(handle.type_name)
         if anonymous is None:
             raise FailedPreconditionError(
                 "Failed to serialize the input pipeline graph: a resource of type "
@@ -148,7 +148,7 @@ class DatasetGraphBuilder:
         inputs = [handle, self._constant(keys), self._constant(values)]
         types = {"Tin": table.key_dtype, "Tout": table.value_dtype}
         filled = self._node("LookupTableImportV2", inputs, _attrs(types))
-        return self._after(handle, filled)
+        return self._after_node(handle, filled)
 
     def _variable(self, variable: Variable) -> str:
         attrs = {"dtype": variable.dtype, "shared_name": f"Variable_{id(variable)}"}
@@ -156,9 +156,9 @@ class DatasetGraphBuilder:
         handle = self._node("VarHandleOp", [], {**_attrs(attrs), "shape": shape})
         inputs = [handle, self._constant(variable.read())]
         assigned = self._node("AssignVariableOp", inputs, _attrs({"dtype": variable.dtype}))
-        return self._after(handle, assigned)
+        return self._after_node(handle, assigned)
 
-    def _after(self, handle: str, done: str) -> str:
+    def _after_node(self, handle: str, done: str) -> str:
         """Add a node that returns the handle after the node `done` has been executed."""
         return self._node("Identity", [handle, f"^{done}"], _attrs({"T": DataType.RESOURCE}))
 
@@ -171,7 +171,7 @@ class DatasetGraphBuilder:
 
 
 # The op that creates a new resource in place of one that can't be written, by its type name.
-_ANONYMOUS = {
+_REPLACEMENT_OPS = {
     "N10tensorflow4data18MemoryCacheManagerE": "DummyMemoryCache",
     SeedGenerator.type_name: "DummySeedGenerator",
 }
@@ -207,12 +207,15 @@ def _check_stateless(function: pb.FunctionDef) -> None:
         op_def = op_def_registry.find(node.op)
         if op_def is None or not op_def.is_stateful:
             continue
-        if not (node.op.endswith(_HARMLESS) or node.op.startswith(_HARMLESS_STARTS)):
+        if not (
+            node.op.endswith(_REBUILDABLE_OP_SUFFIXES)
+            or node.op.startswith(_REBUILDABLE_OP_PREFIXES)
+        ):
             raise FailedPreconditionError(f"{node.op} is stateful.")
 
 
 # Attributes that do not affect the elements of a dataset.
-_NAMES_ONLY = frozenset({"metadata", "_class", "shared_name", "container"})
+_ATTRS_WITHOUT_EFFECT = frozenset({"metadata", "_class", "shared_name", "container"})
 
 
 class _Hasher:
@@ -245,7 +248,7 @@ class _Hasher:
             attrs = [
                 part
                 for key in sorted(node.attr)
-                if key not in _NAMES_ONLY
+                if key not in _ATTRS_WITHOUT_EFFECT
                 for part in (key.encode(), self._attr(node.attr[key]))
             ]
             inputs = [known[each] for each in node.input]
@@ -306,17 +309,17 @@ def as_function(graph: pb.GraphDef, name: str) -> pb.FunctionDef:
     ends = [node.input[0] for node in graph.node if node.op == "_Retval"]
     if len(ends) != 1:
         raise InvalidArgumentError(f"A graph of a dataset returns one value, not {len(ends)}")
-    function = pb.FunctionDef(ret={"handle": _in_function(ends[0], nodes)})
+    function = pb.FunctionDef(ret={"handle": _function_input(ends[0], nodes)})
     function.signature.name = name
     function.signature.output_arg.add(name="handle", type=pb.DT_VARIANT)
     for node in nodes.values():
         copy = function.node_def.add()
         copy.CopyFrom(node)
-        copy.input[:] = [_in_function(each, nodes) for each in node.input]
+        copy.input[:] = [_function_input(each, nodes) for each in node.input]
     return function
 
 
-def _in_function(text: str, nodes: dict[str, pb.NodeDef]) -> str:
+def _function_input(text: str, nodes: dict[str, pb.NodeDef]) -> str:
     """An input of a graph's node, `node:3`, in the form of a function's body, `node:output:0`."""
     if text.startswith("^"):
         return text

@@ -20,7 +20,7 @@ from runtime.framework.data.dataset import Dataset, scalar_argument
 
 SHUFFLES = ("ShuffleDataset", "ShuffleDatasetV2", "ShuffleDatasetV3")
 # Ops whose inputs are elements: a dataset among them is not part of the pipeline.
-_OF_TENSORS = ("ListDataset", "TensorDataset", "TensorSliceDataset")
+_ELEMENT_SOURCES = ("ListDataset", "TensorDataset", "TensorSliceDataset")
 # TensorFlow does not rewrite a pipeline with one of these datasets, which have no graph.
 _WITHOUT_GRAPH = (
     "ExperimentalNonSerializableDataset", "GeneratorDataset", "NonSerializableDataset",
@@ -41,7 +41,7 @@ def dataset_in(value: Any) -> Dataset | None:
 
 def inputs_of(dataset: Dataset) -> list[Dataset]:
     """The input datasets of a dataset, in the order of its node's inputs."""
-    if dataset.origin is None or dataset.origin.node.op in _OF_TENSORS:
+    if dataset.origin is None or dataset.origin.node.op in _ELEMENT_SOURCES:
         return []
     found = map(dataset_in, dataset.origin.inputs)
     return [each for each in found if each is not None]

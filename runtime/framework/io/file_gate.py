@@ -43,7 +43,8 @@ class FolderGate:
 
     def _check(self, path: str, verb: str, folders: Sequence[str]) -> None:
         if "\0" in path:  # no system call accepts it: realpath would raise ValueError
-            raise PermissionDeniedError(f"A path with a NUL byte may not be {_DONE[verb]}")
+            done = _PAST_PARTICIPLES[verb]
+            raise PermissionDeniedError(f"A path with a NUL byte may not be {done}")
         resolved = os.path.realpath(path)
         for folder in folders:
             if resolved == folder or resolved.startswith(os.path.join(folder, "")):
@@ -61,4 +62,4 @@ class DenyAll(FolderGate):
         super().__init__(())
 
 
-_DONE = {"read": "read", "write": "written"}
+_PAST_PARTICIPLES = {"read": "read", "write": "written"}

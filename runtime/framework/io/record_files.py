@@ -53,7 +53,7 @@ def open_records(path: str, compression_type: str = "") -> IO[bytes]:
     return file
 
 
-def _inflated(data: bytes) -> bytes:
+def _zlib_decompress(data: bytes) -> bytes:
     decompressor = zlib.decompressobj()
     try:
         return decompressor.decompress(data, tensor_limit())
@@ -61,14 +61,17 @@ def _inflated(data: bytes) -> bytes:
         raise DataLossError(f"inflate() failed: {error}") from None
 
 
-def _unsnapped(data: bytes) -> bytes:
+def _snappy_decompress(data: bytes) -> bytes:
     return decompress_framed(data, tensor_limit())
 
 
-_DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {"ZLIB": _inflated, "SNAPPY": _unsnapped}
+_DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "ZLIB": _zlib_decompress,
+    "SNAPPY": _snappy_decompress,
+}
 
 
-def _closing(file: IO[bytes], records: Records) -> Records:
+def _close_with(file: IO[bytes], records: Records) -> Records:
     """Close `file` when the iterator is deleted: one that was never started runs no `finally`."""
     weakref.finalize(records, file.close)
     return records
@@ -77,7 +80,7 @@ def _closing(file: IO[bytes], records: Records) -> Records:
 def text_lines(path: str, skip_header_lines: int, compression_type: str = "") -> Records:
     """The lines without line ends; keys are line numbers from 1."""
     file = open_records(path, compression_type)
-    return _closing(file, _text_lines(file, skip_header_lines))
+    return _close_with(file, _text_lines(file, skip_header_lines))
 
 
 def _text_lines(file: IO[bytes], skip_header_lines: int) -> Records:
@@ -125,7 +128,7 @@ def tf_records(path: str, compression_type: str) -> Records:
     `tensor_limit()`.
     """
     file = open_records(path, compression_type)
-    return _closing(file, _tf_records(file))
+    return _close_with(file, _tf_records(file))
 
 
 def _tf_records(file: IO[bytes]) -> Records:
@@ -135,7 +138,7 @@ def _tf_records(file: IO[bytes]) -> Records:
             length = _record_length(header, offset)
             data = _read(file, length + _CHECKSUM.size, offset)
             if len(data) != length + _CHECKSUM.size:
-                raise _truncated(offset)
+                raise _truncated_record_error(offset)
             record, (checksum,) = data[:length], _CHECKSUM.unpack(data[length:])
             if mask(crc32c(record)) != checksum:
                 raise DataLossError(f"corrupted record at {offset}")
@@ -152,7 +155,7 @@ def _read(file: IO[bytes], count: int, offset: int) -> bytes:
 
 def _record_length(header: bytes, offset: int) -> int:
     if len(header) != _HEADER.size:
-        raise _truncated(offset)
+        raise _truncated_record_error(offset)
     length, checksum = _HEADER.unpack(header)
     if mask(crc32c(header[:8])) != checksum:
         raise DataLossError(f"corrupted record at {offset}")
@@ -163,5 +166,5 @@ def _record_length(header: bytes, offset: int) -> int:
     return int(length)
 
 
-def _truncated(offset: int) -> OpError:
+def _truncated_record_error(offset: int) -> OpError:
     return DataLossError(f"truncated record at {offset} failed with Read less bytes than requested")

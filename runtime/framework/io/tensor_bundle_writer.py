@@ -167,7 +167,7 @@ def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int
     if dtype is DataType.STRING:
         return encode_strings([as_bytes(item) for item in np.ravel(value).tolist()])
     if dtype is DataType.VARIANT:
-        return encode_variants([_message(item) for item in _items(value)])
+        return encode_variants([_serialized_variant(item) for item in _variant_elements(value)])
     if dtype is DataType.RESOURCE:
         raise UnimplementedError(
             f"A tensor of type {dtype.tf_name} can't be written to a checkpoint"
@@ -176,12 +176,12 @@ def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int
     return raw.data, crc32c(raw)
 
 
-def _items(value: Any) -> list[Any]:
+def _variant_elements(value: Any) -> list[Any]:
     """The elements of a variant tensor; one of rank 0 is the element itself."""
     return np.ravel(value).tolist() if isinstance(value, np.ndarray) else [value]
 
 
-def _message(item: Any) -> bytes:
+def _serialized_variant(item: Any) -> bytes:
     if not isinstance(item, pb.VariantTensorDataProto):
         raise UnimplementedError(
             f"A variant that holds a {type(item).__name__} can't be written to a checkpoint"

@@ -215,7 +215,7 @@ def write_tensor_slices(path: str, slices: Iterable[NamedSlice], files: FileGate
             )
         saved.slice.append(each.part.to_proto())
         data = pb.SavedSlice(
-            name=each.name, slice=each.part.to_proto(), data=_values(each.value, each.dtype)
+            name=each.name, slice=each.part.to_proto(), data=_values_proto(each.value, each.dtype)
         )
         key = slice_key(raw_bytes(each.name), each.part)
         entries[key] = pb.SavedTensorSlices(data=data).SerializeToString(deterministic=True)
@@ -224,10 +224,10 @@ def write_tensor_slices(path: str, slices: Iterable[NamedSlice], files: FileGate
         meta=pb.SavedTensorSliceMeta(tensor=[meta[n] for n in sorted(meta)], versions=versions)
     )
     entries[_META_KEY] = head.SerializeToString(deterministic=True)
-    _replace(path, write_table(sorted(entries.items())))
+    _write_and_rename(path, write_table(sorted(entries.items())))
 
 
-def _replace(path: str, data: bytes) -> None:
+def _write_and_rename(path: str, data: bytes) -> None:
     temporary = f"{path}.tempstate{uuid.uuid4().hex}"
     try:
         with open(temporary, "wb") as file:
@@ -237,7 +237,7 @@ def _replace(path: str, data: bytes) -> None:
         raise file_error(error, temporary) from None
 
 
-def _values(value: np.ndarray, dtype: DataType) -> pb.TensorProto:
+def _values_proto(value: np.ndarray, dtype: DataType) -> pb.TensorProto:
     """A TensorProto of the values only: the type and shape are in the entry of key ""."""
     if dtype is DataType.BFLOAT16:
         raise UnimplementedError("Saving data type bfloat16 not yet supported")

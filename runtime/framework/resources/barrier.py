@@ -26,7 +26,7 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_text import readable
 
 _FIRST_INDEX = int(np.iinfo(np.int64).min)
-_NOT_THERE = object()  # in place of a component that is still to be inserted
+_MISSING = object()  # in place of a component that is still to be inserted
 
 
 class Barrier(Resource):
@@ -52,10 +52,10 @@ class Barrier(Resource):
         self._lock = threading.Lock()  # guards the fields below; released before the queue changes
         self._incomplete: dict[bytes, list[Any]] = {}
         self._next_index = _FIRST_INDEX
-        self._moving = 0  # complete elements that have not been put into the queue yet
+        self._enqueuing = 0  # complete elements that have not been put into the queue yet
         self._is_closed = False
         self._is_cancelled = False  # closed, and the incomplete elements were dropped
-        self._is_over = False  # closed with no incomplete elements left: the queue is closed too
+        self._is_drained = False  # closed with no incomplete elements left: the queue is closed too
 
     @property
     def incomplete_size(self) -> int:
@@ -79,19 +79,19 @@ class Barrier(Resource):
         with self._lock:
             self._check_open(keys)
             complete = self._insert(keys, component, values)
-            self._moving += len(complete)
-        problems = [self._misfit(parts) for parts in complete]
+            self._enqueuing += len(complete)
+        problems = [self._shape_error(parts) for parts in complete]
         fitting = [parts for parts, problem in zip(complete, problems, strict=True) if not problem]
         self.ready.enqueue(fitting, cancellation)
         with self._lock:
-            self._moving -= len(complete)
-            is_over = self._is_over_now()
-        if is_over:
+            self._enqueuing -= len(complete)
+            must_close_queue = self._update_is_drained()
+        if must_close_queue:
             self.ready.close(False, cancellation)
         if any(problems):
             raise InvalidArgumentError(next(filter(None, problems)))
 
-    def _misfit(self, parts: Element) -> str:
+    def _shape_error(self, parts: Element) -> str:
         """The error text for a complete element with a wrong shape; "" when all shapes fit."""
         for place, (shape, part) in enumerate(zip(self.shapes, parts[2:], strict=True), 2):
             if not is_compatible(shape, np.shape(part)):
@@ -101,14 +101,14 @@ class Barrier(Resource):
                 )
         return ""
 
-    def _is_over_now(self) -> bool:
-        """Update `_is_over`; true once, for the one caller that must then close the queue.
+    def _update_is_drained(self) -> bool:
+        """Update `_is_drained`; true once, for the one caller that must then close the queue.
 
         The lock is held.
         """
-        was_over = self._is_over
-        self._is_over = self._is_closed and not self._incomplete and not self._moving
-        return self._is_over and not was_over
+        was_drained = self._is_drained
+        self._is_drained = self._is_closed and not self._incomplete and not self._enqueuing
+        return self._is_drained and not was_drained
 
     def _check_open(self, keys: Sequence[bytes]) -> None:
         left = len(self._incomplete)
@@ -139,15 +139,15 @@ class Barrier(Resource):
                 self._check_open_for(key, index)
                 has_new = True
                 parts = [np.int64(self._next_index), np.array(key, object)]
-                parts += [_NOT_THERE] * len(self.component_types)
+                parts += [_MISSING] * len(self.component_types)
                 self._incomplete[key] = parts
-            if parts[2 + component] is not _NOT_THERE:
+            if parts[2 + component] is not _MISSING:
                 raise InvalidArgumentError(
                     f"Key {readable(key)} already has a value for component {component} in "
                     f"barrier {self.name}"
                 )
             parts[2 + component] = value
-            if not any(part is _NOT_THERE for part in parts):
+            if not any(part is _MISSING for part in parts):
                 complete.append(tuple(parts))
                 del self._incomplete[key]
         self._next_index += has_new
@@ -168,7 +168,7 @@ class Barrier(Resource):
         """
         with self._lock:
             if self._is_closed:
-                available = self.ready.size + self._moving
+                available = self.ready.size + self._enqueuing
                 if allow_small_batch:
                     count = min(count, available)
                 else:
@@ -193,6 +193,6 @@ class Barrier(Resource):
             self._is_closed, self._is_cancelled = True, cancel_pending_enqueues
             if cancel_pending_enqueues:
                 self._incomplete.clear()
-            is_over = self._is_over_now()
-        if is_over:
+            must_close_queue = self._update_is_drained()
+        if must_close_queue:
             self.ready.close(cancel_pending_enqueues, cancellation)

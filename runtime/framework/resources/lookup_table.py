@@ -155,7 +155,8 @@ class HashTable(LookupTable):
         # Guards writes of the fields below; a read loads _contents once, without the lock.
         self._lock = threading.Lock()
         self._contents: _Contents | None = None
-        self._left: _Contents | None = None  # entries of an initialisation that then failed
+        # The entries of an initialisation that failed at a later entry.
+        self._partial_contents: _Contents | None = None
         self._is_shared = False  # with a fork
 
     @property
@@ -207,20 +208,21 @@ class HashTable(LookupTable):
 
     def _fill(self, keys_in_order: list[Hashable], values: np.ndarray) -> None:
         """Set the contents, or raise; the lock is held."""
-        if (left := self._left) is not None:  # as in TensorFlow, a retry keeps these entries
-            keys_in_order = [*left.row_of, *keys_in_order]
-            values = np.concatenate([left.values, values])
+        partial = self._partial_contents
+        if partial is not None:  # as in TensorFlow, a retry keeps these entries
+            keys_in_order = [*partial.row_of, *keys_in_order]
+            values = np.concatenate([partial.values, values])
         row_of: dict[Hashable, int] = {}
         for row, key in enumerate(keys_in_order):
             first = row_of.setdefault(key, row)
             if first != row and values[first] != values[row]:
-                self._left = _Contents.of_rows(row_of, values)
+                self._partial_contents = _Contents.of_rows(row_of, values)
                 raise FailedPreconditionError(
                     "HashTable has different value for same key. "
                     f"Key {_show(key)} has {_show(values[first])} "
                     f"and trying to add value {_show(values[row])}"
                 )
-        self._contents, self._left = _Contents.of_rows(row_of, values), None
+        self._contents, self._partial_contents = _Contents.of_rows(row_of, values), None
 
     def _is_refilled(self, count: int) -> bool:
         """Whether the table is initialised.
@@ -248,7 +250,7 @@ class HashTable(LookupTable):
         """A table that shares the contents; before the initialisation, an independent table."""
         copy = HashTable(self.key_dtype, self.value_dtype)
         with self._lock:
-            copy._contents, copy._left = self._contents, self._left
+            copy._contents, copy._partial_contents = self._contents, self._partial_contents
             copy._is_shared = self._is_shared = self._contents is not None
         return copy
 

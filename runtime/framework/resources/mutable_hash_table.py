@@ -76,14 +76,14 @@ class MutableHashTable(LookupTable):
         """Add or replace entries."""
         entries = self._entries(keys, values)
         with self._lock:
-            self._own()
+            self._unshare()
             self._values.update(entries)
 
     def remove(self, keys: np.ndarray) -> None:
         """Remove the entries of `keys`; keys that are not in the table are ignored."""
         gone = self.hashable_keys(keys)
         with self._lock:
-            self._own()
+            self._unshare()
             for key in gone:
                 self._values.pop(key, None)
 
@@ -100,7 +100,7 @@ class MutableHashTable(LookupTable):
         listed = [row.copy() for row in rows] if self.value_shape else rows.tolist()
         return list(zip(hashable, listed, strict=True))
 
-    def _own(self) -> None:
+    def _unshare(self) -> None:
         """Copy the entries if a fork shares them; the lock is held, before a write."""
         if self._is_shared:
             self._values = dict(self._values)

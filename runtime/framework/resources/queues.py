@@ -242,12 +242,12 @@ class Queue(Resource):
         done: list[Attempt] = []
         is_moving = True
         while is_moving:
-            moved_in = self._run_line(self._enqueues, self._try_enqueue, done)
-            moved_out = self._run_line(self._dequeues, self._try_dequeue, done)
+            moved_in = self._run_attempts(self._enqueues, self._try_enqueue, done)
+            moved_out = self._run_attempts(self._dequeues, self._try_dequeue, done)
             is_moving = moved_in or moved_out
         return done
 
-    def _run_line(
+    def _run_attempts(
         self,
         line: collections.deque[Any],
         run: Callable[[Any], bool],

@@ -72,8 +72,8 @@ class Reader(Resource):
         self.is_restorable = is_restorable
         self._open_work = open_work
         self._reads_files = reads_files
-        self._lock = threading.Lock()  # guards _line and _is_busy
-        self._line: collections.deque[_Read] = collections.deque()
+        self._lock = threading.Lock()  # guards _pending_reads and _is_busy
+        self._pending_reads: collections.deque[_Read] = collections.deque()
         self._is_busy = False  # a thread is running reads, or a read waits for a name
         # Guards the fields below; held while one record is read, not during the wait for a name.
         self._state_lock = threading.RLock()
@@ -99,7 +99,7 @@ class Reader(Resource):
         """A Deferred of a list of at least one and at most `count` records of one work unit."""
         read = _Read(count, queue, files, cancellation)
         with self._lock:
-            self._line.append(read)
+            self._pending_reads.append(read)
             if self._is_busy:
                 return read.deferred
             self._is_busy = True
@@ -110,13 +110,13 @@ class Reader(Resource):
         """Run pending reads until none is left or one has to wait for a name."""
         while True:
             with self._lock:
-                if not self._line:
+                if not self._pending_reads:
                     self._is_busy = False
                     return
-                read = self._line[0]
+                read = self._pending_reads[0]
             error: OpError | None = None
             try:
-                if not self._try(read):
+                if not self._continue_read(read):
                     return  # `_resume` continues when the name has been dequeued
             except OpError as caught:
                 error = caught
@@ -124,13 +124,13 @@ class Reader(Resource):
 
     def _finish(self, read: _Read, error: OpError | None) -> None:
         with self._lock:
-            self._line.popleft()
+            self._pending_reads.popleft()
         if error is not None:
             read.deferred.set_error(error)
         else:
             read.deferred.set_value(read.records)
 
-    def _try(self, read: _Read) -> bool:
+    def _continue_read(self, read: _Read) -> bool:
         """Continue a read; True when it is complete, False when it has to wait for a name."""
         while len(read.records) < read.count:
             read.cancellation.check()
@@ -159,7 +159,7 @@ class Reader(Resource):
         self._advance()
 
     def _start_work(self, read: _Read, component: Any) -> None:
-        work = _name_of(component)
+        work = _work_name(component)
         path = os.fsdecode(work)
         if self._reads_files:
             read.files.check_read(path)
@@ -179,7 +179,7 @@ class Reader(Resource):
             return
         except OpError as error:
             # The work unit stays current: every later read raises the same error, until a reset.
-            self._records = iter(functools.partial(_raise, error), None)
+            self._records = iter(functools.partial(_raise_copy, error), None)
             raise
         read.records.append((self._work + b":" + key.encode() if key else self._work, value))
         self._records_produced += 1
@@ -243,7 +243,7 @@ class Reader(Resource):
         self._work = work
 
 
-def _raise(error: OpError) -> tuple[str, bytes]:
+def _raise_copy(error: OpError) -> tuple[str, bytes]:
     raise type(error)(error.message_without_node)
 
 
@@ -251,7 +251,7 @@ def _first(elements: list[Element]) -> Any:
     return elements[0][0]
 
 
-def _name_of(component: Any) -> bytes:
+def _work_name(component: Any) -> bytes:
     """The string in a tensor from the queue; InvalidArgumentError unless it has one element."""
     if isinstance(component, bytes):
         return component

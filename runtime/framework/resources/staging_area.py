@@ -29,7 +29,7 @@ from runtime.framework.resource_manager import Resource
 
 Attempt = Callable[[], Any]  # returns the outputs, or WAIT when it can't succeed yet
 WAIT = object()
-_REMOVED = object()  # in place of a part that was taken, or is still to be put
+_ABSENT = object()  # in place of a part that was taken, or is still to be put
 
 
 class StagingArea(Resource):
@@ -43,14 +43,14 @@ class StagingArea(Resource):
         self._memory_limit = memory_limit
         self._lock = threading.Lock()  # guards everything below
         self._bytes = 0
-        self._line: list[tuple[Attempt, Deferred]] = []
+        self._attempts: list[tuple[Attempt, Deferred]] = []
 
     def run(self, attempt: Attempt, cancellation: CancellationManager) -> Any:
         """Run an attempt: its outputs, or a Deferred of them when it has to wait."""
         deferred = Deferred()
         entry = (attempt, deferred)
         with self._lock:
-            self._line.append(entry)
+            self._attempts.append(entry)
             done = self._advance()
         mine = [outcome for each, outcome in done if each is deferred]
         _complete([each for each in done if each[0] is not deferred])
@@ -69,22 +69,22 @@ class StagingArea(Resource):
         moved = True
         while moved:
             moved = False
-            for entry in list(self._line):
+            for entry in list(self._attempts):
                 try:
                     outcome = entry[0]()
                 except OpError as error:
                     outcome = error
                 if outcome is not WAIT:
-                    self._line.remove(entry)
+                    self._attempts.remove(entry)
                     done.append((entry[1], outcome))
                     moved = True
         return done
 
     def _cancel(self, entry: tuple[Attempt, Deferred]) -> None:
         with self._lock:
-            if entry not in self._line:
+            if entry not in self._attempts:
                 return
-            self._line.remove(entry)
+            self._attempts.remove(entry)
         entry[1].set_error(CancelledError("Staging operation was cancelled"))
 
     def _check_size(self, size: int) -> None:
@@ -189,17 +189,17 @@ class StagingMap(StagingArea):
 
     def _add_parts(self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[Any]) -> None:
         key = int(tensor.item())
-        parts = self._incomplete.get(key, [_REMOVED] * self._width)
+        parts = self._incomplete.get(key, [_ABSENT] * self._width)
         for index, value in zip(indices, values, strict=False):  # further values are ignored
             self._check_index(key, index)
-            if parts[index] is not _REMOVED:
+            if parts[index] is not _ABSENT:
                 raise InvalidArgumentError(
                     f"The tensor for index '{index}' for key '{key}' was already initialized "
                     f"'{self._width}'."
                 )
             parts[index] = value
         self._incomplete[key] = parts
-        if not any(part is _REMOVED for part in parts):
+        if not any(part is _ABSENT for part in parts):
             del self._incomplete[key]
             self._add_complete(tensor, parts)
 
@@ -217,9 +217,9 @@ class StagingMap(StagingArea):
         if values is not WAIT:
             parts = self._complete[key]
             for index in indices:
-                parts[index] = _REMOVED
+                parts[index] = _ABSENT
             self._bytes -= _size(values)
-            if all(part is _REMOVED for part in parts):
+            if all(part is _ABSENT for part in parts):
                 del self._complete[key], self._keys[key]
         return values
 
@@ -244,7 +244,7 @@ class StagingMap(StagingArea):
             return WAIT
         for index in indices:
             self._check_index(key, index)
-            if index >= len(parts) or parts[index] is _REMOVED:
+            if index >= len(parts) or parts[index] is _ABSENT:
                 raise InvalidArgumentError(
                     f"Tensor at index '{index}' for key '{key}' has already been removed."
                 )

@@ -139,7 +139,7 @@ class TensorArray(Resource):
         """
         with self._lock:
             self._check_open()
-            self._make_room(index)
+            self._ensure_size(index)
             item, shape = self._items[index], np.shape(value)
             self._check_write(index, item, shape)
             if self._identical_element_shapes:
@@ -179,7 +179,7 @@ class TensorArray(Resource):
         if problem:
             raise InvalidArgumentError(f"TensorArray {self.name}: {problem}")
 
-    def _make_room(self, index: int) -> None:
+    def _ensure_size(self, index: int) -> None:
         size = len(self._items)
         if index < 0 or (index >= size and not self._dynamic_size):
             raise InvalidArgumentError(

@@ -80,27 +80,27 @@ class TensorList:
             items = self._own_items()
             undo = functools.partial(_set, index=index, value=items[index])
             items[index] = value
-            return self._succeed(items, undo)
+            return self._new_version(items, undo)
 
     def pushed(self, value: Any) -> TensorList:
         """A list with one more item at the end."""
         with self._lock:
             items = self._own_items()
             items.append(value)
-            return self._succeed(items, _drop_last)
+            return self._new_version(items, _drop_last)
 
     def popped(self) -> tuple[TensorList, Any]:
         """(A list without the last item, that item); the list must not be empty."""
         with self._lock:
             items = self._own_items()
             last = items.pop()
-            return self._succeed(items, functools.partial(_append, value=last)), last
+            return self._new_version(items, functools.partial(_append, value=last)), last
 
     def with_items(self, items: Iterable[Any]) -> TensorList:
         """A list with the same types and limits and other items."""
         return TensorList(self.element_dtype, self.element_shape, items, self.max_num_elements)
 
-    def _succeed(self, items: list[Any], undo: _Undo) -> TensorList:
+    def _new_version(self, items: list[Any], undo: _Undo) -> TensorList:
         """A new version that owns `items`, to which the change has been made; the lock is held."""
         newer = TensorList.__new__(TensorList)
         newer.element_dtype = self.element_dtype
