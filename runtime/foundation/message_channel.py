@@ -34,7 +34,7 @@ class MessageChannel:
         self._reader = connection.makefile("rb", _RECEIVE_BUFFER)
         self._lengths: list[int] = []  # of the message's buffers that are still to be received
 
-    def send(self, header: Any, buffers: Sequence[Buffer] = ()) -> None:
+    def send(self, header: object, buffers: Sequence[Buffer] = ()) -> None:
         """Send one message; `header` can be written as JSON, `buffers` are contiguous bytes."""
         text = _encode_header(header)
         lengths = [len(text), *map(len, buffers)]
@@ -88,7 +88,7 @@ class MessageChannel:
         return data
 
 
-def _encode_header(header: Any) -> bytes:
+def _encode_header(header: object) -> bytes:
     """The header as JSON; `json` writes lone surrogates in error messages, orjson refuses them."""
     try:
         return orjson.dumps(header)

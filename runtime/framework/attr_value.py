@@ -17,7 +17,7 @@ TF: tensorflow/core/framework/attr_value.proto
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ def from_proto(proto: pb.AttrValue) -> Any:
     return ()
 
 
-def to_proto(value: Any) -> pb.AttrValue:
+def to_proto(value: object) -> pb.AttrValue:
     """The AttrValue of a Python value: the inverse of `from_proto`, but for shapes.
 
     A tuple of ints becomes a list of ints, so shapes must be passed as TensorShapeProto. Raises
@@ -141,7 +141,7 @@ def _function_to_proto(value: NameAttrList) -> pb.NameAttrList:
     )
 
 
-def _list_to_proto(values: list[Any] | tuple[Any, ...]) -> pb.AttrValue:
+def _list_to_proto(values: Sequence[object]) -> pb.AttrValue:
     result = pb.AttrValue(list=pb.AttrValue.ListValue())
     for value in values:
         single = to_proto(value)

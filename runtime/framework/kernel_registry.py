@@ -132,7 +132,7 @@ def _attrs_of(node: NodeView) -> str:
     return ", ".join(f"{key}={_show(value)}" for key, value in sorted(attrs().items()))
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     if isinstance(value, DataType):
         return f"DT_{value.name}"
     return f'"{value}"' if isinstance(value, str) else str(value)

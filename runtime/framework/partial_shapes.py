@@ -5,7 +5,7 @@ TF: tensorflow/core/framework/tensor_shape.cc (PartialTensorShape)
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -16,7 +16,7 @@ PartialShape = tuple[int, ...] | None  # −1 for an unknown dimension, None for
 Shapes = tuple[PartialShape, ...]  # one for each component of an element
 
 
-def shape_from_tensor(value: Any) -> PartialShape:
+def shape_from_tensor(value: object) -> PartialShape:
     """The shape that a vector of sizes describes; the scalar −1 describes an unknown rank.
 
     Raises InvalidArgumentError for a size below −1, another scalar, or a rank above 1.

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -112,12 +111,11 @@ class WordSequence:
 
     def __init__(self, start: Philox) -> None:
         self._next = start
-        self._words: list[Any] = []
+        self._words: list[int] = []
 
     def take(self) -> int:
         """The next 32-bit word."""
         if not self._words:
             self._words = self._next.blocks(16).ravel()[::-1].tolist()
             self._next = self._next.skipped(16)
-        word: int = self._words.pop()
-        return word
+        return self._words.pop()

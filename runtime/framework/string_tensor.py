@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,24 +15,24 @@ def string_tensor(items: Iterable[bytes], shape: Sequence[int] | None = None) ->
     return array if shape is None else array.reshape(shape)
 
 
-def as_strings(value: Any) -> np.ndarray:
+def as_strings(value: object) -> np.ndarray:
     """A string tensor as an object array; a bare `bytes` becomes an array of rank 0."""
     return np.asarray(value, object)
 
 
-def items_of(value: Any) -> list[bytes]:
+def items_of(value: object) -> list[bytes]:
     """The elements of a string tensor in row-major order."""
     flat: list[bytes] = np.asarray(value, object).ravel().tolist()
     return flat
 
 
-def map_strings(function: Callable[[bytes], bytes], value: Any) -> np.ndarray:
+def map_strings(function: Callable[[bytes], bytes], value: object) -> np.ndarray:
     """A string tensor of the same shape with `function` applied to every element."""
     array = np.asarray(value, object)
     return string_tensor(map(function, array.ravel().tolist()), array.shape)
 
 
-def scalar_string(value: Any) -> bytes:
+def scalar_string(value: object) -> bytes:
     """The element of a string tensor that has one element."""
     item: bytes = np.asarray(value, object).item()
     return item

@@ -6,7 +6,7 @@ TF: tensorflow/core/framework/tensor.cc (Tensor::SummarizeValue), strings/number
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ def _element_writer(data_type: DataType, quoted: bool) -> Callable[[Any], bytes]
     return lambda item: b"%d" % int(item)
 
 
-def summarize(value: Any, data_type: DataType, max_entries: int) -> bytes:
+def summarize(value: object, data_type: DataType, max_entries: int) -> bytes:
     """The first `max_entries` elements (all when negative), with brackets around rows.
 
     TF: Tensor::SummarizeValue
@@ -112,7 +112,12 @@ def debug_text(value: Any, data_type: DataType) -> str:
 
 
 def _write_rows(
-    shape: tuple[int, ...], dim: int, items: Any, limit: int, done: list[int], out: list[bytes]
+    shape: tuple[int, ...],
+    dim: int,
+    items: Iterator[bytes],
+    limit: int,
+    done: list[int],
+    out: list[bytes],
 ) -> None:
     if done[0] >= limit:
         return
@@ -133,7 +138,7 @@ def _write_rows(
         out.append(b"]")
 
 
-def summarize_ends(value: Any, data_type: DataType, max_entries: int) -> bytes:
+def summarize_ends(value: object, data_type: DataType, max_entries: int) -> bytes:
     """The first and last `max_entries` elements of every dimension (all when negative).
 
     Each row is on a line of its own, and strings are quoted. TF: SummarizeValue with `print_v2`
@@ -169,7 +174,7 @@ def _summarize_ends(
     return b"[" + written + b"]"
 
 
-def _as_array(value: Any) -> np.ndarray:
+def _as_array(value: object) -> np.ndarray:
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     array = np.empty((), object)

@@ -26,7 +26,7 @@ _TENSOR = "tensorflow::Tensor"
 _RAGGED = "RaggedTensorVariant"
 
 
-def variants_to_proto(value: Any) -> pb.TensorProto:
+def variants_to_proto(value: object) -> pb.TensorProto:
     """Encode a variant tensor; UnimplementedError for a variant that holds another type."""
     if isinstance(value, np.ndarray) and value.dtype == object:
         items, shape = list(value.ravel()), value.shape
@@ -39,7 +39,7 @@ def variants_to_proto(value: Any) -> pb.TensorProto:
     )
 
 
-def _encode_variant(item: Any) -> pb.VariantTensorDataProto:
+def _encode_variant(item: object) -> pb.VariantTensorDataProto:
     if isinstance(item, RaggedTensorVariant):
         kind, tensors = _RAGGED, [*item.nested_splits, item.values]
     elif isinstance(item, np.ndarray | np.generic):

@@ -65,13 +65,13 @@ class DatasetIterator(abc.ABC):
             setattr(self, name, _restored(context, getattr(self, name), saved[name]))
 
 
-def _saved(value: Any) -> State:
+def _saved(value: object) -> State:
     if isinstance(value, DatasetIterator):
         return value.save()
     return [_saved(each) for each in value] if isinstance(value, list) else value
 
 
-def _restored(context: OpKernelContext, current: Any, saved: State) -> Any:
+def _restored(context: OpKernelContext, current: object, saved: State) -> Any:
     if isinstance(current, DatasetIterator):
         if saved is None:
             return None
@@ -183,7 +183,7 @@ class UnaryDataset(Dataset):
 
     def __init__(
         self,
-        input_dataset: Any,
+        input_dataset: object,
         output_types: tuple[DataType, ...] = (),
         output_shapes: tuple[PartialShape, ...] = (),
     ) -> None:
@@ -330,7 +330,7 @@ class IndexIterator(DatasetIterator):
         return self._dataset.element_at(context, self.position - 1)
 
 
-def as_dataset(value: Any) -> Dataset:
+def as_dataset(value: object) -> Dataset:
     """The dataset in a variant tensor; InvalidArgumentError when it holds another value."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
@@ -339,7 +339,7 @@ def as_dataset(value: Any) -> Dataset:
     return value
 
 
-def scalar_argument(value: Any, name: str) -> Any:
+def scalar_argument(value: object, name: str) -> Any:
     """The Python value of a scalar input; InvalidArgumentError when its rank is not 0."""
     array = np.asarray(value)
     if array.ndim:

@@ -6,7 +6,7 @@ TF: tensorflow/core/data/serialization_utils.cc, tensorflow/core/data/hash_utils
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -192,7 +192,7 @@ def check_no_state(context: OpKernelContext, dataset: Dataset) -> None:
         pending += [each for each in current.origin.inputs if isinstance(each, Dataset)]
 
 
-def _attrs(values: dict[str, Any]) -> dict[str, pb.AttrValue]:
+def _attrs(values: Mapping[str, object]) -> dict[str, pb.AttrValue]:
     return {name: to_proto(value) for name, value in values.items()}
 
 

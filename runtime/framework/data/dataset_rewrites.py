@@ -9,7 +9,6 @@ tensorflow/core/grappler/optimizers/data/shuffle_and_repeat_fusion.cc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def op_of(dataset: Dataset) -> str:
     return "" if dataset.origin is None else dataset.origin.node.op
 
 
-def dataset_in(value: Any) -> Dataset | None:
+def dataset_in(value: object) -> Dataset | None:
     """The dataset in the value of an input; None when it holds another value."""
     if isinstance(value, np.ndarray) and value.dtype == object and not value.ndim:
         value = value.item()

@@ -10,7 +10,7 @@ metadata is not TensorFlow's.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,7 @@ def encode_state(
 
 
 def _encode(
-    value: Any, tensors: list[pb.TensorProto], graph_of: Callable[[Dataset], pb.GraphDef]
+    value: object, tensors: list[pb.TensorProto], graph_of: Callable[[Dataset], pb.GraphDef]
 ) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -74,7 +74,7 @@ def _holds_tensors(array: np.ndarray) -> bool:
     return array.size > 0 and not isinstance(array.flat[0], bytes)
 
 
-def decode_state(message: Any, dataset_of: Callable[[pb.GraphDef], Dataset]) -> State:
+def decode_state(message: object, dataset_of: Callable[[pb.GraphDef], Dataset]) -> State:
     """Decode a state; `dataset_of` creates the datasets of graphs.
 
     Raises InvalidArgumentError when the message holds another type, DataLossError when it is
@@ -98,7 +98,9 @@ def decode_state(message: Any, dataset_of: Callable[[pb.GraphDef], Dataset]) -> 
 class _Decoder:
     """Decodes values from the JSON structure of a message and its tensors."""
 
-    def __init__(self, tensors: Any, dataset_of: Callable[[pb.GraphDef], Dataset]) -> None:
+    def __init__(
+        self, tensors: Sequence[pb.TensorProto], dataset_of: Callable[[pb.GraphDef], Dataset]
+    ) -> None:
         self._tensors = tensors
         self._dataset_of = dataset_of
 

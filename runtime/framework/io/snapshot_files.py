@@ -220,7 +220,7 @@ class _SnappyFile:
         self._file.close()
 
 
-def _serialized(value: Any, data_type: DataType) -> bytes:
+def _serialized(value: object, data_type: DataType) -> bytes:
     if data_type is DataType.VARIANT:
         proto = variants_to_proto(value)
     else:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from google.protobuf.message import Message
@@ -176,12 +176,12 @@ def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int
     return raw.data, crc32c(raw)
 
 
-def _variant_elements(value: Any) -> list[Any]:
+def _variant_elements(value: object) -> list[object]:
     """The elements of a variant tensor; one of rank 0 is the element itself."""
     return np.ravel(value).tolist() if isinstance(value, np.ndarray) else [value]
 
 
-def _serialized_variant(item: Any) -> bytes:
+def _serialized_variant(item: object) -> bytes:
     if not isinstance(item, pb.VariantTensorDataProto):
         raise UnimplementedError(
             f"A variant that holds a {type(item).__name__} can't be written to a checkpoint"

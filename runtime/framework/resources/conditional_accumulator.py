@@ -205,7 +205,9 @@ class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
         np.add.at(counts, places, np.concatenate([total.counts, gradient.counts]))
         return SparseGradient(indices, values, counts)
 
-    def _outputs(self, total: SparseGradient, count: int) -> Any:
+    def _outputs(
+        self, total: SparseGradient, count: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         values = total.values
         if self.is_mean:
             shape = (-1, *(1,) * (values.ndim - 1))

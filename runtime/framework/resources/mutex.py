@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections
 import threading
 import weakref
-from typing import Any
 
 from runtime.foundation.errors import CancelledError
 from runtime.framework.cancellation import CancellationManager
@@ -43,7 +42,7 @@ class Mutex(Resource):
         self._is_held = False
         self._waiting: collections.deque[Deferred] = collections.deque()
 
-    def lock(self, cancellation: CancellationManager) -> Any:
+    def lock(self, cancellation: CancellationManager) -> MutexLock | Deferred:
         """Acquire the mutex: a MutexLock, or a Deferred of one when the mutex is held."""
         with self._lock:
             if not self._is_held:

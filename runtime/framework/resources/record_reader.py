@@ -19,6 +19,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.io.record_files import Records
@@ -158,7 +160,7 @@ class Reader(Resource):
             self._finish(read, error)
         self._advance()
 
-    def _start_work(self, read: _Read, component: Any) -> None:
+    def _start_work(self, read: _Read, component: np.ndarray | bytes) -> None:
         work = _work_name(component)
         path = os.fsdecode(work)
         if self._reads_files:
@@ -251,7 +253,7 @@ def _first(elements: list[Element]) -> Any:
     return elements[0][0]
 
 
-def _work_name(component: Any) -> bytes:
+def _work_name(component: np.ndarray | bytes) -> bytes:
     """The string in a tensor from the queue; InvalidArgumentError unless it has one element."""
     if isinstance(component, bytes):
         return component

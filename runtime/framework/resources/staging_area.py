@@ -109,7 +109,7 @@ def _complete(done: Sequence[tuple[Deferred, Any]]) -> None:
             deferred.set_value(outcome)
 
 
-def _size(values: Sequence[Any]) -> int:
+def _size(values: Sequence[object]) -> int:
     return sum(getattr(value, "nbytes", 0) for value in values)
 
 

@@ -16,7 +16,7 @@ _Identity = tuple[str, tuple[int, ...], Any]
 _Entries = dict[_Identity, tuple[Any, Any]]
 
 
-def _identity(key: Any) -> _Identity:
+def _identity(key: object) -> _Identity:
     """The identity of a key: dtype, shape and bits; so NaN equals itself and −0 differs from 0."""
     array = np.asarray(key)
     bits = tuple(array.ravel().tolist()) if array.dtype.hasobject else array.tobytes()
@@ -34,10 +34,10 @@ class TensorMap:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: object) -> bool:
         return _identity(key) in self._entries
 
-    def find(self, key: Any) -> Any:
+    def find(self, key: object) -> Any:
         """The value at `key`, or None."""
         return self._entries.get(_identity(key), (None, None))[1]
 
@@ -45,11 +45,11 @@ class TensorMap:
         """(key, value) pairs in the order in which the keys were inserted."""
         return iter(self._entries.values())
 
-    def inserted(self, key: Any, value: Any) -> TensorMap:
+    def inserted(self, key: object, value: Any) -> TensorMap:
         """A map with `value` at `key`, which is added or replaced."""
         return TensorMap({**self._entries, _identity(key): (key, value)})
 
-    def erased(self, key: Any) -> TensorMap:
+    def erased(self, key: object) -> TensorMap:
         """A map without `key`."""
         dropped = _identity(key)
         return TensorMap({each: pair for each, pair in self._entries.items() if each != dropped})
