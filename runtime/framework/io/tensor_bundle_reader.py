@@ -1,8 +1,8 @@
 """Reading of tensor bundles, which are checkpoints in the V2 format.
 
-Guarantees: an entry's size is checked against its shape before memory is allocated for it; every
-value that is returned has passed its checksum; arrays own their memory, so the files may change
-afterwards. A reader is not thread-safe.
+Guarantees: an entry's size is checked against its shape and against the file before memory is
+allocated for its bytes; every value that is returned has passed its checksum; arrays own their
+memory, so the files may change afterwards. A reader is not thread-safe.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleReader)
 """
@@ -261,9 +261,7 @@ class TensorBundleReader:
                 f"Invalid size in bundle entry: stored size {entry.size}; "
                 f"expected size {math.prod(entry.shape) * dtype.itemsize}"
             )
-        raw = np.empty(entry.size, np.uint8)
-        if entry.size:
-            self._read_into(entry, raw)
+        raw = self._read_bytes(entry)
         self._check(entry, crc32c(raw))
         return raw.view(dtype).reshape(entry.shape)
 
@@ -273,13 +271,10 @@ class TensorBundleReader:
             raise DataLossError(
                 f"Invalid size in bundle entry: {entry.size} bytes for {count} strings"
             )
-        raw = np.empty(entry.size if count else 0, np.uint8)
-        if count:
-            self._read_into(entry, raw)
-            strings, checksum = decode_strings(raw.tobytes(), count)
-            self._check(entry, checksum)
         value = np.empty(count, object)
-        value[:] = strings if count else []
+        if count:
+            value[:], checksum = decode_strings(self._read_bytes(entry).tobytes(), count)
+            self._check(entry, checksum)
         return value.reshape(entry.shape)
 
     def _variants(self, entry: BundleEntry) -> np.ndarray:
@@ -289,10 +284,7 @@ class TensorBundleReader:
             raise DataLossError(
                 f"Invalid size in bundle entry: {entry.size} bytes for {count} variants"
             )
-        raw = np.empty(entry.size, np.uint8)
-        if entry.size:
-            self._read_into(entry, raw)
-        messages, checksum = decode_variants(raw.tobytes(), count)
+        messages, checksum = decode_variants(self._read_bytes(entry).tobytes(), count)
         self._check(entry, checksum)
         value = np.empty(count, object)
         value[:] = [self._parse(pb.VariantTensorDataProto(), message) for message in messages]
@@ -306,15 +298,19 @@ class TensorBundleReader:
                 f"{calculated}"
             )
 
-    def _read_into(self, entry: BundleEntry, target: np.ndarray) -> None:
-        """Fill `target` from the entry's shard, in several reads when a read returns less."""
-        descriptor = self._shard(entry)
+    def _read_bytes(self, entry: BundleEntry) -> np.ndarray:
+        """The bytes of an entry, uint8 `[size]`; OutOfRangeError if the file is too short."""
+        if not entry.size:
+            return np.empty(0, np.uint8)
+        descriptor = self._shard(entry)  # before the allocation: checks the size
+        raw = np.empty(entry.size, np.uint8)
         done = 0
-        while done < entry.size:
-            count = os.preadv(descriptor, [target[done:].data], entry.offset + done)
+        while done < entry.size:  # a read may return less than requested
+            count = os.preadv(descriptor, [raw[done:].data], entry.offset + done)
             if not count:
                 raise OutOfRangeError("Read less bytes than requested")
             done += count
+        return raw
 
     def _shard(self, entry: BundleEntry) -> int:
         """The file descriptor of the entry's shard; OutOfRangeError if the file is too short."""
