@@ -152,7 +152,7 @@ def set_thread_width(num_threads: int) -> None:
 
 
 def thread_width() -> int:
-    """How many threads may work on one kernel of the calling thread, itself included."""
+    """The number of threads that may work on one kernel of this thread, including itself."""
     return _width.threads or _process_width[0]
 
 

@@ -52,7 +52,7 @@ def is_compatible(one: PartialShape, other: PartialShape) -> bool:
 
 
 def merge(one: PartialShape, other: PartialShape) -> PartialShape:
-    """The shape with every dimension that either knows; InvalidArgumentError on a conflict."""
+    """The shape with all dimensions known in either; InvalidArgumentError on a conflict."""
     if one is not None and other is not None and len(one) != len(other):
         raise InvalidArgumentError(
             f"PartialTensorShape: Incompatible ranks during merge: {len(one)} vs. {len(other)}"
