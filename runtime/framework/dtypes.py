@@ -9,6 +9,7 @@ TF: tensorflow/core/framework/types.proto
 from __future__ import annotations
 
 import enum
+import functools
 
 import ml_dtypes
 import numpy as np
@@ -70,12 +71,12 @@ class DataType(enum.IntEnum):
         """The type itself: a DataType is never a reference type (see `from_number`)."""
         return self
 
-    @property
+    @functools.cached_property
     def tf_name(self) -> str:
         """TensorFlow's lower-case name: `float`, `int32`, `bfloat16`, `string`."""
         return self.name.lower()
 
-    @property
+    @functools.cached_property
     def numpy(self) -> np.dtype:
         """The numpy dtype of arrays of this type; `object` for strings, resources and variants.
 
@@ -86,7 +87,7 @@ class DataType(enum.IntEnum):
         except KeyError:
             raise InvalidArgumentError(f"No tensor has values of type {self.tf_name}") from None
 
-    @property
+    @functools.cached_property
     def name_on_wire(self) -> str:
         """The name in REST bodies: numpy's, or `string`, `resource`, `variant`."""
         return _WIRE_NAME.get(self, self.tf_name)
@@ -177,6 +178,7 @@ _FROM_NUMBER = {int(each): (each, False) for each in DataType} | {
 Types = tuple[DataType, ...]  # of the components of an element, or of a list of arguments
 
 
+@functools.lru_cache(maxsize=256)
 def from_numpy(dtype: np.dtype) -> DataType:
     """The DataType of a numpy dtype in any byte order; object, bytes and str arrays are STRING.
 
@@ -205,6 +207,7 @@ def from_name(name: str) -> DataType:
         raise InvalidArgumentError(f"Unknown dtype {name!r}; known are {known}") from None
 
 
+@functools.cache
 def from_number(number: int) -> tuple[DataType, bool]:
     """(DataType, whether it is a reference type) of a number in a proto.
 
