@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.api import RunRequest, tensor_from_proto, tf_records
 from runtime.errors import InvalidArgumentError, UnimplementedError
-from server.codec.serving_json import DEFAULT_SIGNATURE
+from server.codec.serving.requests import DEFAULT_SIGNATURE
 from server.models.example_signatures import (
     INPUTS,
     OUTPUTS,

@@ -23,15 +23,15 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from runtime.errors import Code, InvalidArgumentError, OpError
-from server.codec.pretty_json import PrettyWriter
-from server.codec.serving_examples_json import examples_tensor
-from server.codec.serving_json import Document, parse_document, predict_inputs, signature_name
-from server.codec.serving_json_writer import (
+from server.codec.serving.answers import (
     NonFinite,
     write_classify_response,
     write_predict_response,
     write_regress_response,
 )
+from server.codec.serving.examples import examples_tensor
+from server.codec.serving.pretty_json import PrettyWriter
+from server.codec.serving.requests import Document, parse_document, predict_inputs, signature_name
 from server.errors import as_op_error, error_response, http_status
 from server.models.inference_service import InferenceService
 from server.rest.http_messages import read_body, step_request

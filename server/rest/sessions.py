@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import protos as pb
-from server.codec.json_tensor_reader import encode_base64
 from server.codec.proto_json import read_proto
+from server.codec.session.tensor_reader import encode_base64
 from server.rest.http_messages import is_protobuf, json_response, proto_response, request_body
 from server.rest.session_bodies import (
     CancelBody,

@@ -17,7 +17,7 @@ import protos as pb
 from runtime.api import tensor_from_proto, tensor_to_proto
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.proto_json import read_proto
-from server.codec.session_tensors import (
+from server.codec.session.step_parts import (
     PROCESS_ONLY,
     StepSession,
     TensorInfo,

@@ -18,20 +18,20 @@ from hypothesis import strategies as st
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, OpError, UnimplementedError
 from runtime.framework.dtypes import DataType
-from server.codec.json_to_tensor import TensorReader
-from server.codec.serving_examples_json import examples_tensor
-from server.codec.serving_json import (
-    PredictFormat,
-    parse_document,
-    predict_inputs,
-    signature_name,
-)
-from server.codec.serving_json_writer import (
+from server.codec.serving.answers import (
     NonFinite,
     write_classify_response,
     write_predict_response,
     write_regress_response,
 )
+from server.codec.serving.examples import examples_tensor
+from server.codec.serving.requests import (
+    PredictFormat,
+    parse_document,
+    predict_inputs,
+    signature_name,
+)
+from server.codec.serving.tensor_reader import TensorReader
 
 F32 = {"x": DataType.FLOAT}
 F64 = {"x": DataType.DOUBLE}

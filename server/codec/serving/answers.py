@@ -19,8 +19,8 @@ import orjson
 
 from runtime.api import DataType, dtypes
 from runtime.errors import InvalidArgumentError
-from server.codec.pretty_json import PrettyWriter
-from server.codec.serving_json import PredictFormat
+from server.codec.serving.pretty_json import PrettyWriter
+from server.codec.serving.requests import PredictFormat
 
 _WRITABLE = frozenset(
     data_type.numpy

@@ -7,8 +7,8 @@ import pytest
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType as D
 from server.codec.json_body import parse_json, parse_object, to_json
-from server.codec.json_tensor_reader import read_tensor
-from server.codec.json_tensor_writer import write_tensor
+from server.codec.session.tensor_reader import read_tensor
+from server.codec.session.tensor_writer import write_tensor
 
 NAN, INF = float("nan"), float("inf")
 

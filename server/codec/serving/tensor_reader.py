@@ -20,7 +20,7 @@ import numpy as np
 
 from runtime.api import DataType
 from runtime.errors import InvalidArgumentError, UnimplementedError
-from server.codec.pretty_json import debug_string
+from server.codec.serving.pretty_json import debug_string
 
 MAX_RANK = 64  # dimensions of a numpy array
 

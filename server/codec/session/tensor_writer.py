@@ -16,7 +16,7 @@ import orjson
 from runtime.api import DataType, as_bytes, dtypes
 from runtime.errors import InvalidArgumentError
 from server.codec.json_body import to_json
-from server.codec.json_tensor_reader import encode_base64
+from server.codec.session.tensor_reader import encode_base64
 
 Encoding = Literal["json", "b64"]
 # Floating-point types that orjson writes itself, with the shortest digits that read back the same.

@@ -10,7 +10,7 @@ from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from server.codec.json_body import parse_json
 from server.codec.session.json_steps import JsonSteps, read_feeds
 from server.codec.session.proto_steps import ProtoSteps, decoded_feeds
-from server.codec.session_tensors import fetch_types
+from server.codec.session.step_parts import fetch_types
 from server.steps.step_request import StepRequest
 
 TENSORS = {
