@@ -23,8 +23,8 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from runtime.errors import Code, InvalidArgumentError, OpError
+from server.codec.scalars import NonFinite
 from server.codec.serving.answers import (
-    NonFinite,
     write_classify_response,
     write_predict_response,
     write_regress_response,
@@ -253,10 +253,10 @@ class ModelsApi:
         A priority in the body comes before the header's.
         """
         options = self._options
+        step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
         body = await read_body(call.receive, call.headers, options.max_body_bytes)
         document = await off_loop(len(body), parse_document, body)
         name = signature_name(document)
-        step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
         priority = document.members.get("priority")
         if priority is not None:
             if not isinstance(priority, str):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
+from server.codec.scalars import NonFinite
 from server.codec.serving.answers import (
-    NonFinite,
     write_classify_response,
     write_predict_response,
     write_regress_response,
