@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from runtime.api import set_tensor_limit
 from runtime.errors import OpError
-from server.codec.serving_json_writer import NonFinite
+from server.codec.scalars import NonFinite
 from server.errors import handle_error
 from server.lifecycle import Lifecycle
 from server.metrics import Metrics

@@ -193,11 +193,14 @@ def _fill(
     return array.reshape(shape)
 
 
-def tensor_to_proto(value: object, data_type: DataType | None = None) -> pb.TensorProto:
+def tensor_to_proto(
+    value: object, data_type: DataType | None = None, into: pb.TensorProto | None = None
+) -> pb.TensorProto:
     """Encode an array; numbers as `tensor_content`, strings as `string_val`.
 
-    `data_type` is required where the array's dtype does not determine it (QINT8 is stored as int8).
-    Raises UnimplementedError for resources and variants.
+    `data_type` is required where the array's dtype does not determine it (QINT8 is stored as
+    int8). `into` is an empty message to fill, such as a field of another message, which saves a
+    copy. Raises UnimplementedError for resources and variants.
     """
     if not isinstance(value, np.ndarray | np.generic):
         raise UnimplementedError(f"A {type(value).__name__} has no value on the wire")
@@ -206,7 +209,9 @@ def tensor_to_proto(value: object, data_type: DataType | None = None) -> pb.Tens
         data_type = from_numpy(array.dtype)
     if data_type not in VALUE_FIELD:
         raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")
-    proto = pb.TensorProto(dtype=int(data_type), tensor_shape=shape_to_proto(array.shape))  # type: ignore[arg-type] # an IntEnum of the same numbers
+    proto = pb.TensorProto() if into is None else into
+    proto.dtype = int(data_type)  # type: ignore[assignment] # an IntEnum of the same numbers
+    proto.tensor_shape.CopyFrom(shape_to_proto(array.shape))
     if data_type is DataType.STRING:
         proto.string_val.extend(as_bytes(item) for item in array.ravel().tolist())
     else:

@@ -14,8 +14,8 @@ import protos as pb
 from runtime.api import DataType, SavedModelBundle, SessionOptions, Timeline, load_saved_model
 from runtime.errors import InvalidArgumentError, NotFoundError, OpError
 from server.codec.json_body import parse_json, to_json
-from server.codec.json_tensor_reader import read_tensor
-from server.codec.json_tensor_writer import write_tensor
+from server.codec.session.tensor_reader import read_tensor
+from server.codec.session.tensor_writer import write_tensor
 from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 from server.sessions.requests import as_direct_session

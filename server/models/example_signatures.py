@@ -5,7 +5,7 @@ TF: tensorflow_serving/servables/tensorflow/{classifier,regressor}.cc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,19 +27,19 @@ class Classifications(NamedTuple):
     scores: np.ndarray
 
 
-def find_example_signature(
-    version: ModelVersion, name: str, check: Callable[[Signature], None]
-) -> Signature:
-    """The signature for a classify or regress request, checked by the method's own rules."""
+def find_example_signature(version: ModelVersion, name: str) -> Signature:
+    """The signature for a classify or regress request, in those calls' words when there is none."""
     signature = version.signatures.get(name)
     if signature is None:
         raise InvalidArgumentError(f"No signature was found with the name: {name}")
-    check(signature)
     return signature
 
 
-def check_classify_signature(signature: Signature) -> None:
-    """Raise InvalidArgumentError unless it takes examples and gives classes or scores."""
+def classify_outputs(signature: Signature) -> tuple[str, ...]:
+    """The outputs that a classification needs.
+
+    Raises InvalidArgumentError unless the signature takes examples and gives classes or scores.
+    """
     _check_one_input(signature)
     if len(signature.outputs) not in (1, 2):
         raise InvalidArgumentError(
@@ -47,15 +47,20 @@ def check_classify_signature(signature: Signature) -> None:
         )
     if INPUTS not in signature.inputs:
         raise _not_found("classification inputs", signature)
-    if not {CLASSES, SCORES} & signature.outputs.keys():
+    present = tuple(alias for alias in (CLASSES, SCORES) if alias in signature.outputs)
+    if not present:
         raise InvalidArgumentError(
             "Expected classification signature outputs to contain at least one of "
             f'"{CLASSES}" or "{SCORES}". Signature was: {_described(signature)}'
         )
+    return present
 
 
-def check_regress_signature(signature: Signature) -> None:
-    """Raise InvalidArgumentError unless it takes examples and gives one output."""
+def regress_outputs(signature: Signature) -> tuple[str, ...]:
+    """The output that a regression needs.
+
+    Raises InvalidArgumentError unless the signature takes examples and gives that one output.
+    """
     _check_one_input(signature)
     if len(signature.outputs) != 1:
         raise InvalidArgumentError("Expected one output Tensor.")
@@ -63,11 +68,7 @@ def check_regress_signature(signature: Signature) -> None:
         raise _not_found("regression inputs", signature)
     if OUTPUTS not in signature.outputs:
         raise _not_found("regression outputs", signature)
-
-
-def classify_aliases(signature: Signature) -> tuple[str, ...]:
-    """The outputs that a classification needs."""
-    return tuple(alias for alias in (CLASSES, SCORES) if alias in signature.outputs)
+    return (OUTPUTS,)
 
 
 def classifications(outputs: dict[str, np.ndarray], num_examples: int) -> Classifications:

@@ -15,20 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runtime.api import RuntimeSession
 from server.models.example_signatures import (
     INPUTS,
     OUTPUTS,
     Classifications,
-    check_classify_signature,
-    check_regress_signature,
     classifications,
-    classify_aliases,
+    classify_outputs,
     find_example_signature,
+    regress_outputs,
     regressions,
 )
 from server.models.manager import ModelManager
-from server.models.model_version import ModelVersion
 from server.models.serving_metrics import ServingMetrics
 from server.models.signature import Signature
 from server.steps.step_request import StepRequest
@@ -86,19 +83,10 @@ class InferenceService:
         serve, InvalidArgumentError for an unknown label or signature and for missing or
         superfluous inputs, what `inputs` raises, and as `StepRunner.run`.
         """
-        served = self.manager.acquire(name, version, label)
-        try:
-            session, found = served.session, served.signature(signature)
-            tensors = (
-                await off_loop(request.body_bytes, inputs, found) if callable(inputs) else inputs
-            )
-            aliases = outputs or found.output_aliases
-            values, size = await self._run(
-                "Predict", served, session, found, tensors, aliases, request
-            )
-        finally:
-            served.release()
-        return Prediction(dict(zip(aliases, values, strict=True)), size, served.version)
+        values, size, number = await self._run(
+            "Predict", name, version, label, signature, inputs, request, outputs
+        )
+        return Prediction(values, size, number)
 
     async def classify(
         self,
@@ -114,17 +102,11 @@ class InferenceService:
         Raises as `predict`, and InvalidArgumentError for a signature or an output of another form.
         """
         examples = await self._examples(name, inputs, request)
-        served = self.manager.acquire(name, version, label)
-        try:
-            found = find_example_signature(served, signature, check_classify_signature)
-            aliases = classify_aliases(found)
-            values, size = await self._run(
-                "Classify", served, served.session, found, {INPUTS: examples}, aliases, request
-            )
-        finally:
-            served.release()
-        results = classifications(dict(zip(aliases, values, strict=True)), len(examples))
-        return Classified(results, size, served.version)
+        values, size, number = await self._run(
+            "Classify", name, version, label, signature, {INPUTS: examples}, request,
+            choose_outputs=classify_outputs,
+        )  # fmt: skip
+        return Classified(classifications(values, len(examples)), size, number)
 
     async def regress(
         self,
@@ -137,15 +119,11 @@ class InferenceService:
     ) -> Regressed:
         """A value for each serialized example; raises as `classify`."""
         examples = await self._examples(name, inputs, request)
-        served = self.manager.acquire(name, version, label)
-        try:
-            found = find_example_signature(served, signature, check_regress_signature)
-            values, size = await self._run(
-                "Regress", served, served.session, found, {INPUTS: examples}, (OUTPUTS,), request
-            )
-        finally:
-            served.release()
-        return Regressed(regressions(values[0], len(examples)), size, served.version)
+        values, size, number = await self._run(
+            "Regress", name, version, label, signature, {INPUTS: examples}, request,
+            choose_outputs=regress_outputs,
+        )  # fmt: skip
+        return Regressed(regressions(values[OUTPUTS], len(examples)), size, number)
 
     async def _examples(
         self, name: str, inputs: np.ndarray | Callable[[], np.ndarray], request: StepRequest
@@ -157,19 +135,39 @@ class InferenceService:
     async def _run(
         self,
         api: str,
-        served: ModelVersion,
-        session: RuntimeSession,
-        signature: Signature,
-        tensors: Tensors,
-        aliases: Sequence[str],
+        name: str,
+        version: int | None,
+        label: str | None,
+        signature: str,
+        inputs: Tensors | Callable[[Signature], Tensors],
         request: StepRequest,
-    ) -> tuple[list[np.ndarray], int]:
-        """The outputs of `aliases`, and the bytes of their content."""
-        if tensors.keys() != signature.inputs.keys():
-            signature.check_inputs(tensors.keys())
-        request.feeds = {signature.feed_names[alias]: each for alias, each in tensors.items()}
-        request.fetches = [signature.outputs[alias].name for alias in aliases]
-        started = time.perf_counter()
-        values, size = await self._runner.run(session, request)
-        self.metrics.step_finished(served.name, api, time.perf_counter() - started)
-        return list(map(np.asarray, values)), size
+        outputs: Sequence[str] = (),
+        choose_outputs: Callable[[Signature], Sequence[str]] | None = None,
+    ) -> tuple[dict[str, np.ndarray], int, int]:
+        """The outputs by alias, the bytes of their content, and the version.
+
+        `choose_outputs` is for signatures of examples, and refuses others.
+        """
+        served = self.manager.acquire(name, version, label)
+        try:
+            session = served.session
+            if choose_outputs is None:
+                found = served.signature(signature)
+                aliases = outputs or found.output_aliases
+            else:
+                found = find_example_signature(served, signature)
+                aliases = choose_outputs(found)
+            tensors = inputs
+            if callable(tensors):
+                tensors = await off_loop(request.body_bytes, tensors, found)
+            if tensors.keys() != found.inputs.keys():
+                found.check_inputs(tensors.keys())
+            names = map(found.feed_names.__getitem__, tensors)
+            request.feeds = dict(zip(names, tensors.values(), strict=True))
+            request.fetches = list(map(found.fetch_names.__getitem__, aliases))
+            started = time.perf_counter()
+            values, size = await self._runner.run(session, request)
+            self.metrics.step_finished(name, api, time.perf_counter() - started)
+        finally:
+            served.release()
+        return dict(zip(aliases, map(np.asarray, values), strict=True)), size, served.version

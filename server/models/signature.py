@@ -32,8 +32,8 @@ class Signature:
         self.outputs = _specs(signature_def.outputs)
         self.input_types = {alias: spec.data_type for alias, spec in self.inputs.items()}
         self.feed_names = {alias: spec.name for alias, spec in self.inputs.items()}
+        self.fetch_names = {alias: spec.name for alias, spec in self.outputs.items()}
         self.output_aliases = tuple(self.outputs)
-        self.fetches = tuple(spec.name for spec in self.outputs.values())
 
     def check_inputs(self, sent: Collection[str]) -> None:
         """Raise InvalidArgumentError unless exactly the signature's inputs were sent."""

@@ -18,14 +18,12 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.api import RunRequest, tensor_from_proto, tf_records
 from runtime.errors import InvalidArgumentError, UnimplementedError
-from server.codec.serving_json import DEFAULT_SIGNATURE
+from server.codec.serving.requests import DEFAULT_SIGNATURE
 from server.models.example_signatures import (
     INPUTS,
-    OUTPUTS,
-    check_classify_signature,
-    check_regress_signature,
-    classify_aliases,
+    classify_outputs,
     find_example_signature,
+    regress_outputs,
 )
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
@@ -82,15 +80,16 @@ def _replay_predict(version: ModelVersion, request: pb.serving.PredictRequest) -
 
 def _replay_classify(version: ModelVersion, request: pb.serving.ClassificationRequest) -> None:
     name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-    signature = find_example_signature(version, name, check_classify_signature)
-    examples = {INPUTS: input_examples(request.input)}
-    _run(version, signature, examples, classify_aliases(signature))
+    signature = find_example_signature(version, name)
+    outputs = classify_outputs(signature)
+    _run(version, signature, {INPUTS: input_examples(request.input)}, outputs)
 
 
 def _replay_regress(version: ModelVersion, request: pb.serving.RegressionRequest) -> None:
     name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-    signature = find_example_signature(version, name, check_regress_signature)
-    _run(version, signature, {INPUTS: input_examples(request.input)}, (OUTPUTS,))
+    signature = find_example_signature(version, name)
+    outputs = regress_outputs(signature)
+    _run(version, signature, {INPUTS: input_examples(request.input)}, outputs)
 
 
 def _replay_session_run(version: ModelVersion, request: pb.serving.SessionRunRequest) -> None:
@@ -134,7 +133,7 @@ def _run(
     aliases: Sequence[str],
 ) -> None:
     feeds = {signature.feed_names[alias]: array for alias, array in tensors.items()}
-    _run_step(version, feeds, [signature.outputs[alias].name for alias in aliases], ())
+    _run_step(version, feeds, [signature.fetch_names[alias] for alias in aliases], ())
 
 
 def _run_step(

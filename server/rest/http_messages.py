@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope
 
 from runtime.errors import CancelledError, InvalidArgumentError
 from server.codec.json_body import to_json
-from server.codec.json_tensor_writer import Encoding
+from server.codec.session.tensor_writer import Encoding
 from server.errors import BodyTooLargeError
 from server.rest.disconnect import DisconnectWatch
 from server.steps.step_request import StepRequest

@@ -23,15 +23,15 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from runtime.errors import Code, InvalidArgumentError, OpError
-from server.codec.pretty_json import PrettyWriter
-from server.codec.serving_examples_json import examples_tensor
-from server.codec.serving_json import Document, parse_document, predict_inputs, signature_name
-from server.codec.serving_json_writer import (
-    NonFinite,
+from server.codec.scalars import NonFinite
+from server.codec.serving.answers import (
     write_classify_response,
     write_predict_response,
     write_regress_response,
 )
+from server.codec.serving.examples import examples_tensor
+from server.codec.serving.pretty_json import PrettyWriter
+from server.codec.serving.requests import Document, parse_document, predict_inputs, signature_name
 from server.errors import as_op_error, error_response, http_status
 from server.models.inference_service import InferenceService
 from server.rest.http_messages import read_body, step_request
@@ -253,10 +253,10 @@ class ModelsApi:
         A priority in the body comes before the header's.
         """
         options = self._options
+        step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
         body = await read_body(call.receive, call.headers, options.max_body_bytes)
         document = await off_loop(len(body), parse_document, body)
         name = signature_name(document)
-        step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
         priority = document.members.get("priority")
         if priority is not None:
             if not isinstance(priority, str):

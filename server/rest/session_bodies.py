@@ -21,8 +21,8 @@ from pydantic import (
 import protos as pb
 from runtime.errors import InvalidArgumentError
 from server.codec.json_body import parse_json, type_name
-from server.codec.json_tensor_reader import decode_base64
 from server.codec.proto_json import read_json_proto, read_proto
+from server.codec.session.tensor_reader import decode_base64
 from server.sessions.requests import CreateRequest, ModelSource
 
 M = TypeVar("M", bound=Message)

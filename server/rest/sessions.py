@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import protos as pb
-from server.codec.json_tensor_reader import encode_base64
 from server.codec.proto_json import read_proto
+from server.codec.scalars import encode_base64
 from server.rest.http_messages import is_protobuf, json_response, proto_response, request_body
 from server.rest.session_bodies import (
     CancelBody,
@@ -29,7 +29,7 @@ from server.rest.session_bodies import (
 )
 from server.rest.session_docs import SESSION_DOCS
 from server.rest.session_steps import SessionSteps
-from server.sessions.lease import rfc3339
+from server.sessions.clock import rfc3339
 from server.sessions.open_session import OpenSession
 from server.sessions.requests import CreateRequest
 from server.sessions.service import SessionService

@@ -1,10 +1,11 @@
-"""One open session: the runtime's session and what the server knows about it."""
+"""One open session: the runtime's session, its lease, and what the server knows about it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import dataclasses
+import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,12 +17,52 @@ from runtime.api import (
     global_thread_pools,
 )
 from runtime.errors import CancelledError, ResourceExhaustedError
-from server.sessions.lease import Clock, Lease
+from server.sessions.clock import Clock
 from server.steps.step_request import StepRequest
 
 CHECK_SECONDS = 0.1  # between two counts of what a session holds
 Shape = tuple[int, ...] | None  # None: unknown rank; −1: unknown dimension
 TensorInfo = Callable[[str], tuple[DataType, Shape]]
+
+
+class Lease:
+    """Idle time that is left. It does not run out while something holds it (a step that runs).
+
+    `deadline` is the instant at which it runs out; infinite while it is held.
+    """
+
+    __slots__ = ("_holders", "deadline", "seconds")
+
+    def __init__(self, seconds: float, now: float) -> None:
+        self.seconds = seconds
+        self.deadline = now + seconds
+        self._holders = 0
+
+    def renew(self, now: float, seconds: float | None = None) -> None:
+        """Start anew, with another length if one is given."""
+        if seconds is not None:
+            self.seconds = seconds
+        if not self._holders:
+            self.deadline = now + self.seconds
+
+    def hold(self) -> None:
+        """Keep the lease from running out until `release`."""
+        self._holders += 1
+        self.deadline = math.inf
+
+    def release(self, now: float) -> None:
+        """Idle time begins when the last holder lets go."""
+        self._holders -= 1
+        if not self._holders:
+            self.deadline = now + self.seconds
+
+    def expires_at(self, now: float) -> float:
+        """The instant when it runs out if nothing happens; while held, as if released now."""
+        return now + self.seconds if self._holders else self.deadline
+
+    def has_expired(self, now: float) -> bool:
+        """Whether it ran out."""
+        return now >= self.deadline
 
 
 @dataclasses.dataclass(slots=True)

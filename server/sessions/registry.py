@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator
 
 from runtime.errors import NotFoundError
-from server.sessions.lease import Clock, rfc3339
+from server.sessions.clock import Clock, rfc3339
 from server.sessions.open_session import OpenSession
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
 

@@ -26,13 +26,14 @@ from runtime.api import (
 )
 from runtime.errors import (
     AbortedError,
+    InvalidArgumentError,
     NotFoundError,
     OpError,
     PermissionDeniedError,
 )
 from server.metrics import Metrics
-from server.sessions.lease import Clock, Lease, check_lease_seconds
-from server.sessions.open_session import OpenSession
+from server.sessions.clock import Clock
+from server.sessions.open_session import Lease, OpenSession
 from server.sessions.registry import CLOSED_MESSAGE, SessionRegistry, new_session_id
 from server.sessions.requests import (
     CreateRequest,
@@ -292,3 +293,14 @@ def _describe_model(source: ModelSource | None, made: OpenedModel) -> dict[str, 
     if source is None:
         return None
     return {"name": source.name, "version": made.version}
+
+
+def check_lease_seconds(seconds: object, longest: float) -> float:
+    """A lease that a client asks for: 0 < n ≤ `sessions.max_lease_seconds`."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise InvalidArgumentError(f"lease_seconds must be a number, got {seconds!r:.80}")
+    if not 0 < seconds <= longest:  # NaN fails too
+        raise InvalidArgumentError(
+            f"lease_seconds must be more than 0 and at most {longest:g}, got {seconds:g}"
+        )
+    return float(seconds)

@@ -77,28 +77,17 @@ class StepRunner:
         InvalidArgumentError for an unknown priority.
         """
         priority = self._priority(request)
-        pool = None if priority is None else priority.pool
-        run = RunRequest(
-            request.feeds,
-            request.fetches,
-            request.targets,
-            request.options,
-            request.metadata,
-            request.cancellation,
-            pool=pool,
-            compiled=request.compiled,
-        )
+        run = _run_request(request, None if priority is None else priority.pool)
         if account is not None:
             account.begin_step(request)
         started = time.perf_counter()
         code = Code.OK
         try:
-            values = None
-            if pool is not None and not pool.low_priority:
-                values = session.run_if_short(run)
+            # A step of low priority may have to stop at the gate between its nodes.
+            may_run_here = run.pool is not None and not run.pool.low_priority
+            values = session.run_if_short(run) if may_run_here else None
             if values is None:
-                cancellation = request.cancellation or CancellationManager()
-                run.cancellation = request.cancellation = cancellation
+                cancellation = run.cancellation = _cancellation_of(request)
                 future = self._start(session, run, account)
                 values = await _wait(future, request, cancellation, account)
         except OpError as error:
@@ -115,7 +104,7 @@ class StepRunner:
                 account.end_step(request)
             name = "pool" if priority is None else priority.name
             self._metrics.step_finished(name, code.name, time.perf_counter() - started)
-        return await self._answer(values)
+        return await self._limited(values)
 
     async def run_part(
         self, session: DirectSession, request: StepRequest, account: StepAccount
@@ -124,7 +113,7 @@ class StepRunner:
 
         No thread waits for the part.
         """
-        cancellation = request.cancellation = request.cancellation or CancellationManager()
+        cancellation = _cancellation_of(request)
         account.begin_step(request)
         try:
             future = session.partial_run_async(
@@ -133,7 +122,7 @@ class StepRunner:
             values = await _wait(future, request, cancellation, account)
         finally:
             account.end_step(request)
-        return await self._answer(values)
+        return await self._limited(values)
 
     async def call(self, work: Callable[[], T]) -> T:
         """Do other work of a session that may take long, on a thread that stands for a caller's."""
@@ -170,7 +159,7 @@ class StepRunner:
             return submit(self._callers, lambda: session.run_async(run).result())
         return session.run_async(run)
 
-    async def _answer(self, values: list[Any]) -> StepAnswer:
+    async def _limited(self, values: list[Any]) -> StepAnswer:
         """The answer with its size; ResourceExhaustedError, before it is written, if too large.
 
         As JSON text the values take a few times as much.
@@ -226,6 +215,27 @@ def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future
 
     pool.schedule(task)
     return future
+
+
+def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
+    """What the session runs. The deadline is not in it: who waits cancels the step at it."""
+    return RunRequest(
+        request.feeds,
+        request.fetches,
+        request.targets,
+        request.options,
+        request.metadata,
+        request.cancellation,
+        pool=pool,
+        compiled=request.compiled,
+    )
+
+
+def _cancellation_of(request: StepRequest) -> CancellationManager:
+    """The request's, made when it has none: a step that ends at once needs none."""
+    if request.cancellation is None:
+        request.cancellation = CancellationManager()
+    return request.cancellation
 
 
 async def _wait(

@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.sessions.runtime_session import RunRequest
-from server.codec.serving_json_writer import NonFinite
+from server.codec.scalars import NonFinite
 from server.lifecycle import Lifecycle
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware

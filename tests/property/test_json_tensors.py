@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as hnp
 
 from runtime.framework.dtypes import DataType, from_numpy
 from server.codec.json_body import parse_json, to_json
-from server.codec.json_tensor_reader import read_tensor
-from server.codec.json_tensor_writer import write_tensor
+from server.codec.session.tensor_reader import read_tensor
+from server.codec.session.tensor_writer import write_tensor
 
 VALUES = [t for t in DataType if t and t.numpy.kind != "O" and from_numpy(t.numpy) is t]
 NUMERIC = [t for t in VALUES if t.numpy.isbuiltin == 1]  # numpy's types, which hypothesis can draw

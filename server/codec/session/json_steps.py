@@ -12,10 +12,8 @@ from google.protobuf import json_format
 import protos as pb
 from runtime.errors import InvalidArgumentError
 from server.codec.json_body import parse_object, type_name
-from server.codec.json_tensor_reader import read_tensor
-from server.codec.json_tensor_writer import Encoding, write_tensor
 from server.codec.proto_json import read_json_proto
-from server.codec.session_tensors import (
+from server.codec.session.step_parts import (
     PROCESS_ONLY,
     StepSession,
     TensorInfo,
@@ -24,6 +22,8 @@ from server.codec.session_tensors import (
     not_feedable,
     set_options,
 )
+from server.codec.session.tensor_reader import read_tensor
+from server.codec.session.tensor_writer import Encoding, write_tensor
 from server.steps.step_request import StepRequest
 
 _RUN_KEYS = frozenset({"feeds", "fetches", "targets", "priority", "options"})

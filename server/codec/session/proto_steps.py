@@ -17,7 +17,7 @@ import protos as pb
 from runtime.api import tensor_from_proto, tensor_to_proto
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.proto_json import read_proto
-from server.codec.session_tensors import (
+from server.codec.session.step_parts import (
     PROCESS_ONLY,
     StepSession,
     TensorInfo,
@@ -150,18 +150,22 @@ def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable:
 def write_run_step(step: StepRequest, values: Sequence[Any]) -> bytes:
     """A serialized RunStepResponse with the tensors in the order of the fetches."""
     response = pb.RunStepResponse(metadata=step.metadata)
-    for name, tensor in zip(step.fetches, _tensors(step, values), strict=True):
-        response.tensor.append(pb.NamedTensorProto(name=name, tensor=tensor))
+    for index, (name, value) in enumerate(zip(step.fetches, values, strict=True)):
+        _write_tensor(step, index, value, response.tensor.add(name=name).tensor)
     return response.SerializeToString()
 
 
 def write_run_callable(step: StepRequest, values: Sequence[Any]) -> bytes:
     """A serialized RunCallableResponse with the tensors in the order of the fetches."""
-    response = pb.RunCallableResponse(fetch=_tensors(step, values), metadata=step.metadata)
+    response = pb.RunCallableResponse(metadata=step.metadata)
+    for index, value in enumerate(values):
+        _write_tensor(step, index, value, response.fetch.add())
     return response.SerializeToString()
 
 
-def _tensors(step: StepRequest, values: Sequence[Any]) -> list[pb.TensorProto]:
-    if not step.fetch_types:
-        return list(map(tensor_to_proto, values))
-    return list(map(tensor_to_proto, map(np.asarray, values), step.fetch_types))
+def _write_tensor(step: StepRequest, index: int, value: Any, proto: pb.TensorProto) -> None:
+    """Write a value as the type that the graph gives it, when the front has looked that up."""
+    if step.fetch_types:
+        tensor_to_proto(np.asarray(value), step.fetch_types[index], proto)
+    else:
+        tensor_to_proto(value, None, proto)

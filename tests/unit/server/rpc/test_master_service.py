@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import grpc
 import numpy as np
 import pytest
 
@@ -17,7 +16,6 @@ from runtime.api import (
     InvalidArgumentError,
     NotFoundError,
     ResourceExhaustedError,
-    error_for_code,
     global_thread_pools,
     tensor_from_proto,
     tensor_to_proto,
@@ -26,7 +24,6 @@ from server.app import make_services
 from server.rest.session_docs import half_plus_two_graph, square_of_y_graph
 from server.rpc.call import CallContext, Reply
 from server.rpc.master_service import MasterService
-from server.rpc.status import MAX_DETAILS_BYTES, status_of
 from server.sessions.requests import CreateRequest
 from server.settings import Settings
 from tests.unit.runtime.sessions.graphs import queue_graph
@@ -278,15 +275,3 @@ def test_reset_leaves_the_sessions_of_rest() -> None:
             await run_step(master, run_y(sharing), PLAIN)
 
     with_master(scenario)
-
-
-@pytest.mark.parametrize("code", [code for code in Code if code])
-def test_statuses_have_the_canonical_numbers(code: Code) -> None:
-    status, details = status_of(error_for_code(code, "text"))
-    assert (status.value[0], details) == (code, "text")
-
-
-def test_long_messages_are_cut_to_fit_a_trailer() -> None:
-    status, details = status_of(NotFoundError("ü" * MAX_DETAILS_BYTES))
-    assert status is grpc.StatusCode.NOT_FOUND
-    assert details == "ü" * (MAX_DETAILS_BYTES // 2)

@@ -1,6 +1,6 @@
 """A clock that only a test moves."""
 
-from server.sessions.lease import Clock
+from server.sessions.clock import Clock
 
 WALL_OFFSET = 1_700_000_000.0
 

@@ -6,8 +6,7 @@ from runtime.foundation.errors import ResourceExhaustedError
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
-from server.sessions.lease import Lease
-from server.sessions.open_session import OpenSession
+from server.sessions.open_session import Lease, OpenSession
 from server.steps.step_request import StepRequest
 from tests.unit.server.sessions.fake_clock import WALL_OFFSET, FakeClock
 
@@ -105,3 +104,23 @@ def test_a_session_that_holds_too_much_runs_no_step(time):
     assert not opened.is_running and opened.steps == 0
     session.bytes_held = 10
     opened.begin_step(step("r"))
+
+
+def test_a_lease_runs_out_after_its_idle_time():
+    lease = Lease(10, now=100)
+    assert not lease.has_expired(109.9) and lease.has_expired(110)
+    lease.renew(105)
+    assert lease.expires_at(106) == 115
+    lease.renew(106, seconds=2)
+    assert lease.has_expired(108)
+
+
+def test_a_lease_that_is_held_does_not_run_out():
+    lease = Lease(10, now=0)
+    lease.hold()
+    lease.hold()
+    assert not lease.has_expired(1000) and lease.expires_at(1000) == 1010
+    lease.release(1000)
+    assert not lease.has_expired(2000)
+    lease.release(2000)
+    assert not lease.has_expired(2009) and lease.has_expired(2010)

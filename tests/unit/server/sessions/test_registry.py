@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 
 from runtime.foundation.errors import NotFoundError
-from server.sessions.lease import Lease
-from server.sessions.open_session import OpenSession
+from server.sessions.open_session import Lease, OpenSession
 from server.sessions.registry import (
     MAX_TOMBSTONES,
     TOMBSTONE_SECONDS,

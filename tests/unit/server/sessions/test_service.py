@@ -1,6 +1,8 @@
 """What the session service promises beyond REST: leases with a clock that the test moves."""
 
 import asyncio
+import math
+import re
 import threading
 import time
 
@@ -12,7 +14,7 @@ from runtime.sessions.direct.direct_session import DirectSession
 from server.metrics import Metrics
 from server.rest.session_docs import half_plus_two_graph
 from server.sessions.requests import CreateRequest, ModelSource
-from server.sessions.service import SessionService
+from server.sessions.service import SessionService, check_lease_seconds
 from server.sessions.session_errors import SessionGoneError
 from server.settings import Settings
 from server.steps.priorities import Priorities
@@ -197,3 +199,21 @@ def test_a_session_whose_caller_left_while_it_was_made_is_destroyed(monkeypatch)
         assert service.open_sessions() == []
 
     scenario_with(clock, scenario, sessions={"max_open": 1})
+
+
+@pytest.mark.parametrize("seconds", [0.001, 1, 3600])
+def test_a_lease_may_be_as_long_as_the_settings_say(seconds):
+    assert check_lease_seconds(seconds, 3600) == seconds
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 3600.5, math.inf, math.nan])
+def test_other_leases_are_refused(seconds):
+    message = f"lease_seconds must be more than 0 and at most 3600, got {seconds:g}"
+    with pytest.raises(InvalidArgumentError, match=re.escape(message)):
+        check_lease_seconds(seconds, 3600)
+
+
+@pytest.mark.parametrize("seconds", [True, "1", None])
+def test_a_lease_is_a_number(seconds):
+    with pytest.raises(InvalidArgumentError, match="lease_seconds must be a number, got"):
+        check_lease_seconds(seconds, 3600)

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's flags about models, as settings."""
+"""TensorFlow Serving's flags as settings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,23 @@ import pytest
 
 from server.commands.serve import flag_settings
 from server.main import _parser
+
+
+def test_flags_of_tensorflow_serving_become_settings() -> None:
+    options = _parser().parse_args(
+        ["serve", "--port=1", "--rest_api_port=2", "--rest_api_timeout_in_ms=3",
+         "--model_name=m", "--model_base_path=/m", "--file_system_poll_wait_seconds=0"]
+    )  # fmt: skip
+    assert flag_settings(options) == {
+        "grpc": {"port": 1},
+        "rest": {"port": 2, "timeout_ms": 3},
+        "models": [{"name": "m", "base_path": "/m"}],
+        "model_poll_seconds": 0,
+    }
+
+
+def test_flags_that_are_not_given_leave_the_settings_alone() -> None:
+    assert flag_settings(_parser().parse_args(["serve"])) == {}
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.api import DataType
+from runtime.api import MAX_RANK, DataType
 from runtime.errors import InvalidArgumentError, UnimplementedError
-from server.codec.pretty_json import debug_string
-
-MAX_RANK = 64  # dimensions of a numpy array
+from server.codec.serving.pretty_json import debug_string
 
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 _INT64 = (-(1 << 63), (1 << 63) - 1)

@@ -12,9 +12,9 @@ import numpy as np
 
 import protos as pb
 from runtime.errors import InvalidArgumentError
-from server.codec.json_to_tensor import decode_base64, is_base64, text_bytes, type_name
-from server.codec.pretty_json import debug_string
-from server.codec.serving_json import Document
+from server.codec.serving.pretty_json import debug_string
+from server.codec.serving.requests import Document
+from server.codec.serving.tensor_reader import decode_base64, is_base64, text_bytes, type_name
 
 _INT64_MAX = (1 << 63) - 1
 # The list of a feature by the kind of its first element, and the word in error texts.

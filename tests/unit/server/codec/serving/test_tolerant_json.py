@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.foundation.errors import InvalidArgumentError
-from server.codec.tolerant_json import MAX_DEPTH, parse_tolerant
+from server.codec.serving.tolerant_json import MAX_DEPTH, parse_tolerant
 
 FORGIVEN: list[tuple[bytes, Any]] = [
     (b"[Inf, -Inf, Infinity, -Infinity]", [math.inf, -math.inf, math.inf, -math.inf]),

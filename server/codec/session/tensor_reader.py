@@ -11,7 +11,6 @@ Rules: integers are JSON integers in range, floats take both kinds of numbers an
 
 from __future__ import annotations
 
-import base64
 import binascii
 import dataclasses
 import itertools
@@ -25,9 +24,9 @@ import numpy as np
 from runtime.api import MAX_RANK, DataType, check_representable, dtypes, tensor_limit
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError
 from server.codec.json_body import type_name
+from server.codec.scalars import NON_FINITE
 
 _TYPED_KEYS = frozenset({"dtype", "shape", "data", "b64"})
-_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _NUMBERS = frozenset({int, float})
 _NO_VALUE = (DataType.RESOURCE, DataType.VARIANT)
 
@@ -187,7 +186,7 @@ def _read_elements(flat: list[Any], data_type: DataType) -> np.ndarray:
         _check_kinds(flat, kinds, frozenset({int}), "an integer")
         return _read_integers(flat, data_type)
     if str in kinds:
-        flat = [_NON_FINITE.get(item, item) if type(item) is str else item for item in flat]
+        flat = [NON_FINITE.get(item, item) if type(item) is str else item for item in flat]
         kinds = set(map(type, flat))
     _check_kinds(flat, kinds, _NUMBERS, "a number")
     return _read_floats(flat, data_type.numpy)
@@ -291,8 +290,3 @@ def _read_length_prefixed(content: bytes, count: int) -> np.ndarray:
             f"Expected {count} strings in {position} bytes, got {len(content)} bytes"
         )
     return array
-
-
-def encode_base64(content: bytes) -> str:
-    """Standard base64 with padding."""
-    return base64.b64encode(content).decode()

@@ -19,9 +19,9 @@ import orjson
 
 from runtime.api import DataType
 from runtime.errors import InvalidArgumentError, OpError
-from server.codec.json_to_tensor import TensorReader, is_base64
-from server.codec.pretty_json import debug_string
-from server.codec.tolerant_json import parse_tolerant
+from server.codec.serving.pretty_json import debug_string
+from server.codec.serving.tensor_reader import TensorReader, is_base64
+from server.codec.serving.tolerant_json import parse_tolerant
 
 DEFAULT_SIGNATURE = "serving_default"
 _EXACT_READER, _WRAPPING_READER = TensorReader(exact_range=True), TensorReader(exact_range=False)

@@ -9,8 +9,6 @@ TF: tensorflow_serving/util/json_tensor.cc (MakeJsonFromTensors and its siblings
 
 from __future__ import annotations
 
-import base64
-import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -19,8 +17,15 @@ import orjson
 
 from runtime.api import DataType, dtypes
 from runtime.errors import InvalidArgumentError
-from server.codec.pretty_json import PrettyWriter
-from server.codec.serving_json import PredictFormat
+from server.codec.scalars import (
+    NonFinite,
+    base64_object,
+    encode_base64,
+    non_finite_word,
+    text_or_base64,
+)
+from server.codec.serving.pretty_json import PrettyWriter
+from server.codec.serving.requests import PredictFormat
 
 _WRITABLE = frozenset(
     data_type.numpy
@@ -32,15 +37,6 @@ _WRITABLE = frozenset(
 )  # fmt: skip
 _KEY = {PredictFormat.ROW: "predictions", PredictFormat.COLUMNAR: "outputs"}
 _BYTES_SUFFIX = "_bytes"  # outputs whose alias ends so are written as base64
-
-
-class NonFinite(enum.StrEnum):
-    """What stands for NaN and the infinities, which JSON has no word for."""
-
-    TOKEN = "token"  # bare NaN, Infinity, -Infinity, as TensorFlow Serving writes them
-    STRING = "string"
-    NULL = "null"
-    ERROR = "error"
 
 
 def write_predict_response(
@@ -95,7 +91,7 @@ def write_classify_response(
     for example, label_row in enumerate(labels.tolist()):
         pairs = []
         for label, score in zip(label_row, scores[example], strict=True):
-            text = orjson.dumps(_text_or_base64(label))
+            text = orjson.dumps(text_or_base64(label))
             pairs.append(b"[%s,%s]" % (text, _array_json("", np.asarray(score), non_finite)))
         rows.append(b"[%s]" % b",".join(pairs))
     return b'{"results":[%s]}' % b",".join(rows)
@@ -138,7 +134,7 @@ def _batch_size(outputs: Mapping[str, np.ndarray]) -> int:
 
 def _array_json(alias: str, array: np.ndarray, non_finite: NonFinite) -> bytes:
     if array.dtype == object:
-        element = _base64_object if alias.endswith(_BYTES_SUFFIX) else _text_or_base64
+        element = base64_object if alias.endswith(_BYTES_SUFFIX) else text_or_base64
         scalar_or_list: Any = np.frompyfunc(element, 1, 1)(array)
         return orjson.dumps(scalar_or_list.tolist() if array.ndim else scalar_or_list)
     text = orjson.dumps(
@@ -153,7 +149,7 @@ def _array_json(alias: str, array: np.ndarray, non_finite: NonFinite) -> bytes:
 
 def _with_tokens(alias: str, array: np.ndarray, text: bytes, non_finite: NonFinite) -> bytes:
     """`text` with the n-th null replaced by the word for the n-th value that is not finite."""
-    words = [_non_finite_word(value) for value in array[~np.isfinite(array)].ravel().tolist()]
+    words = [non_finite_word(value) for value in array[~np.isfinite(array)].ravel().tolist()]
     if non_finite is NonFinite.ERROR:
         raise InvalidArgumentError(
             f"Output {alias!r} holds {words[0]}, which JSON cannot express, "
@@ -182,23 +178,6 @@ def _rows_json(outputs: Mapping[str, np.ndarray], batch_size: int, non_finite: N
 
 def _object_json(members: Mapping[str, bytes]) -> bytes:
     return b"{%s}" % b",".join(b"%s:%s" % (orjson.dumps(k), v) for k, v in members.items())
-
-
-def _text_or_base64(item: bytes) -> str | dict[str, str]:
-    try:
-        return item.decode()
-    except UnicodeDecodeError:
-        return _base64_object(item)
-
-
-def _base64_object(item: bytes) -> dict[str, str]:
-    return {"b64": base64.b64encode(item).decode("ascii")}
-
-
-def _non_finite_word(value: float) -> str:
-    if value != value:
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 # TensorFlow Serving's form.
@@ -268,7 +247,7 @@ def _write_tensor(writer: PrettyWriter, alias: str, array: np.ndarray) -> None:
         for item in _nested(writer, array):
             writer.start_object()
             writer.string("b64")
-            writer.string(base64.b64encode(item).decode("ascii"))
+            writer.string(encode_base64(item))
             writer.end_object()
     elif array.dtype == object:
         for item in _nested(writer, array):
@@ -300,7 +279,7 @@ def _nested(writer: PrettyWriter, array: np.ndarray) -> Iterator[Any]:
 def _decimal_text(value: np.floating[Any]) -> str:
     """Six digits if they give the value back, else as many as it takes."""
     if not np.isfinite(value):
-        return _non_finite_word(float(value))
+        return non_finite_word(float(value))
     text = format(float(value), ".6g")
     with np.errstate(over="ignore"):  # six digits of the largest float32 may round beyond it
         is_exact = value.dtype.type(text) == value

@@ -1,4 +1,3 @@
-import json
 import re
 
 import numpy as np
@@ -6,15 +5,9 @@ import pytest
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType as D
-from server.codec.json_body import parse_json, parse_object, to_json
-from server.codec.json_tensor_reader import read_tensor
-from server.codec.json_tensor_writer import write_tensor
+from server.codec.session.tensor_reader import read_tensor
 
 NAN, INF = float("nan"), float("inf")
-
-
-def written(value, data_type, **options):
-    return json.loads(to_json(write_tensor(value, data_type, **options)))
 
 
 @pytest.mark.parametrize(
@@ -113,36 +106,6 @@ def test_a_huge_shape_is_refused_before_anything_is_allocated():
 
 
 @pytest.mark.parametrize(
-    ("array", "data_type", "data"),
-    [
-        (np.float32(0.1), D.FLOAT, 0.1),
-        (np.array([0.1, 3], np.float32), D.FLOAT, [0.1, 3.0]),
-        (np.array(2.5), D.DOUBLE, 2.5),
-        (np.array([[1, 2], [3, 4]], np.int64).T, D.INT64, [[1, 3], [2, 4]]),
-        (np.array([1, 2], ">i4"), D.INT32, [1, 2]),
-        (np.array([True]), D.BOOL, [True]),
-        (np.array([1 + 2j]), D.COMPLEX128, [[1.0, 2.0]]),
-        (np.array(1 + 2j, np.complex64), D.COMPLEX64, [1.0, 2.0]),
-        (np.array([b"a", b"\xff"], object), D.STRING, ["a", {"b64": "/w=="}]),
-        (np.array("ü".encode(), object), D.STRING, "ü"),
-        (np.array([1.5], D.BFLOAT16.numpy), D.BFLOAT16, [1.5]),
-        (np.array([-8], D.INT4.numpy), D.INT4, [-8]),
-        (np.array([15], D.UINT4.numpy), D.UINT4, [15]),
-        (np.zeros((2, 0), np.float32), D.FLOAT, [[], []]),
-        (np.array([NAN, INF, -INF, 0.1], np.float32), D.FLOAT,
-         ["NaN", "Infinity", "-Infinity", 0.1]),
-        (np.float64(NAN), D.DOUBLE, "NaN"),
-    ],
-)  # fmt: skip
-def test_write(array, data_type, data):
-    assert written(array, data_type) == {
-        "dtype": data_type.name_on_wire,
-        "shape": list(np.shape(array)),
-        "data": data,
-    }
-
-
-@pytest.mark.parametrize(
     ("tensor", "message"),
     [
         ({"shape": [1 << 40, 0, 1 << 40], "data": []}, "has too many elements"),
@@ -153,35 +116,3 @@ def test_write(array, data_type, data):
 def test_claims_that_no_array_can_hold_are_refused(tensor, message):
     with pytest.raises(InvalidArgumentError, match=message):
         read_tensor(tensor, "x:0", D.INT32)
-
-
-def test_non_finite_policies():
-    array = np.array([[NAN, 1], [INF, -INF]])
-    tokens = to_json(write_tensor(array, D.DOUBLE, non_finite="token"))
-    assert tokens == b'{"dtype":"float64","shape":[2,2],"data":[[NaN,1.0],[Infinity,-Infinity]]}'
-    assert written(array, D.DOUBLE, non_finite="null")["data"] == [[None, 1.0], [None, None]]
-    with pytest.raises(InvalidArgumentError, match=r"not finite, nan at \[0, 0\]"):
-        write_tensor(array, D.DOUBLE, non_finite="error")
-
-
-def test_resources_cannot_be_fetched():
-    with pytest.raises(InvalidArgumentError, match="type resource cannot be fetched"):
-        write_tensor(None, D.RESOURCE)
-
-
-def test_parse_reads_bare_tokens_and_empty_bodies():
-    assert parse_json(b"  ") == {}
-    assert parse_json(b'{"x": [Infinity, -Infinity]}') == {"x": [INF, -INF]}
-
-
-@pytest.mark.parametrize("body", [b"{", b"NaN]", b"\xff", b"[" * 100_000, b"[NaN," * 100_000])
-def test_parse_refuses_what_is_not_json(body):
-    with pytest.raises(InvalidArgumentError, match="The body is not valid JSON: "):
-        parse_json(body)
-
-
-def test_unknown_keys_are_named():
-    with pytest.raises(InvalidArgumentError, match="Unknown keys: b, c; known keys are a"):
-        parse_object(b'{"a": 1, "c": 1, "b": 1}', frozenset({"a"}))
-    with pytest.raises(InvalidArgumentError, match="must be a JSON object, got a list"):
-        parse_object(b"[]", frozenset({"a"}))

@@ -1,12 +1,11 @@
 """Write tensors as JSON values: `{"dtype", "shape", "data"}`, or `"b64"` in place of data.
 
-What is written here is read back by `json_tensor_reader` to the same array, bit for bit where the
+What is written here is read back by `tensor_reader` to the same array, bit for bit where the
 policy for NaN and infinities keeps them (a NaN's payload is not kept).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -16,7 +15,7 @@ import orjson
 from runtime.api import DataType, as_bytes, dtypes
 from runtime.errors import InvalidArgumentError
 from server.codec.json_body import to_json
-from server.codec.json_tensor_reader import encode_base64
+from server.codec.scalars import encode_base64, non_finite_word, text_or_base64
 
 Encoding = Literal["json", "b64"]
 # Floating-point types that orjson writes itself, with the shortest digits that read back the same.
@@ -90,14 +89,8 @@ def _as_strings(array: np.ndarray) -> Any:
     # Through text, so that float32 keeps its own shortest digits.
     numbers = orjson.loads(to_json(np.ascontiguousarray(np.where(finite, array, 0).ravel())))
     flat = np.array(numbers, object)
-    flat[~finite.ravel()] = [_name(item) for item in array[~finite].tolist()]
+    flat[~finite.ravel()] = [non_finite_word(item) for item in array[~finite].tolist()]
     return flat.reshape(array.shape).tolist()
-
-
-def _name(item: float) -> str:
-    if math.isnan(item):
-        return "NaN"
-    return "Infinity" if item > 0 else "-Infinity"
 
 
 def _as_tokens(array: np.ndarray) -> Any:
@@ -115,15 +108,8 @@ _NON_FINITE: dict[str, Callable[[np.ndarray], Any]] = {
 
 def _nested_strings(array: np.ndarray) -> Any:
     texts = np.empty(array.size, object)
-    texts[:] = [_text(as_bytes(item)) for item in array.ravel().tolist()]
+    texts[:] = [text_or_base64(as_bytes(item)) for item in array.ravel().tolist()]
     return texts.reshape(array.shape).tolist()
-
-
-def _text(item: bytes) -> str | dict[str, str]:
-    try:
-        return item.decode()
-    except UnicodeDecodeError:
-        return {"b64": encode_base64(item)}
 
 
 def _to_bytes(array: np.ndarray, data_type: DataType) -> bytes:

@@ -1,0 +1,1 @@
+"""TensorFlow Serving's REST bodies: requests and answers of models."""

@@ -1,0 +1,26 @@
+"""The two clocks of a server: one measures, the other is what clients are told."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import time
+from collections.abc import Callable
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Clock:
+    """`monotonic` measures leases, `wall` (seconds since 1970, UTC) tells clients about them."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+
+    def wall_at(self, instant: float) -> float:
+        """The wall time of a monotonic instant."""
+        return self.wall() + instant - self.monotonic()
+
+
+def rfc3339(wall_seconds: float) -> str:
+    """A UTC time as `2026-01-02T03:04:05.678Z`."""
+    instant = datetime.datetime.fromtimestamp(wall_seconds, datetime.UTC)
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,337 @@
+"""What is large is decoded and encoded on other threads, and limited, whatever front it came by."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+import numpy as np
+import pytest
+
+import protos as pb
+from runtime.api import DataType, tensor_to_proto
+from server.codec.session import json_steps, proto_steps
+from server.rest import models as models_front
+from server.rpc.grpc_server import GrpcServer
+from server.steps import step_runner
+from server.steps.step_runner import OFF_LOOP_BYTES
+from tests.integration.rest_server import RestServer, rest_server
+
+COUNT = OFF_LOOP_BYTES  # of float32: four times the bytes that may be handled on the loop
+SMALL = np.ones(3, np.float32)
+LARGE = np.ones(COUNT, np.float32)
+# Few pointers, and more bytes than may be handled on the event loop.
+TEXTS = np.array([b"x" * (OFF_LOOP_BYTES // 4)] * 5, object)
+HALF_PLUS_TWO = {"name": "half_plus_two", "base_path": "examples/models/half_plus_two"}
+
+
+def identity_graph() -> pb.GraphDef:
+    """`y` is the float32 `x`, `t` the string `s`."""
+    graph = pb.GraphDef()
+    for source, name, data_type in (("x", "y", DataType.FLOAT), ("s", "t", DataType.STRING)):
+        graph.node.add(name=source, op="Placeholder").attr["dtype"].type = data_type
+        node = graph.node.add(name=name, op="Identity", input=[source])
+        node.attr["T"].type = data_type
+    return graph
+
+
+class Threads:
+    """Which functions of the codecs were called on the event loop's thread, and which elsewhere."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.on_loop: set[str] = set()
+        self.elsewhere: set[str] = set()
+        self._loop = threading.get_ident()
+        for module, name in (
+            (json_steps, "parse_object"),
+            (json_steps, "read_tensor"),
+            (json_steps, "write_tensor"),
+            (proto_steps, "tensor_from_proto"),
+            (proto_steps, "tensor_to_proto"),
+            (models_front, "parse_document"),
+            (models_front, "predict_inputs"),
+            (models_front, "examples_tensor"),
+            (models_front, "write_predict_response"),
+            (models_front, "write_classify_response"),
+            (models_front, "write_regress_response"),
+            (step_runner, "_bytes_of_strings"),
+        ):
+            monkeypatch.setattr(module, name, self._watched(name, getattr(module, name)))
+
+    def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: Any, **options: Any) -> Any:
+            is_loop = threading.get_ident() == self._loop
+            (self.on_loop if is_loop else self.elsewhere).add(name)
+            return function(*arguments, **options)
+
+        return watched
+
+
+class Client:
+    """A session on the identity graph, reached by every front."""
+
+    def __init__(self, server: RestServer, session: str, port: int) -> None:
+        self.server = server
+        self.path = f"/v1/sessions/{session}"
+        self.session = session
+        self._channel = grpc.aio.insecure_channel(
+            f"127.0.0.1:{port}", options=[("grpc.max_receive_message_length", -1)]
+        )
+
+    async def post(self, path: str, body: Any) -> Any:
+        answer = await self.server.client.post(path, content=json.dumps(body))
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def post_proto(self, verb: str, message: Any) -> bytes:
+        answer = await self.server.client.post(
+            f"{self.path}:{verb}",
+            content=message.SerializeToString(),
+            headers={"content-type": "application/x-protobuf"},
+        )
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    async def call(self, method: str, message: Any) -> bytes:
+        call = self._channel.unary_unary(f"/tensorflow.MasterService/{method}")
+        answer: bytes = await call(message.SerializeToString())
+        return answer
+
+    async def callable(self, feed: str, fetch: str) -> int:
+        options = {"feed": [feed], "fetch": [fetch]}
+        made = await self.post(f"{self.path}:makeCallable", {"options": options})
+        handle: int = made["handle"]
+        return handle
+
+    async def partial_run(self, feed: str, fetch: str) -> str:
+        body = {"feeds": [feed], "fetches": [fetch]}
+        made = await self.post(f"{self.path}:partialRunSetup", body)
+        handle: str = made["partial_run_handle"]
+        return handle
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+@contextlib.asynccontextmanager
+async def client(**rest: Any) -> AsyncIterator[Client]:
+    settings = {"models": [HALF_PLUS_TWO], "rest": {"host": "127.0.0.1", **rest}}
+    async with rest_server(**settings, grpc={"port": 0}) as server:
+        services = server.services
+        await asyncio.to_thread(services.models.wait_until_settled, 60)
+        graph = base64.b64encode(identity_graph().SerializeToString()).decode()
+        path = await server.create({"graph_def": graph})
+        port = GrpcServer(services.sessions, services.settings, services.lifecycle)
+        await port.start()
+        made = Client(server, path.rpartition("/")[2], port.port)
+        try:
+            yield made
+        finally:
+            await made.close()
+            await port.stop(0)
+
+
+def run_step(client: Client, array: np.ndarray, part: str = "") -> pb.RunStepRequest:
+    feed, fetch = ("s", "t") if array.dtype == object else ("x", "y")
+    step = pb.RunStepRequest(session_handle=client.session, fetch=[fetch], partial_run_handle=part)
+    step.feed.add(name=feed, tensor=tensor_to_proto(array))
+    return step
+
+
+def as_json(array: np.ndarray) -> list[Any]:
+    if array.dtype == object:
+        return [item.decode() for item in array.tolist()]
+    values: list[Any] = array.tolist()
+    return values
+
+
+def names(array: np.ndarray) -> tuple[str, str]:
+    return ("s", "t") if array.dtype == object else ("x", "y")
+
+
+async def json_run(client: Client, array: np.ndarray) -> None:
+    feed, fetch = names(array)
+    body = {"feeds": {feed: as_json(array)}, "fetches": [fetch]}
+    answer = await client.post(f"{client.path}:run", body)
+    assert answer["outputs"][fetch]["data"] == as_json(array)
+
+
+async def json_part(client: Client, array: np.ndarray) -> None:
+    feed, fetch = names(array)
+    handle = await client.partial_run(feed, fetch)
+    body = {"partial_run_handle": handle, "feeds": {feed: as_json(array)}, "fetches": [fetch]}
+    answer = await client.post(f"{client.path}:partialRun", body)
+    assert answer["outputs"][fetch]["data"] == as_json(array)
+
+
+async def json_callable(client: Client, array: np.ndarray) -> None:
+    handle = await client.callable(*names(array))
+    body = {"handle": handle, "feeds": [as_json(array)]}
+    answer = await client.post(f"{client.path}:runCallable", body)
+    assert answer["outputs"][0]["data"] == as_json(array)
+
+
+async def proto_run(client: Client, array: np.ndarray) -> None:
+    check(pb.RunStepResponse, await client.post_proto("run", run_step(client, array)), array)
+
+
+async def proto_part(client: Client, array: np.ndarray) -> None:
+    handle = await client.partial_run(*names(array))
+    content = await client.post_proto("partialRun", run_step(client, array, handle))
+    check(pb.RunStepResponse, content, array)
+
+
+async def proto_callable(client: Client, array: np.ndarray) -> None:
+    message = pb.RunCallableRequest(
+        handle=await client.callable(*names(array)), feed=[tensor_to_proto(array)]
+    )
+    check(pb.RunCallableResponse, await client.post_proto("runCallable", message), array)
+
+
+async def grpc_run(client: Client, array: np.ndarray) -> None:
+    check(pb.RunStepResponse, await client.call("RunStep", run_step(client, array)), array)
+
+
+async def grpc_part(client: Client, array: np.ndarray) -> None:
+    handle = await client.partial_run(*names(array))
+    message = run_step(client, array, handle)
+    check(pb.RunStepResponse, await client.call("RunStep", message), array)
+
+
+async def grpc_callable(client: Client, array: np.ndarray) -> None:
+    message = pb.RunCallableRequest(
+        session_handle=client.session,
+        handle=await client.callable(*names(array)),
+        feed=[tensor_to_proto(array)],
+    )
+    check(pb.RunCallableResponse, await client.call("RunCallable", message), array)
+
+
+def check(kind: Any, content: bytes, array: np.ndarray) -> None:
+    answer = kind.FromString(content)
+    tensor = answer.tensor[0].tensor if kind is pb.RunStepResponse else answer.fetch[0]
+    assert tensor == tensor_to_proto(array)
+
+
+Front = Callable[[Client, np.ndarray], Awaitable[None]]
+JSON = {"parse_object", "read_tensor", "write_tensor"}
+PROTO = {"tensor_from_proto", "tensor_to_proto"}
+FRONTS: list[tuple[Front, set[str]]] = [
+    (json_run, JSON),
+    (json_part, JSON),
+    (json_callable, JSON),
+    (proto_run, PROTO),
+    (proto_part, PROTO),
+    (proto_callable, PROTO),
+    (grpc_run, PROTO),
+    (grpc_part, PROTO),
+    (grpc_callable, PROTO),
+]
+
+
+@pytest.mark.parametrize(("front", "functions"), FRONTS)
+@pytest.mark.parametrize("array", [LARGE, TEXTS], ids=["numbers", "strings"])
+def test_large_steps_are_read_and_written_off_the_loop(
+    front: Front, functions: set[str], array: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with client() as made:
+            threads = Threads(monkeypatch)
+            await front(made, array)
+            assert threads.elsewhere >= functions
+            assert not threads.on_loop & functions
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("front", "functions"), FRONTS)
+def test_small_steps_stay_on_the_loop(
+    front: Front, functions: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with client() as made:
+            threads = Threads(monkeypatch)
+            await front(made, SMALL)
+            assert threads.on_loop >= functions
+            assert not threads.elsewhere
+
+    asyncio.run(scenario())
+
+
+def test_many_strings_are_counted_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their pointers alone say that there are many: counting the bytes takes as long as writing."""
+    many = np.array([b"x"] * (OFF_LOOP_BYTES // 8), object)
+
+    async def scenario() -> None:
+        async with client() as made:
+            threads = Threads(monkeypatch)
+            await grpc_run(made, many)
+            assert "_bytes_of_strings" in threads.elsewhere
+            await grpc_run(made, many[:10])
+            assert "_bytes_of_strings" in threads.on_loop
+
+    asyncio.run(scenario())
+
+
+MODEL_CALLS = [
+    ("predict", {"parse_document", "predict_inputs", "write_predict_response"}),
+    ("classify", {"parse_document", "examples_tensor", "write_classify_response"}),
+    ("regress", {"parse_document", "examples_tensor", "write_regress_response"}),
+]
+
+
+def model_body(call: str, count: int) -> dict[str, Any]:
+    if call == "predict":
+        return {"instances": [1.0] * count}
+    examples = [{"x": 1.0}] * count
+    return {"signature_name": f"{call}_x_to_y", "examples": examples}
+
+
+@pytest.mark.parametrize(("call", "functions"), MODEL_CALLS)
+def test_large_model_calls_are_read_and_written_off_the_loop(
+    call: str, functions: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_runner, "OFF_LOOP_BYTES", 1000)  # examples take long to parse
+
+    async def scenario() -> None:
+        async with client() as made:
+            threads = Threads(monkeypatch)
+            path = f"/v1/models/half_plus_two:{call}"
+            await made.post(path, model_body(call, 300))
+            assert threads.elsewhere >= functions
+            assert not threads.on_loop
+            await made.post(path, model_body(call, 2))
+            assert threads.on_loop >= functions
+
+    asyncio.run(scenario())
+
+
+def test_the_largest_answer_binds_every_front() -> None:
+    message = "The tensors of the answer have 12 bytes; rest.max_answer_bytes is 11"
+
+    async def scenario() -> None:
+        async with client(max_answer_bytes=11) as made:
+            for front, _ in FRONTS:
+                if front in (grpc_run, grpc_part, grpc_callable):
+                    with pytest.raises(grpc.aio.AioRpcError) as refused:
+                        await front(made, SMALL)
+                    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                    assert refused.value.details() == message
+                else:
+                    with pytest.raises(AssertionError, match=message):
+                        await front(made, SMALL)
+            for call, _ in MODEL_CALLS:
+                answer = await made.server.client.post(
+                    f"/v1/models/half_plus_two:{call}", content=json.dumps(model_body(call, 3))
+                )
+                assert answer.status_code == 429, answer.text
+                assert "rest.max_answer_bytes is 11" in answer.json()["error"]
+
+    asyncio.run(scenario())

@@ -1,0 +1,79 @@
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from server.main import main
+
+MODELS = pathlib.Path(__file__).parents[3] / "fixtures" / "saved_models"
+HALF_PLUS_TWO = str(MODELS / "half_plus_two")
+
+
+def run(capsys, *arguments):
+    """(exit code, standard output, standard error)."""
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_run_by_signature_and_by_tensor_names(capsys):
+    expected = {"dtype": "float32", "shape": [2, 1], "data": [[2.5], [3.0]]}
+    code, out, _ = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[[1], [2]]")
+    assert code == 0 and json.loads(out) == {"y": expected}
+    _, out, _ = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x:0=[[1], [2]]", "--fetch", "y:0")
+    assert json.loads(out) == {"y:0": expected}
+
+
+@pytest.mark.parametrize("form", ["x.json", "x.npy", "x.npz"])
+def test_run_reads_files(capsys, tmp_path, form):
+    x = np.array([[1], [2]], np.float32)
+    path = tmp_path / form
+    if form == "x.json":
+        path.write_text(json.dumps(x.tolist()))
+    elif form == "x.npy":
+        np.save(path, x)
+    else:
+        np.savez(path, ones=x)
+    value = {"x.json": f"@{path}", "x.npy": path, "x.npz": f"{path}:ones"}[form]
+    code, out, _ = run(capsys, "run", HALF_PLUS_TWO, "--feed", f"x={value}")
+    assert code == 0 and json.loads(out)["y"]["data"] == [[2.5], [3.0]]
+
+
+def test_run_writes_npz(capsys, tmp_path):
+    path = tmp_path / "out.npz"
+    arguments = ("--feed", "x=[[1]]", "--fetch", "y:0", "--output", path)
+    code, out, _ = run(capsys, "run", HALF_PLUS_TWO, *arguments)
+    assert (code, out) == (0, "")
+    with np.load(path) as arrays:
+        np.testing.assert_array_equal(arrays["y_0"], np.array([[2.5]], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere",), "NOT_FOUND: There is no folder nowhere"),
+        ((MODELS.parent,), "holds no SavedModel (saved_model.pb or saved_model.pbtxt)"),
+        ((HALF_PLUS_TWO, "--feed", "x"), "INVALID_ARGUMENT: --feed needs NAME=VALUE, got 'x'"),
+        ((HALF_PLUS_TWO, "--feed", "x=one"), "INVALID_ARGUMENT: The body is not valid JSON"),
+        ((HALF_PLUS_TWO, "--feed", "x=[true]"), "Tensor x: Expected a number at element 0"),
+        ((HALF_PLUS_TWO, "--feed", "x=@no.json"), "NOT_FOUND: Cannot read no.json"),
+        ((HALF_PLUS_TWO, "--feed", "x=no.npy"), "NOT_FOUND: Cannot read no.npy"),
+        ((HALF_PLUS_TWO, "--signature", "s"), "NOT_FOUND: There is no signature 's'; there are"),
+        ((HALF_PLUS_TWO, "--tags", "train"), "NOT_FOUND: Could not find meta graph def"),
+    ],
+)
+def test_run_says_what_is_wrong(capsys, arguments, message):
+    code, _, err = run(capsys, "run", *arguments)
+    assert code == 1
+    assert err.startswith("runstep: ") and message in err
+
+
+def test_run_writes_a_timeline(capsys, tmp_path):
+    trace = tmp_path / "trace.json"
+    code, _, _ = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[2]", "--trace", trace)
+    events = json.loads(trace.read_text())["traceEvents"]
+    spans = {event["args"]["name"]: event for event in events if event["ph"] == "X"}
+    assert code == 0
+    assert spans["y"]["args"]["op"] == "AddV2"
+    assert spans["y"]["args"]["output:0"] == "float32[1]"

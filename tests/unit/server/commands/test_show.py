@@ -1,0 +1,86 @@
+import pathlib
+
+import pytest
+
+import protos as pb
+from server.main import main
+from tests.saved_model_corpus import fixture_names
+
+MODELS = pathlib.Path(__file__).parents[3] / "fixtures" / "saved_models"
+HALF_PLUS_TWO = str(MODELS / "half_plus_two")
+
+
+def run(capsys, *arguments):
+    """(exit code, standard output, standard error)."""
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_show_tells_signatures_ops_and_the_verdict(capsys):
+    code, out, _ = run(capsys, "show", HALF_PLUS_TWO)
+    assert code == 0
+    for line in ("tags: serve", "signature serving_default (tensorflow/serving/predict)",
+                 "    x: float32 [?, 1]  x:0", "    y: float32 [?, 1]  y:0",
+                 "This model can be served."):  # fmt: skip
+        assert line in out.splitlines()
+
+
+@pytest.mark.parametrize("name", fixture_names())
+def test_every_model_of_the_corpus_can_be_shown(capsys, name):
+    code, out, _ = run(capsys, "show", MODELS / name)
+    assert "signature serving_default" in out or name.startswith("counter")
+    assert (code == 0) is ("This model can be served." in out)
+
+
+def test_show_names_the_three_tensors_of_a_sparse_input(capsys):
+    code, out, _ = run(capsys, "show", MODELS / "sparse_inputs")
+    assert code == 0
+    assert "    ids: coo_sparse  ids/values:0, ids/indices:0, ids/shape:0" in out.splitlines()
+
+
+def saved_model(folder, *nodes, outputs):
+    graph = pb.MetaGraphDef()
+    graph.meta_info_def.tags.append("serve")
+    for name, op in nodes:
+        graph.graph_def.node.add(name=name, op=op)
+    for name in outputs:
+        info = pb.TensorInfo(name=f"{name}:0", dtype=pb.DT_FLOAT)
+        graph.signature_def["serving_default"].outputs[name].CopyFrom(info)
+    folder.mkdir(parents=True)
+    model = pb.SavedModel(saved_model_schema_version=1, meta_graphs=[graph])
+    (folder / "saved_model.pb").write_bytes(model.SerializeToString())
+    return folder
+
+
+def test_show_names_what_cannot_be_served(capsys, tmp_path):
+    nodes = [(f"tpu{index}", "TPUReplicatedInput") for index in range(4)]
+    folder = saved_model(tmp_path / "m" / "1", *nodes, outputs=["tpu0"])
+    code, out, _ = run(capsys, "show", folder.parent)
+    assert code == 1
+    assert "  TPUReplicatedInput  tpu0, tpu1, tpu2 and 1 more" in out
+    assert "This model cannot be served:\n  " in out and "reaches TPUReplicatedInput" in out
+
+
+def test_show_names_unknown_ops(capsys, tmp_path):
+    folder = saved_model(tmp_path / "m", ("n", "NoSuchOp"), outputs=[])
+    code, out, _ = run(capsys, "show", folder)
+    assert code == 1
+    assert "unknown ops (the graph cannot be created):\n  NoSuchOp  n\n" in out
+
+
+def test_show_names_the_package_of_missing_ops(capsys, tmp_path):
+    nodes = [("a", "SentencepieceOp"), ("b", "TFText>RoundRobinTrim"),
+             ("c", "SimpleMLInferenceOpWithHandle"), ("d", "XlaCallModule"),
+             ("e", "NoSuchOp")]  # fmt: skip
+    folder = saved_model(tmp_path / "m", *nodes, outputs=["d"])
+    code, out, _ = run(capsys, "show", folder)
+    assert code == 1
+    lines = [line for line in out.splitlines() if "Runstep does not" in line]
+    assert lines == [
+        "SentencepieceOp, TFText>RoundRobinTrim: an op of TensorFlow Text, which TensorFlow "
+        "Serving's binary links and Runstep does not have.",
+        "SimpleMLInferenceOpWithHandle: an op of TensorFlow Decision Forests, which TensorFlow "
+        "Serving's binary links and Runstep does not have.",
+        "XlaCallModule: a model exported from JAX: Runstep does not run StableHLO modules.",
+    ]

@@ -1,0 +1,286 @@
+"""What the runner decides, with a session that only notes what it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+import pytest
+
+import protos as pb
+from runtime.api import CancellationManager, RunRequest
+from runtime.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+)
+from server.metrics import Metrics
+from server.settings import Settings
+from server.steps.priorities import Priorities
+from server.steps.step_request import StepRequest
+from server.steps.step_runner import (
+    OFF_LOOP_BYTES,
+    StepAnswer,
+    StepRunner,
+    deadline_of,
+    off_loop,
+)
+
+
+class FakeSession:
+    """`short` is what a short step gives; `future` what any other does."""
+
+    def __init__(self, short: list[Any] | Exception | None = None) -> None:
+        self.short = short
+        self.future: concurrent.futures.Future[list[Any]] = concurrent.futures.Future()
+        self.tried: list[RunRequest] = []
+        self.started: list[RunRequest] = []
+        self.threads: list[int] = []
+
+    def run_if_short(self, request: RunRequest) -> list[Any] | None:
+        self.tried.append(request)
+        if isinstance(self.short, Exception):
+            raise self.short
+        return self.short
+
+    def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Any]]:
+        self.started.append(request)
+        self.threads.append(threading.get_ident())
+        return self.future
+
+    def partial_run_async(
+        self, handle: str, feeds: Any, fetches: Any
+    ) -> concurrent.futures.Future[list[Any]]:
+        self.threads.append(threading.get_ident())
+        return self.future
+
+
+class Account:
+    """Notes when steps begin and end."""
+
+    default_timeout_ms = 0
+    runs_in_caller = False
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def begin_step(self, request: StepRequest) -> None:
+        self.events.append("begin")
+
+    def end_step(self, request: StepRequest) -> None:
+        self.events.append("end")
+
+
+Scenario = Callable[[StepRunner], Coroutine[Any, Any, None]]
+
+
+def with_runner(scenario: Scenario, max_answer_bytes: int = 1 << 30) -> str:
+    """Run a scenario; the metrics after it."""
+    metrics = Metrics()
+
+    async def run() -> None:
+        runner = StepRunner(Priorities(Settings()), metrics, max_answer_bytes)
+        try:
+            await scenario(runner)
+        finally:
+            runner.shutdown()
+
+    asyncio.run(run())
+    return metrics.exposition().decode()
+
+
+async def run(runner: StepRunner, session: Any, request: StepRequest, *more: Any) -> StepAnswer:
+    return await runner.run(session, request, *more)
+
+
+def test_a_short_step_ends_at_once_and_makes_nothing_to_cancel_it_by() -> None:
+    session, account, request = FakeSession([np.float32(3)]), Account(), StepRequest()
+
+    async def scenario(runner: StepRunner) -> None:
+        answer = await run(runner, session, request, account)
+        assert answer == ([3], 4)
+        assert request.cancellation is None and not session.started
+        assert account.events == ["begin", "end"]
+
+    text = with_runner(scenario)
+    assert 'runstep_steps_total{code="OK",priority="normal"} 1.0' in text
+
+
+def test_another_step_is_started_once_and_waited_for() -> None:
+    session, account = FakeSession(), Account()
+    watched: list[CancellationManager] = []
+
+    @contextlib.contextmanager
+    def watch(cancellation: CancellationManager) -> Any:
+        watched.append(cancellation)
+        yield
+
+    async def scenario(runner: StepRunner) -> None:
+        request = StepRequest(feeds={"x": 1}, fetches=["y"], watch_client=watch)
+        waiting = asyncio.ensure_future(run(runner, session, request, account))
+        await asyncio.sleep(0)
+        assert account.events == ["begin"]
+        session.future.set_result([np.ones(3)])
+        assert (await waiting).size == 24
+        (started,) = session.started
+        assert (started.feeds, started.fetches, started.deadline) == ({"x": 1}, ["y"], None)
+        assert started.pool is not None and started.pool.name == "online"
+        assert started.cancellation is request.cancellation is watched[0]
+        assert account.events == ["begin", "end"]
+
+    with_runner(scenario)
+
+
+def test_low_priority_never_runs_in_this_thread() -> None:
+    session = FakeSession([1])
+    session.future.set_result([2])
+
+    async def scenario(runner: StepRunner) -> None:
+        assert (await run(runner, session, StepRequest(priority="low"))).values == [2]
+        assert not session.tried
+        assert session.started[0].pool is not None
+        assert session.started[0].pool.name == "background"
+
+    with_runner(scenario)
+
+
+def test_a_pool_of_the_session_excludes_a_priority() -> None:
+    session = FakeSession([1])
+    session.future.set_result([2])
+    options = pb.RunOptions(inter_op_thread_pool=1)
+
+    async def scenario(runner: StepRunner) -> None:
+        request = StepRequest(options=options, pool_is_chosen=True)
+        assert (await run(runner, session, request)).values == [2]
+        assert session.started[0].pool is None and not session.tried
+        request.priority = "low"
+        with pytest.raises(InvalidArgumentError, match="Expected either priority or options"):
+            await run(runner, session, request)
+        with pytest.raises(InvalidArgumentError, match="Unknown priority 'urgent'"):
+            await run(runner, session, StepRequest(priority="urgent"))
+
+    text = with_runner(scenario)
+    assert 'runstep_steps_total{code="OK",priority="pool"} 1.0' in text
+
+
+@pytest.mark.parametrize("index", [-1, 0])
+def test_a_step_in_the_caller_s_thread_leaves_the_event_loop_alone(index: int) -> None:
+    session, account = FakeSession(), Account()
+    session.future.set_result([1])
+    account.runs_in_caller = index == 0
+    options = pb.RunOptions(inter_op_thread_pool=index)
+
+    async def scenario(runner: StepRunner) -> None:
+        await run(runner, session, StepRequest(options=options, pool_is_chosen=True), account)
+        assert session.threads != [threading.get_ident()]
+
+    with_runner(scenario)
+
+
+def test_errors_end_the_account_and_are_counted_by_code() -> None:
+    account = Account()
+
+    async def scenario(runner: StepRunner) -> None:
+        with pytest.raises(InternalError, match="broken"):
+            await run(runner, FakeSession(InternalError("broken")), StepRequest(), account)
+        assert account.events == ["begin", "end"]
+
+    text = with_runner(scenario)
+    assert 'runstep_steps_total{code="INTERNAL",priority="normal"} 1.0' in text
+
+
+def test_the_deadline_cancels_what_runs() -> None:
+    session = FakeSession()
+
+    async def scenario(runner: StepRunner) -> None:
+        request = StepRequest(received_at=0.0, timeout_ms=1)  # long ago
+        with pytest.raises(DeadlineExceededError, match="Timed out waiting for notification"):
+            await run(runner, session, request)
+        cancellation = session.started[0].cancellation
+        assert cancellation is not None and cancellation.is_cancelled
+
+    with_runner(scenario)
+
+
+def test_a_front_that_stops_waiting_cancels_the_step() -> None:
+    session, account = FakeSession(), Account()
+
+    async def scenario(runner: StepRunner) -> None:
+        waiting = asyncio.ensure_future(run(runner, session, StepRequest(), account))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        cancellation = session.started[0].cancellation
+        assert cancellation is not None and cancellation.is_cancelled
+        assert account.events == ["begin", "end"]
+
+    text = with_runner(scenario)
+    assert 'runstep_steps_total{code="CANCELLED",priority="normal"} 1.0' in text
+
+
+def test_a_part_is_waited_for_and_can_be_cancelled() -> None:
+    session: Any = FakeSession()
+    account = Account()
+
+    async def scenario(runner: StepRunner) -> None:
+        request = StepRequest(partial_run_handle="h", fetches=["y"])
+        waiting = asyncio.ensure_future(runner.run_part(session, request, account))
+        await asyncio.sleep(0)
+        assert request.cancellation is not None and account.events == ["begin"]
+        request.cancellation.cancel(CancelledError("enough"))
+        with pytest.raises(CancelledError, match="enough"):
+            await waiting
+        assert account.events == ["begin", "end"]
+
+    with_runner(scenario)
+
+
+@pytest.mark.parametrize(
+    ("values", "size"),
+    [
+        ([np.zeros((2, 3), np.float32), np.float64(1)], 32),
+        ([np.array([b"abc", b"de"], object)], 16 + 5),
+        ([np.array(b"abc", object)], 8 + 3),
+        ([object()], 0),
+    ],
+)
+def test_the_size_of_an_answer_counts_the_bytes_of_strings(values: list[Any], size: int) -> None:
+    async def scenario(runner: StepRunner) -> None:
+        assert (await run(runner, FakeSession(values), StepRequest())).size == size
+
+    with_runner(scenario, max_answer_bytes=size)
+
+    async def refused(runner: StepRunner) -> None:
+        text = f"The tensors of the answer have {size} bytes; rest.max_answer_bytes is {size - 1}"
+        with pytest.raises(ResourceExhaustedError) as caught:
+            await run(runner, FakeSession(values), StepRequest())
+        assert caught.value.message == text
+
+    with_runner(refused, max_answer_bytes=size - 1)
+
+
+def test_the_deadline_counts_from_receipt() -> None:
+    options = pb.RunOptions(timeout_in_ms=5000)
+    account = Account()
+    account.default_timeout_ms = 7000
+    assert deadline_of(StepRequest(received_at=100, options=options), account) == 105
+    assert deadline_of(StepRequest(received_at=100, timeout_ms=6000), account) == 106
+    assert deadline_of(StepRequest(received_at=100), account) == 107
+    assert deadline_of(StepRequest(received_at=100), None) is None
+
+
+def test_little_is_done_here_and_much_on_another_thread() -> None:
+    async def scenario() -> None:
+        here = threading.get_ident()
+        assert await off_loop(OFF_LOOP_BYTES - 1, threading.get_ident) == here
+        assert await off_loop(OFF_LOOP_BYTES, threading.get_ident) != here
+
+    asyncio.run(scenario())
