@@ -17,8 +17,8 @@ from runtime.kernels.array.boxing import box, unbox
 
 def concat_v2(*values_and_axis: TensorValue) -> np.ndarray:
     """ConcatV2: concatenate the values along the dimension given by the last input."""
-    *arrays, axis = [box(value) for value in values_and_axis]
-    return _concatenate(arrays, axis, "axis")
+    arrays = [box(value) for value in values_and_axis]
+    return _concatenate(arrays, arrays.pop(), "axis")
 
 
 def concat(axis: np.ndarray, *values: TensorValue) -> np.ndarray:
