@@ -7,7 +7,7 @@ import re
 
 from runtime.api import SessionOptions, load_saved_model
 
-PAGE = pathlib.Path(__file__).parents[4] / "docs" / "front_end.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "front_end.md"
 
 
 def test_the_blocks_of_the_page_run_in_order(tmp_path):
