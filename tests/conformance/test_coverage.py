@@ -20,7 +20,9 @@ _SESSION_TENSORS = (
 _SESSION_HANDLES = (
     f"{_UNIT}/sessions/test_state.py::test_the_handle_of_a_session_tensor_may_be_fed_in_its_place"
 )
-_TRANSFER = f"{_UNIT}/graph/test_partition.py::test_partition_graphs_hold_pairs_of_send_and_recv"
+_TRANSFER = (
+    f"{_UNIT}/graph/passes/test_partition.py::test_partition_graphs_hold_pairs_of_send_and_recv"
+)
 _OTHERS = f"{_UNIT}/kernels/test_without_reference.py"
 # Kernels that no case can hold, and the test that runs each.
 ELSEWHERE = {

@@ -18,7 +18,7 @@ from runtime.framework.io.tensor_slice_file import (
 )
 from tests import checkpoint_tensors as given
 
-V1 = pathlib.Path(__file__).parents[3] / "fixtures" / "checkpoints" / "v1"
+V1 = pathlib.Path(__file__).parents[4] / "fixtures" / "checkpoints" / "v1"
 WHOLE = {name: value for name, spec, value in given.V1 if not spec} | {"table": given.TABLE}
 
 

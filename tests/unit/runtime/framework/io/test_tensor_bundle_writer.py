@@ -27,7 +27,7 @@ from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
 from runtime.framework.io.tensor_slice import parse_shape_and_slice
 from tests import checkpoint_tensors as given
 
-CHECKPOINTS = pathlib.Path(__file__).parents[3] / "fixtures" / "checkpoints"
+CHECKPOINTS = pathlib.Path(__file__).parents[4] / "fixtures" / "checkpoints"
 Parts = tuple[tuple[str, np.ndarray], ...]
 
 

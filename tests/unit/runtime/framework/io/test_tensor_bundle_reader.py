@@ -27,7 +27,7 @@ from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
 from runtime.framework.io.tensor_slice import TensorSlice
 from tests import checkpoint_tensors as given
 
-CHECKPOINTS = pathlib.Path(__file__).parents[3] / "fixtures" / "checkpoints"
+CHECKPOINTS = pathlib.Path(__file__).parents[4] / "fixtures" / "checkpoints"
 
 
 def open_bundle(name: str) -> TensorBundleReader:
