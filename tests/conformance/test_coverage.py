@@ -23,7 +23,7 @@ _SESSION_HANDLES = (
 _TRANSFER = (
     f"{_UNIT}/graph/passes/test_partition.py::test_partition_graphs_hold_pairs_of_send_and_recv"
 )
-_OTHERS = f"{_UNIT}/kernels/test_without_reference.py"
+_OTHERS = f"{_UNIT}/kernels/data/test_data_without_reference.py"
 # Kernels that no case can hold, and the test that runs each.
 ELSEWHERE = {
     # TensorFlow's answer is another one each time, or names a device.
@@ -44,7 +44,7 @@ ELSEWHERE = {
     "FixedLengthRecordReader":
         f"{_OTHERS}::test_the_first_reader_of_records_lacks_an_attribute_that_it_needs",
     "SnapshotNestedDatasetReader": f"{_OTHERS}::test_a_nested_reader_is_a_dataset_of_datasets",
-    "TopK": f"{_UNIT}/kernels/test_top_k.py::test_the_first_version_takes_k_as_an_attribute",
+    "TopK": f"{_UNIT}/kernels/array/test_sorting_top_k.py::test_the_first_version_takes_k_as_an_attribute",
     # Its answer for integers is not followed: docs/kernel_differences.md.
     "Round": f"{_OTHERS}::test_an_integer_rounded_is_itself",
 }  # fmt: skip

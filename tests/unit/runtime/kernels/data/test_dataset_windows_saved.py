@@ -8,7 +8,7 @@ import protos as pb
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from tests.conformance.cases.data.datasets import DatasetGraph
-from tests.unit.runtime.kernels.saved_iterators import SavedIterator
+from tests.unit.runtime.kernels.data.saved_iterators import SavedIterator
 
 
 def test_the_rest_of_a_window_comes_after_a_checkpoint() -> None:

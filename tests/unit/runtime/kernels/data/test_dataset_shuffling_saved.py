@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.cases.data.datasets import DatasetGraph
-from tests.unit.runtime.kernels.saved_iterators import SavedIterator
+from tests.unit.runtime.kernels.data.saved_iterators import SavedIterator
 
 
 @pytest.mark.parametrize("taken", [0, 2, 6, 8])  # of five elements a pass
