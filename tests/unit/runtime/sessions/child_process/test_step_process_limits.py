@@ -24,9 +24,15 @@ from runtime.sessions.child_process import step_process
 from runtime.sessions.child_process.step_process import step_processes
 from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.child_processes import is_running, opened, process_of, run, until
+from tests.unit.runtime.sessions.child_process.child_processes import (
+    is_running,
+    opened,
+    process_of,
+    run,
+    until,
+)
 
-ROOT = pathlib.Path(__file__).parents[4]
+ROOT = pathlib.Path(__file__).parents[5]
 
 
 @pytest.fixture(scope="module")

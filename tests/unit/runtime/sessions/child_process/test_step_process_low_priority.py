@@ -9,7 +9,7 @@ from runtime.api import RunRequest, ThreadPool
 from runtime.foundation import priority_gate
 from runtime.sessions.child_process import step_process
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.child_processes import (
+from tests.unit.runtime.sessions.child_process.child_processes import (
     DEADLINE_SECONDS,
     opened,
     process_of,

@@ -7,7 +7,7 @@ from runtime.api import RunRequest
 from runtime.framework.cancellation import CancellationManager
 from runtime.sessions.child_process.variable_values import ChangedVariables, SentVariables
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.child_processes import opened
+from tests.unit.runtime.sessions.child_process.child_processes import opened
 
 
 def graph_of_two() -> Graph:

@@ -18,10 +18,14 @@ import pytest
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError, SessionOptions, new_session
 from runtime.foundation.intra_op_pool import thread_width
+from tests.unit.runtime.sessions.direct.test_session_pools import (
+    pools_of,
+    run_thread,
+    thread_session,
+)
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1
-from tests.unit.runtime.sessions.test_thread_pools import pools_of, run_thread, thread_session
 
-ROOT = pathlib.Path(__file__).parents[4]
+ROOT = pathlib.Path(__file__).parents[5]
 SECONDS = 30  # to wait for a thread that ends
 
 
