@@ -11,50 +11,15 @@ from runtime.client import (
     Graph,
     InaccessibleTensorError,
     Session,
-    SparseTensor,
     SparseTensorValue,
     Variable,
     constant,
     float32,
-    identity,
-    int32,
-    no_op,
     placeholder,
     run_plans,
-    string,
-    uint8,
 )
 
 Pair = collections.namedtuple("Pair", ["left", "right"])
-
-
-class Program:
-    """A graph with elements of every kind, and a session of it."""
-
-    def __init__(self):
-        self.graph = Graph()
-        with self.graph.as_default():
-            self.x = placeholder(float32, [None, 3], name="x")
-            self.u = placeholder(uint8, [], name="u")
-            self.i = placeholder(int32, [], name="i")
-            self.s = placeholder(string, name="s")
-            self.a = constant(2.0, name="a")
-            self.b = identity(self.a, name="b")
-            self.read = identity(self.s, name="read")
-            self.hidden = constant(1.0, name="Const_1")
-            self.unfed = constant(1.0, name="unfeed")
-            self.noop = no_op(name="noop")
-            self.variable = Variable(3.0, name="v")
-            self.sparse = SparseTensor([[0, 1]], [3.0], [2, 2])
-        self.graph.prevent_fetching(self.hidden.op)
-        self.graph.prevent_feeding(self.unfed)
-        self.session = Session(graph=self.graph)
-        self.run = self.session.run
-
-
-@pytest.fixture(scope="module")
-def program():
-    return Program()
 
 
 def test_values_come_in_the_structure_of_the_fetches(program):

@@ -31,12 +31,6 @@ from runtime.client import (
 )
 
 
-@pytest.fixture
-def graph():
-    with Graph().as_default() as graph:
-        yield graph
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from runtime.client import (
-    Graph,
     OperatorNotAllowedInGraphError,
     TensorShape,
     add_to_collection,
@@ -22,12 +21,6 @@ from runtime.client import (
     placeholder,
     reset_default_graph,
 )
-
-
-@pytest.fixture
-def graph():
-    with Graph().as_default() as graph:
-        yield graph
 
 
 def test_names_are_made_unique(graph):

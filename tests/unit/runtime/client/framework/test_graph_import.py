@@ -38,12 +38,6 @@ from runtime.client import (
 )
 
 
-@pytest.fixture
-def graph():
-    with Graph().as_default() as graph:
-        yield graph
-
-
 def negation():
     """p: Placeholder, q: Neg(p)."""
     with Graph().as_default() as graph:

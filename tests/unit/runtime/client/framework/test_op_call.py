@@ -25,16 +25,7 @@ from runtime.client import (
     uint8,
 )
 from runtime.client.framework.op_call import snake_case
-
-
-@pytest.fixture
-def graph():
-    with Graph().as_default() as graph:
-        yield graph
-
-
-def value_of(tensor):
-    return Session(graph=tensor.graph).run(tensor)
+from tests.unit.runtime.client.evaluation import value_of
 
 
 def test_inputs_and_attributes_by_position_and_name(graph):

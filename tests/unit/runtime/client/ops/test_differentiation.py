@@ -15,12 +15,6 @@ V = np.array([1, 2, 3], np.float32)
 
 
 @pytest.fixture
-def session():
-    with tf.Graph().as_default(), tf.Session() as session:
-        yield session
-
-
-@pytest.fixture
 def x(session):
     return tf.placeholder(tf.float32, [3], name="x")
 

@@ -7,18 +7,9 @@ import runtime.client as tf
 from runtime.foundation.errors import (
     InvalidArgumentError,
 )
+from tests.unit.runtime.client.evaluation import values
 
-
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as made:
-        yield made
-
-
-def values(*tensors, feeds=None):
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        return [np.asarray(each).tolist() for each in session.run(list(tensors), feeds)]
+pytestmark = pytest.mark.usefixtures("graph")
 
 
 def test_a_layer_in_scopes(graph):

@@ -8,12 +8,6 @@ import pytest
 import runtime.client as tf
 
 
-@pytest.fixture
-def session():
-    with tf.Graph().as_default(), tf.Session() as session:
-        yield session
-
-
 def test_names_of_nested_scopes(session):
     with tf.variable_scope("layer") as scope:
         weights = tf.get_variable("weights", [2, 3])

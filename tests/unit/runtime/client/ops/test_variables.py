@@ -6,8 +6,6 @@ import pytest
 
 from runtime.api import FailedPreconditionError
 from runtime.client import (
-    Graph,
-    Session,
     Variable,
     cond,
     constant,
@@ -27,12 +25,6 @@ from runtime.client import (
 )
 
 KINDS = pytest.mark.parametrize("use_resource", [True, False], ids=["resource", "reference"])
-
-
-@pytest.fixture
-def session():
-    with Graph().as_default(), Session() as session:
-        yield session
 
 
 @KINDS

@@ -10,12 +10,6 @@ import runtime.client as tf
 train = tf.train
 
 
-@pytest.fixture
-def session():
-    with tf.Graph().as_default(), tf.Session() as session:
-        yield session
-
-
 def variable(name="w", **options):
     return tf.Variable(np.ones((2, 2), np.float32), name=name, **options)
 

@@ -15,12 +15,6 @@ from runtime.api import (
 )
 
 
-@pytest.fixture
-def session():
-    with tf.Graph().as_default(), tf.Session() as session:
-        yield session
-
-
 @pytest.mark.parametrize("use_resource", [True, False], ids=["resource", "reference"])
 def test_a_checkpoint_brings_values_back(session, tmp_path, use_resource):
     first = tf.Variable([1.0, 2.0], name="first", use_resource=use_resource)
