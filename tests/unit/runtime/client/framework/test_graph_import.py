@@ -1,8 +1,6 @@
-"""Export and import of GraphDefs and MetaGraphDefs; SavedModels; timelines."""
+"""Import of GraphDefs into a graph: names, mapped inputs, and the messages of refusals."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
@@ -10,31 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import protos as pb
-from runtime.api import DataLossError, NotFoundError, SessionOptions, load_saved_model
+from runtime.api import NotFoundError, SessionOptions, load_saved_model
 from runtime.client import (
     Graph,
-    GraphKeys,
     Session,
-    SparseTensor,
-    Timeline,
-    Variable,
-    add_to_collection,
     cond,
     constant,
     device,
-    export_meta_graph,
     float32,
-    get_collection,
-    global_variables,
-    global_variables_initializer,
     identity,
     import_graph_def,
     import_meta_graph,
-    int64,
     ops,
     placeholder,
-    saved_model,
-    string,
 )
 
 
@@ -155,6 +141,8 @@ def test_loops_of_version_1_are_imported(graph):
 
 
 UNARY = ("Neg", "Square", "Abs", "Identity")
+
+
 BINARY = ("AddV2", "Sub", "Mul", "Maximum")
 
 
@@ -192,115 +180,3 @@ def test_a_graph_that_was_imported_is_the_graph(nodes):
     value = np.array([0.5, -1.5], np.float32)
     results = [Session(graph=graph).run("result:0", {"x:0": value}) for graph in (original, copy)]
     np.testing.assert_array_equal(*results)
-
-
-def test_meta_graphs_carry_collections(graph, tmp_path):
-    x = placeholder(float32, [2], name="x")
-    variable = Variable([1.0, 2.0], name="v")
-    reference = Variable([3.0, 4.0], name="r", use_resource=False)
-    total = x + variable + reference
-    for key, value in (("out", total), ("text", "hello"), ("numbers", 3), ("sizes", 0.5)):
-        add_to_collection(key, value)
-    add_to_collection("objects", object())
-    initializer = global_variables_initializer().name
-    path = str(tmp_path / "graph.meta")
-    written = export_meta_graph(path, tags=["serve"])
-    assert "objects" not in written.collection_def
-    with Graph().as_default(), Session() as session:
-        import_meta_graph(path, import_scope="copy")
-        assert [each.name for each in global_variables()] == ["copy/v:0", "copy/r:0"]
-        assert get_collection("trainable_variables") == global_variables()
-        assert [get_collection(key) for key in ("text", "numbers", "sizes")] == [
-            [b"hello"],
-            [3],
-            [0.5],
-        ]
-        session.run(f"copy/{initializer}")
-        assert session.run(get_collection("out")[0], {"copy/x:0": [1, 1]}).tolist() == [5, 7]
-        assert session.run(global_variables()[0].assign([0, 0])).tolist() == [0, 0]
-
-
-def test_files_that_are_no_meta_graphs(graph, tmp_path):
-    with pytest.raises(NotFoundError, match="No such file or directory"):
-        import_meta_graph(str(tmp_path / "missing"))
-    (tmp_path / "broken").write_bytes(b"\xff\xff")
-    with pytest.raises(DataLossError, match=r"Can't parse .*broken as a MetaGraphDef"):
-        import_meta_graph(str(tmp_path / "broken"))
-
-
-def test_a_saved_model_of_a_session(graph, tmp_path):
-    x = placeholder(float32, [None, 2], name="x")
-    weights = Variable([[1.0], [2.0]], name="w")
-    offset = Variable(0.5, use_resource=False)
-    y = cond(weights[0, 0] > 0, lambda: x @ weights + offset, lambda: x @ weights)
-    out = tmp_path / "model"
-    with Session() as session:
-        session.run(global_variables_initializer())
-        session.run(weights.assign_add([[1.0], [1.0]]))
-        saved_model.simple_save(session, out, {"x": x}, {"y": y})
-        assert session.run(y, {x: [[1, 1]]}) == [[5.5]]  # the added nodes do not change it
-    bundle = load_saved_model(SessionOptions(), None, str(out), {"serve"})
-    signature = bundle.signatures["serving_default"]
-    assert signature.inputs["x"].tensor_shape.dim[1].size == 2
-    feeds = {signature.inputs["x"].name: np.ones((1, 2), np.float32)}
-    assert bundle.session.run(feeds, [signature.outputs["y"].name])[0] == [[5.5]]
-
-
-def test_a_saved_model_with_a_table_and_its_asset(graph, tmp_path):
-    (tmp_path / "words.txt").write_text("a\nb\nc\n")
-    path = constant(str(tmp_path / "words.txt"))
-    add_to_collection(GraphKeys.ASSET_FILEPATHS, path)
-    table = ops.HashTableV2(string, int64, shared_name="words")
-    fill = ops.InitializeTableFromTextFileV2(table, path, -2, -1)
-    words = placeholder(string, [None], name="words")
-    found = ops.LookupTableFindV2(table, words, constant(-1, int64), name="found")
-    with Session() as session:
-        builder = saved_model.Builder(tmp_path / "model")
-        signature = saved_model.predict_signature_def({"words": words}, {"found": found})
-        builder.add_meta_graph_and_variables(
-            session, [saved_model.SERVING], {"serving_default": signature}, main_op=fill
-        )
-        builder.save()
-    (tmp_path / "words.txt").unlink()
-    bundle = load_saved_model(SessionOptions(), None, str(tmp_path / "model"), {"serve"})
-    values = bundle.session.run({"words:0": np.array([b"b", b"z"], object)}, ["found:0"])
-    assert values[0].tolist() == [1, -1]
-
-
-def test_signatures_are_made_of_tensors(graph):
-    sparse = SparseTensor([[0, 0]], [1.0], [1, 1])
-    info = saved_model.build_tensor_info(sparse)
-    assert info.coo_sparse.values_tensor_name == sparse.values.name
-    with pytest.raises(TypeError, match="A signature is made of tensors, got 1"):
-        saved_model.build_tensor_info(1)
-
-
-def test_a_timeline_has_a_process_a_device_and_a_track_a_thread(graph):
-    x = placeholder(float32, [None, 2], name="x")
-    y = ops.MatMul(x, [[1.0], [2.0]], name="product")
-    metadata = pb.RunMetadata()
-    options = pb.RunOptions(trace_level=pb.RunOptions.FULL_TRACE)
-    Session().run(y, {x: [[1, 2]]}, options, metadata)
-    events = json.loads(Timeline(metadata.step_stats).generate_chrome_trace_format())["traceEvents"]
-    names = {event["name"]: event for event in events if event["ph"] == "M"}
-    assert names["process_name"]["args"]["name"].endswith("/device:CPU:0")
-    span = next(event for event in events if event["name"] == "MatMul")
-    assert span["ph"] == "X"
-    assert span["pid"] == names["process_name"]["pid"]
-    assert span["tid"] == names["thread_name"]["tid"]
-    assert span["dur"] > 0
-    assert span["args"] == {"name": "product", "op": "MatMul", "output:0": "float32[1,1]"}
-
-
-def test_messages_and_errors_under_the_names_of_programs():
-    import runtime.client as tf
-
-    for name in tf._MESSAGES:
-        assert getattr(tf, name) is getattr(pb, name)
-    assert tf.raw_ops is tf.ops
-    config = tf.ConfigProto(device_count={"CPU": 2})
-    with tf.Graph().as_default(), tf.Session(config=config) as session:
-        queue = tf.raw_ops.FIFOQueueV2([tf.float32])
-        session.run(tf.raw_ops.QueueCloseV2(queue))
-        with pytest.raises(tf.errors.OutOfRangeError):
-            session.run(tf.raw_ops.QueueDequeueV2(queue, [tf.float32]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import runtime.client as tf
+from tests.unit.runtime.client.evaluation import values
 
 
 def test_names_of_nested_scopes(session):
@@ -117,97 +117,32 @@ def test_scopes_state_initializer_type_and_kind(session):
     assert session.run(variable).tolist() == [1, 1]
 
 
-INITIALIZERS = {
-    "zeros": (tf.zeros_initializer(), lambda v: not v.any()),
-    "ones": (tf.ones_initializer(), lambda v: (v == 1).all()),
-    "constant": (tf.constant_initializer(2.5), lambda v: (v == 2.5).all()),
-    "uniform": (
-        tf.random_uniform_initializer(-1, 1, seed=7), lambda v: abs(v).max() < 1 and v.std() > 0.4,
-    ),
-    "normal": (tf.random_normal_initializer(3, 0.1, seed=7), lambda v: abs(v.mean() - 3) < 0.1),
-    "truncated": (
-        tf.truncated_normal_initializer(0, 0.1, seed=7), lambda v: 0 < abs(v).max() < 0.2,
-    ),
-    "default": (None, lambda v: 0 < abs(v).max() < np.sqrt(6 / 60)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", INITIALIZERS)
-def test_initial_values(session, name):
-    initializer, holds = INITIALIZERS[name]
-    variable = tf.get_variable("v", [20, 40], initializer=initializer)
-    session.run(variable.initializer)
-    value = session.run(variable)
-    assert value.shape == (20, 40)
-    assert holds(value)
-
-
-def test_what_has_no_value_yet_is_reported(session):
-    assert session.run(tf.report_uninitialized_variables()).tolist() == []
-    first, second = tf.get_variable("a", [1]), tf.get_variable("b", initializer=1)
-    missing = tf.report_uninitialized_variables()
-    assert session.run(missing).tolist() == [b"a", b"b"]
-    session.run(first.initializer)
-    assert session.run(missing).tolist() == [b"b"]
-    assert session.run(tf.is_variable_initialized(second)) == np.False_
-
-
 def test_an_initial_value_may_be_zero(session):
     variable = tf.get_variable("v", initializer=0)
     assert (variable.dtype, variable.shape) == (tf.int32, ())
 
 
-def test_assignments_as_functions(session):
-    variable = tf.get_variable("v", initializer=1.0)
-    session.run(tf.assign(variable, 5.0))
-    assert session.run(tf.assign_add(variable, 2.0)) == 7
-    assert session.run(tf.assign_sub(variable, 1.0)) == 6
+def test_a_layer_in_scopes(graph):
+    x = tf.placeholder(tf.float32, [None, 3], name="x")
+    with tf.variable_scope("layer", initializer=tf.ones_initializer()):
+        weights = tf.get_variable("weights", [3, 2])
+        bias = tf.get_variable("bias", [2], initializer=tf.constant_initializer([1.0, -100.0]))
+        y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, weights), bias), name="y")
+    total = tf.reduce_sum(y, axis=1, keepdims=True)
+    assert y.shape == [None, 2]
+    assert total.get_shape().as_list() == [None, 1]
+    assert (y.name, y.op.inputs[0].op.type) == ("layer/y:0", "BiasAdd")
+    assert graph.get_operation_by_name("layer/MatMul").get_attr("transpose_a") is False
+    assert values(y, total, feeds={x: [[1, 2, 3]]}) == [[[7, 0]], [[7]]]
 
 
-def test_operations_stand_beside_others(session):
-    with tf.device("/cpu:0"):
-        first = tf.constant(1.0, name="first")
-    with tf.device("/cpu:1"), tf.colocate_with(first):
-        second = tf.constant(2.0, name="second")
-        with tf.colocate_with(second):
-            third = tf.constant(3.0)
-    assert second.op.get_attr("_class") == ("loc:@first",)
-    assert third.op.get_attr("_class") == ("loc:@first",)
-    assert second.device == first.device == "/device:CPU:0"
-
-
-def test_a_tuple_waits_for_all_of_it(session):
-    variable = tf.get_variable("v", initializer=1.0)
-    session.run(variable.initializer)
-    added = tf.assign_add(variable, 1.0)
-    kept, nothing = tf.tuple([tf.constant(4.0), None], control_inputs=[added])
-    assert nothing is None
-    assert session.run(kept) == 4
-    assert session.run(variable) == 2
-    with pytest.raises(ValueError, match="Must have at least one Tensor"):
-        tf.tuple([None])
-
-
-def test_switch_and_merge(session):
-    predicate = tf.placeholder(tf.bool, [])
-    otherwise, then = tf.switch(tf.constant(3.0), predicate)
-    value, index = tf.merge([otherwise * 2.0, then + 1.0])
-    assert session.run([value, index], {predicate: True}) == [4, 1]
-    assert session.run([value, index], {predicate: False}) == [6, 0]
-    with pytest.raises(ValueError, match="At least one of the merge inputs is None"):
-        tf.merge([value, None])
-
-
-def test_a_seed_of_the_graph_gives_the_same_values_in_every_session():
-    def drawn(seed):
-        with tf.Graph().as_default(), tf.Session() as session:
-            tf.set_random_seed(seed)
-            first, second = tf.get_variable("a", [50]), tf.get_variable("b", [50])
-            session.run(tf.global_variables_initializer())
-            return session.run([first, second])
-
-    first, second = drawn(5)
-    assert (first != second).any()
-    again = drawn(5)
-    assert (first == again[0]).all() and (second == again[1]).all()
-    assert (first != drawn(6)[0]).any()
+def test_scopes_that_are_entered_again(graph):
+    with tf.variable_scope("a") as a, tf.variable_scope("b"):
+        made = tf.get_variable("q", [1])
+    with tf.variable_scope(a, reuse=tf.AUTO_REUSE) as again:
+        found, operation = tf.get_variable("b/q", [1]), tf.identity(1.0, name="op")
+    assert found is made
+    assert operation.name == "a_1/op:0"
+    assert (a.original_name_scope, again.original_name_scope) == ("a/", "a/")
+    with pytest.raises(TypeError, match="name_or_scope must be a string or VariableScope"):
+        tf.variable_scope(3).__enter__()

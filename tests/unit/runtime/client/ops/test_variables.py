@@ -1,27 +1,25 @@
-"""Resource and reference variables, cond and while_loop."""
+"""Resource and reference variables: initialisation, updates, collections."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from runtime.api import FailedPreconditionError
+import runtime.client as tf
+from runtime.api import FailedPreconditionError, OutOfRangeError
 from runtime.client import (
     Variable,
-    cond,
     constant,
     control_dependencies,
     float32,
     global_variables,
     global_variables_initializer,
     group,
-    int32,
     local_variables,
-    no_op,
     ops,
     placeholder,
     trainable_variables,
     variables_initializer,
-    while_loop,
 )
 
 KINDS = pytest.mark.parametrize("use_resource", [True, False], ids=["resource", "reference"])
@@ -87,125 +85,6 @@ def test_collections_of_variables(session):
         Variable()
 
 
-def test_a_branch_runs_and_the_other_does_not(session):
-    x = placeholder(float32, [])
-    variable = Variable(0.0)
-    chosen = cond(
-        x > 1,
-        lambda: [variable.assign_add(x), {"twice": x * 2}],
-        lambda: [variable + 100.0, {"twice": x}],
-    )
-    session.run(variable.initializer)
-    assert session.run(chosen, {x: 2.0}) == [2, {"twice": 4}]
-    assert session.run(chosen, {x: 0.5}) == [102, {"twice": 0.5}]
-    assert session.run(variable) == 2
-
-
-def test_branches_of_operations_alone(session):
-    x = placeholder(float32, [])
-    variable = Variable(0.0)
-    act = cond(x > 1, lambda: variable.assign(5.0, read_value=False), no_op)
-    session.run(variable.initializer)
-    session.run(act, {x: 0.0})
-    assert session.run(variable) == 0
-    session.run(act, {x: 2.0})
-    assert session.run(variable) == 5
-
-
-def test_side_effects_of_a_branch_keep_their_order(session):
-    variable = Variable(1.0)
-
-    def branch():
-        variable.assign(10.0)
-        variable.assign_add(1.0)
-        variable.assign(variable.read_value() * 2.0)
-        return variable.read_value()
-
-    result = cond(constant(True), branch, lambda: constant(0.0))
-    session.run(variable.initializer)
-    assert session.run(result) == 22
-
-
-def test_branches_have_to_agree(session):
-    x = placeholder(float32, [], name="p")
-    with pytest.raises(
-        ValueError, match="Outputs of 'true_fn' and 'false_fn' must have the same"
-    ) as e:
-        cond(x > 1, lambda: x, lambda: 1)
-    assert str(e.value).endswith("Received float32 from 'true_fn' and int32 from 'false_fn'.")
-    with pytest.raises(ValueError, match="don't have the same nested structure"):
-        cond(x > 1, lambda: (x, x), lambda: [x, x])
-    with pytest.raises(ValueError, match="'true_fn' must have a return value"):
-        cond(x > 1, lambda: None, lambda: x)
-    with pytest.raises(TypeError, match="'true_fn' must be callable"):
-        cond(x > 1, 1, 2)
-    with pytest.raises(TypeError, match="'pred' must not be a Python bool"):
-        cond(True, no_op, no_op)
-
-
-def test_loops(session):
-    x = placeholder(float32, [])
-    assert session.run(while_loop(lambda i: i < 10, lambda i: i + 3, [0])) == 12
-    counted = while_loop(lambda i, total: i < 4, lambda i, total: (i + 1, total + x), (0, x))
-    assert session.run(counted, {x: 2.0}) == (4, 10)
-    state = while_loop(
-        lambda state: state["left"] > 0,
-        lambda state: [{"left": state["left"] - 1, "product": state["product"] * 2.0}],
-        [{"left": 5, "product": x}],
-    )
-    assert session.run(state, {x: 1.0}) == [{"left": 0, "product": 32}]
-
-
-def test_a_loop_may_end_early(session):
-    variable = Variable(0.0)
-    session.run(variable.initializer)
-    limited = while_loop(
-        lambda total: True, lambda total: total + variable.assign_add(1.0), [0.0],
-        maximum_iterations=3,
-    )  # fmt: skip
-    assert session.run(limited) == 1 + 2 + 3
-    assert session.run(variable) == 3
-
-
-def test_loops_in_branches_in_loops(session):
-    x = placeholder(float32, [])
-
-    def body(i, total):
-        inner = cond(
-            x > 1,
-            lambda: total + x,
-            lambda: while_loop(lambda j: j < 5.0, lambda j: j + 1, [total]),
-        )
-        return i + 1, inner
-
-    _, total = while_loop(lambda i, total: i < 3, body, [0, x])
-    assert session.run(total, {x: 2.0}) == 8
-    assert session.run(total, {x: 0.5}) == 5.5
-
-
-def test_loop_variables_keep_their_types_and_shapes(session):
-    start = constant(0, name="start")
-    with pytest.raises(TypeError) as error:
-        while_loop(lambda i: i < 10, lambda i: ops.Cast(i, float32), [start])
-    assert str(error.value) == (
-        "Loop var start:0 enters the loop with type <dtype: 'int32'> but has type "
-        "<dtype: 'float32'> after 1 iteration. start:0 type should remain constant."
-    )
-    with pytest.raises(ValueError, match="don't have the same nested structure"):
-        while_loop(lambda i: i < 10, lambda i: (i, i), [start])
-    with pytest.raises(TypeError, match="has type int32 that does not match expected type of bool"):
-        while_loop(lambda i: 1, lambda i: i, [start])
-    with pytest.raises(ValueError, match="use the `shape_invariants` argument"):
-        while_loop(lambda v: v[0] < 1, lambda v: constant([1, 2]), [constant([0])])
-    grown = while_loop(
-        lambda v: ops.Size(v) < 8,
-        lambda v: ops.ConcatV2([v, v], 0),
-        [constant([1])],
-        shape_invariants=[[None]],
-    )
-    assert session.run(grown).tolist() == [1] * 8
-
-
 def test_a_linear_model_learns(session):
     """Gradients by hand: d/dw of mean((xw + b - y)²)."""
     x, y = placeholder(float32, [None, 1]), placeholder(float32, [None, 1])
@@ -224,11 +103,43 @@ def test_a_linear_model_learns(session):
     assert session.run(b)[0] == pytest.approx(1, abs=1e-2)
 
 
-def test_queues(session):
-    queue = ops.FIFOQueueV2([int32], shapes=[[]], capacity=10)
-    value = placeholder(int32, [None])
-    fill = ops.QueueEnqueueManyV2(queue, [value])
-    take = ops.QueueDequeueV2(queue, [int32])[0]
-    session.run(fill, {value: [1, 2, 3]})
-    assert [session.run(take) for _ in range(2)] == [1, 2]
-    assert session.run(ops.QueueSizeV2(queue)) == 1
+def test_variables(graph):
+    variable = tf.get_variable("v", initializer=tf.constant(2.0))
+    table = tf.Variable(tf.ones([2, 2]), name="table")
+    limited = tf.count_up_to(tf.Variable(0), 2)
+    replaced = tf.scatter_update(table, [0], [[9.0, 9.0]])
+    increased = tf.scatter_add(table, [1], [[1.0, 2.0]])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(replaced).tolist() == [[9, 9], [1, 1]]
+        assert session.run(increased).tolist() == [[9, 9], [2, 3]]
+        variable.load(7.0, session)
+        assert variable.eval() == 7
+        assert [session.run(limited), session.run(limited)] == [0, 1]
+        with pytest.raises(OutOfRangeError, match="Reached limit of 2"):
+            session.run(limited)
+        with pytest.raises(TypeError, match=r"The value of a feed cannot be a tf\.Tensor object"):
+            session.run(table, {table: variable})
+    with pytest.raises(
+        ValueError, match=r"' v:0': Shape mismatch\.The variable shape \(\), and the"
+    ):
+        tf.assign(variable, [1.0, 2.0])
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'assign'"):
+        tf.assign(tf.constant(1.0), 2.0)
+
+
+def test_what_has_no_value_yet_is_reported(session):
+    assert session.run(tf.report_uninitialized_variables()).tolist() == []
+    first, second = tf.get_variable("a", [1]), tf.get_variable("b", initializer=1)
+    missing = tf.report_uninitialized_variables()
+    assert session.run(missing).tolist() == [b"a", b"b"]
+    session.run(first.initializer)
+    assert session.run(missing).tolist() == [b"b"]
+    assert session.run(tf.is_variable_initialized(second)) == np.False_
+
+
+def test_assignments_as_functions(session):
+    variable = tf.get_variable("v", initializer=1.0)
+    session.run(tf.assign(variable, 5.0))
+    assert session.run(tf.assign_add(variable, 2.0)) == 7
+    assert session.run(tf.assign_sub(variable, 1.0)) == 6
