@@ -45,7 +45,8 @@ ELSEWHERE = {
         f"{_UNIT}/kernels/array/test_sorting_top_k.py"
         "::test_the_first_version_takes_k_as_an_attribute",
     # Its answer for integers is not followed: docs/kernel_differences.md.
-    "Round": f"{_OTHERS}::test_an_integer_rounded_is_itself",
+    "Round":
+        f"{_UNIT}/kernels/math/test_elementwise_unary.py::test_an_integer_rounded_is_itself",
 }  # fmt: skip
 
 
