@@ -1,4 +1,4 @@
-"""Writing and merging bundles; TensorFlow's own files are matched byte for byte."""
+"""Writing of bundles; TensorFlow's files are matched byte for byte."""
 
 from __future__ import annotations
 
@@ -18,37 +18,17 @@ from runtime.foundation.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
-from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_gate import AllowAll, DenyAll
 from runtime.framework.io.sstable import BLOCK_BYTES, read_table, write_table
-from runtime.framework.io.tensor_bundle_merge import merge_bundles
 from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
 from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
-from runtime.framework.io.tensor_slice import parse_shape_and_slice
 from tests import checkpoint_tensors as given
-
-CHECKPOINTS = pathlib.Path(__file__).parents[4] / "fixtures" / "checkpoints"
-Parts = tuple[tuple[str, np.ndarray], ...]
-
-
-def write_plain(prefix: pathlib.Path, tensors: dict[str, np.ndarray]) -> None:
-    with TensorBundleWriter(str(prefix), AllowAll()) as writer:
-        for name, value in tensors.items():
-            writer.add(name, value, from_numpy(value.dtype))
-        writer.finish()
-
-
-def add_parts(writer: TensorBundleWriter, name: str, parts: Parts) -> None:
-    for spec, value in parts:
-        shape, part = parse_shape_and_slice(spec)
-        writer.add_slice(name, shape, part, value, from_numpy(value.dtype))
-
-
-def assert_equal_files(folder: pathlib.Path, name: str) -> None:
-    theirs = sorted(CHECKPOINTS.glob(f"{name}.*"))
-    assert [path.name for path in theirs] == sorted(p.name for p in folder.glob(f"{name}.*"))
-    for path in theirs:
-        assert (folder / path.name).read_bytes() == path.read_bytes(), path.name
+from tests.unit.runtime.framework.io.bundle_files import (
+    add_parts,
+    assert_equal_files,
+    write_plain,
+)
 
 
 def test_writes_what_tensorflow_writes(tmp_path: pathlib.Path) -> None:
@@ -62,53 +42,6 @@ def test_writes_parts_as_tensorflow_does(tmp_path: pathlib.Path) -> None:
         add_parts(writer, "long", given.LONG_PARTS)
         writer.finish()
     assert_equal_files(tmp_path, "partitioned")
-
-
-def write_halves(folder: pathlib.Path) -> list[str]:
-    prefixes = [str(folder / f"part-{i}") for i in range(2)]
-    for prefix, half in zip(prefixes, given.HALVES, strict=True):
-        with TensorBundleWriter(prefix, AllowAll()) as writer:
-            add_parts(writer, "table", (half,))
-            if prefix.endswith("1"):
-                writer.add("extra", given.EXTRA, DataType.INT64)
-            writer.finish()
-    return prefixes
-
-
-def test_merges_as_tensorflow_does(tmp_path: pathlib.Path) -> None:
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    merge_bundles(write_halves(parts), str(tmp_path / "new" / "sharded"), AllowAll())
-    assert_equal_files(tmp_path / "new", "sharded")
-    assert list(parts.iterdir()) == []
-
-
-def test_merging_a_tensor_twice_moves_nothing(tmp_path: pathlib.Path) -> None:
-    write_plain(tmp_path / "a", {"x": np.zeros(2)})
-    write_plain(tmp_path / "b", {"x": np.ones(2)})
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(InvalidArgumentError) as caught:
-        merge_bundles([f"{tmp_path}/a", f"{tmp_path}/b"], f"{tmp_path}/c", AllowAll())
-    assert caught.value.message == (
-        f"Duplicate tensor keyed by x encountered, when merging prefix: {tmp_path}/b"
-    )
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_merging_what_is_missing(tmp_path: pathlib.Path) -> None:
-    missing = str(tmp_path / "nope")
-    with pytest.raises(InvalidArgumentError) as caught:
-        merge_bundles([missing], f"{tmp_path}/c", AllowAll())
-    assert caught.value.message == (
-        f"allow_missing_files was set to false and {missing} did not exist."
-        f"NOT_FOUND: {missing} not found"
-    )
-    with pytest.raises(InvalidArgumentError, match="At least one prefix checkpoint file must"):
-        merge_bundles([missing], f"{tmp_path}/c", AllowAll(), allow_missing=True)
-    write_plain(tmp_path / "a", {"x": np.zeros(2)})
-    merge_bundles([missing, f"{tmp_path}/a"], f"{tmp_path}/c", AllowAll(), allow_missing=True)
-    with TensorBundleReader(f"{tmp_path}/c", AllowAll()) as reader:
-        assert reader.names == ["x"]
 
 
 def test_a_name_twice(tmp_path: pathlib.Path) -> None:
@@ -164,6 +97,7 @@ DTYPES = st.sampled_from(
     [np.dtype(t) for t in (np.float32, np.int8, np.uint64, np.bool_, np.complex64, np.float16)]
     + [np.dtype(ml_dtypes.bfloat16), np.dtype(object)]
 )
+
 
 NAMES = st.text(min_size=1, max_size=12).filter(lambda name: not name.startswith("\0"))
 
