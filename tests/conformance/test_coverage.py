@@ -14,9 +14,9 @@ from tests.conformance.shown_types import RecordedNode, answered_nodes, recorded
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 _UNIT = "tests/unit/runtime"
-_STATES = f"{_UNIT}/sessions/direct/test_kernel_states.py"
-_SESSION_TENSORS = f"{_STATES}::test_a_session_tensor_is_kept_given_and_forgotten"
-_SESSION_HANDLES = f"{_STATES}::test_the_handle_of_a_session_tensor_may_be_fed_in_its_place"
+_HANDLES = f"{_UNIT}/kernels/state/test_session_tensors.py"
+_SESSION_TENSORS = f"{_HANDLES}::test_a_session_tensor_is_kept_given_and_forgotten"
+_SESSION_HANDLES = f"{_HANDLES}::test_the_handle_of_a_session_tensor_may_be_fed_in_its_place"
 _TRANSFER = (
     f"{_UNIT}/graph/passes/test_partition.py::test_partition_graphs_hold_pairs_of_send_and_recv"
 )

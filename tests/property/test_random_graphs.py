@@ -24,12 +24,13 @@ from runtime.api import (
 )
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.direct.test_direct_session_step_errors import (
+from tests.unit.runtime.sessions.graphs import (
+    g1,
     loop_graph,
+    queue_graph,
     switch_graph,
+    variable_graph,
 )
-from tests.unit.runtime.sessions.direct.test_kernel_states import variable_graph
-from tests.unit.runtime.sessions.graphs import g1, queue_graph
 
 UNARY = ("Neg", "Abs", "Square", "Identity", "StopGradient")
 BINARY = ("AddV2", "Sub", "Mul", "Maximum", "Minimum")

@@ -7,9 +7,7 @@ import pytest
 import protos as pb
 import runtime.api
 import runtime.client
-from runtime.client import (
-    Session,
-)
+from runtime.client import Session
 
 
 def test_the_door_of_the_front_end():

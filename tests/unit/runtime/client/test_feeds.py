@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.client import (
-    float32,
-    placeholder,
-)
+from runtime.client import float32, placeholder
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,7 @@ import collections
 import numpy as np
 import pytest
 
-from runtime.client import (
-    Graph,
-    InaccessibleTensorError,
-    SparseTensorValue,
-    constant,
-)
+from runtime.client import Graph, InaccessibleTensorError, SparseTensorValue, constant
 
 Pair = collections.namedtuple("Pair", ["left", "right"])
 

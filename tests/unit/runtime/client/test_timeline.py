@@ -5,13 +5,7 @@ from __future__ import annotations
 import json
 
 import protos as pb
-from runtime.client import (
-    Session,
-    Timeline,
-    float32,
-    ops,
-    placeholder,
-)
+from runtime.client import Session, Timeline, float32, ops, placeholder
 
 
 def test_a_timeline_has_a_process_a_device_and_a_track_a_thread(graph):

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.client import (
-    Graph,
-    constant,
-    convert_to_tensor,
-    float32,
-    int32,
-    ops,
-    placeholder,
-)
+from runtime.client import Graph, constant, convert_to_tensor, float32, int32, ops, placeholder
 from runtime.client.framework.op_call import snake_case
 from tests.unit.runtime.client.evaluation import value_of
 

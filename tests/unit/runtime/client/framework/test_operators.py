@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.client import (
-    Session,
-    constant,
-    float32,
-    float64,
-    placeholder,
-)
+from runtime.client import Session, constant, float32, float64, placeholder
 from tests.unit.runtime.client.evaluation import value_of
 
 X = np.array([[1.0, -2.0, 3.5], [4.0, 5.0, -6.0]], np.float32)

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 import runtime.client as tf
-from runtime.client import (
-    float32,
-    ops,
-    placeholder,
-)
+from runtime.client import float32, ops, placeholder
 
 
 def test_static_shapes_where_they_are_cheap(graph):

@@ -5,16 +5,7 @@ from __future__ import annotations
 import pytest
 
 import runtime.client as tf
-from runtime.client import (
-    Variable,
-    cond,
-    constant,
-    float32,
-    no_op,
-    ops,
-    placeholder,
-    while_loop,
-)
+from runtime.client import Variable, cond, constant, float32, no_op, ops, placeholder, while_loop
 
 
 def test_switch_and_merge(session):

@@ -7,11 +7,7 @@ import pytest
 
 import runtime.client as tf
 from runtime.api import CancelledError, OutOfRangeError
-from runtime.client import (
-    int32,
-    ops,
-    placeholder,
-)
+from runtime.client import int32, ops, placeholder
 
 
 def test_queues(graph):

@@ -7,10 +7,7 @@ import threading
 import pytest
 
 import runtime.client as tf
-from runtime.api import (
-    InvalidArgumentError,
-    OutOfRangeError,
-)
+from runtime.api import InvalidArgumentError, OutOfRangeError
 
 
 def counting_queue(limit):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 import runtime.client as tf
-from runtime.api import (
-    FailedPreconditionError,
-    NotFoundError,
-)
+from runtime.api import FailedPreconditionError, NotFoundError
 
 
 @pytest.mark.parametrize("use_resource", [True, False], ids=["resource", "reference"])

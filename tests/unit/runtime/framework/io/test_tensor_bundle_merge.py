@@ -7,20 +7,14 @@ import pathlib
 import numpy as np
 import pytest
 
-from runtime.foundation.errors import (
-    InvalidArgumentError,
-)
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_gate import AllowAll
 from runtime.framework.io.tensor_bundle_merge import merge_bundles
 from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
 from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
 from tests import checkpoint_tensors as given
-from tests.unit.runtime.framework.io.bundle_files import (
-    add_parts,
-    assert_equal_files,
-    write_plain,
-)
+from tests.unit.runtime.framework.io.bundle_files import add_parts, assert_equal_files, write_plain
 
 
 def write_halves(folder: pathlib.Path) -> list[str]:

@@ -24,11 +24,7 @@ from runtime.framework.io.sstable import BLOCK_BYTES, read_table, write_table
 from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
 from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
 from tests import checkpoint_tensors as given
-from tests.unit.runtime.framework.io.bundle_files import (
-    add_parts,
-    assert_equal_files,
-    write_plain,
-)
+from tests.unit.runtime.framework.io.bundle_files import add_parts, assert_equal_files, write_plain
 
 
 def test_writes_what_tensorflow_writes(tmp_path: pathlib.Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -17,12 +20,18 @@ from runtime.api import (
     RunRequest,
     SessionOptions,
     load_saved_model,
+    new_session,
     reset,
 )
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import KernelDef
+from runtime.framework.resources.queues import Queue
 from tests.saved_model_corpus import FIXTURES
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, graph_of, neg, queue_graph
+from tests.unit.runtime.sessions.session_errors import error_of
 
 MORE = graph_of(neg("more", "m"))
+
 
 CALLS: dict[str, Callable[[DirectSession], object]] = {
     "create": lambda session: session.create(g1()),
@@ -77,6 +86,8 @@ OK, INVALID, EXISTS, CANCELLED = (
     Code.ALREADY_EXISTS,
     Code.CANCELLED,
 )
+
+
 # For each state, the code of every call of CALLS, in its order.
 MATRIX: list[tuple[Callable[[], DirectSession], tuple[Code, ...]]] = [
     (without_graph, (OK, INVALID, INVALID, INVALID, INVALID, OK, OK, OK, OK)),
@@ -190,3 +201,87 @@ def test_the_handle_is_the_session_s_own() -> None:
     first, second = direct_session(), direct_session()
     assert first.session_handle.startswith("direct")
     assert first.session_handle != second.session_handle
+
+
+def test_runs_before_a_graph() -> None:
+    session = direct_session()
+    for call, text in (
+        (lambda: session.run({}, ["m"]), "Session was not created with a graph before Run()!"),
+        (
+            lambda: session.partial_run_setup([], ["m"]),
+            "Session was not created with a graph before PRunSetup()!",
+        ),
+    ):
+        error = error_of(call)
+        assert (error.code, error.message) == (Code.INVALID_ARGUMENT, text)
+
+
+def test_close_cancels_what_waits_and_refuses_the_rest() -> None:
+    session = direct_session(queue_graph())
+    waiting = [session.run_async(RunRequest({}, ["deq"])) for _ in range(3)]
+    session.close()
+    for future in waiting:
+        with pytest.raises(CancelledError) as cancelled:
+            future.result(timeout=30)
+        assert cancelled.value.message in (
+            "Dequeue operation was cancelled\n\t [[{{node deq}}]]",
+            "Run call was cancelled",  # its pool had not come to it yet
+        )
+    session.close()
+    for call in (
+        lambda: session.run({}, ["size"]),
+        lambda: session.extend(g1()),
+        lambda: session.create(g1()),
+        lambda: session.partial_run_setup([], ["size"]),
+        lambda: session.make_callable(pb.CallableOptions(fetch=["size"])),
+        lambda: session.run_callable(1, []),
+        lambda: session.list_devices(),
+    ):
+        error = error_of(call)
+        assert (error.code, error.message) == (Code.CANCELLED, "Session has been closed.")
+
+
+@pytest.mark.parametrize(
+    ("filled", "targets", "verb"), [(0, "deq", "Dequeue"), (2, "enq", "Enqueue")]
+)
+@pytest.mark.parametrize("index", [0, -1])
+def test_a_queue_operation_that_waits_says_that_it_was_cancelled(
+    filled: int, targets: str, verb: str, index: int
+) -> None:
+    session = direct_session(queue_graph())
+    for _ in range(filled):
+        session.run({"value": X}, [], ["enq"])
+    options = pb.RunOptions(inter_op_thread_pool=index)
+    request = RunRequest({"value": X}, [], [targets], options=options)
+    session.run_async(RunRequest({}, ["size"])).result(30)
+    with concurrent.futures.ThreadPoolExecutor() as callers:
+        waiting = callers.submit(lambda: session.run_async(request).result())
+        (queue,) = (each for _, _, each in session.resources if isinstance(each, Queue))
+        while not (queue._dequeues or queue._enqueues):
+            time.sleep(0)  # another thread's turn
+        session.close()
+        with pytest.raises(CancelledError) as cancelled:
+            waiting.result(timeout=30)
+    assert cancelled.value.message == (
+        f"{verb} operation was cancelled\n\t [[{{{{node {targets}}}}}]]"
+    )
+
+
+def test_a_step_that_does_not_wait_hears_that_its_run_was_cancelled() -> None:
+    entered, left = threading.Event(), threading.Event()
+
+    def slow(x: object) -> object:
+        entered.set()
+        left.wait(30)
+        return x
+
+    kernel = KernelDef("Neg", slow, {"T": (DataType.FLOAT,)})
+    session = new_session(SessionOptions(kernels=[kernel]))
+    session.create(g1())
+    running = session.run_async(RunRequest({"x": X}, ["n"]))
+    assert entered.wait(30)
+    session.close()
+    with pytest.raises(CancelledError) as cancelled:
+        running.result(timeout=30)
+    assert cancelled.value.message == "Run call was cancelled"
+    left.set()

@@ -14,8 +14,13 @@ import pytest
 import protos as pb
 from runtime.api import CancellationManager, CancelledError, DirectSession, OpError, RunRequest
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.direct.test_direct_session_step_errors import loop_graph
-from tests.unit.runtime.sessions.graphs import direct_session, g1, in_caller, queue_graph
+from tests.unit.runtime.sessions.graphs import (
+    direct_session,
+    g1,
+    in_caller,
+    loop_graph,
+    queue_graph,
+)
 
 SECONDS = 30  # to wait for a thread that ends
 

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.api import (
-    InternalError,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-)
+from runtime.api import InternalError, InvalidArgumentError, NotFoundError, OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
+from tests.unit.runtime.sessions.graphs import (
+    X,
+    direct_session,
+    g1,
+    in_caller,
+    loop_graph,
+    switch_graph,
+)
 
 OPTIONS = pytest.mark.parametrize("options", [pb.RunOptions(), in_caller()], ids=["pool", "caller"])
 
@@ -52,17 +54,6 @@ def test_the_shape_of_a_placeholder_is_not_checked() -> None:
     assert session.run({"x": np.ones(3, np.float32)}, ["n"])[0].tolist() == [-1, -1, -1]
 
 
-def switch_graph() -> pb.GraphDef:
-    graph = Graph()
-    value = graph.placeholder("float32", "value")
-    side = graph.placeholder("bool", "side")
-    no, yes = graph.add("Switch", value, side, name="switch")
-    no = graph.add("Neg", no, name="no")[0]
-    yes = graph.add("Identity", yes, name="yes")[0]
-    graph.add("Merge", [no, yes], name="merge")
-    return graph.graph_def
-
-
 def test_the_untaken_side_of_a_switch_is_dead() -> None:
     session = direct_session(switch_graph())
     feeds = {"value": X, "side": np.bool_(True)}
@@ -82,24 +73,6 @@ def test_a_dead_tensor_of_a_partial_run() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         session.partial_run(handle, {"value": X, "side": np.bool_(True)}, ["no:0"])
     assert caught.value.message == "The tensor returned for no:0 was not valid."
-
-
-def loop_graph() -> pb.GraphDef:
-    """`exit`: counts from `start` up to 5; `next` is computed inside."""
-    graph = Graph()
-    start = graph.placeholder("int32", "start")
-    entered = graph.add("Enter", start, name="enter", frame_name="loop")[0]
-    merged = graph.add("Merge", [entered, entered], name="merge")[0]
-    graph.graph_def.node[-1].input[1] = "next"
-    limit = graph.add("Enter", np.int32(5), name="limit", frame_name="loop", is_constant=True)[0]
-    goes_on = graph.add("LoopCond", graph.add("Less", merged, limit, name="less")[0], name="cond")
-    done, body = graph.add("Switch", merged, goes_on[0], name="switch")
-    graph.add("Exit", done, name="exit")
-    one = graph.add("Const", name="one", value=np.int32(1), dtype="int32", control=["switch"])[0]
-    graph.graph_def.node[-1].input[0] = "^body"
-    body = graph.add("Identity", body, name="body")[0]
-    graph.add("NextIteration", graph.add("Add", body, one, name="add")[0], name="next")
-    return graph.graph_def
 
 
 def test_a_tensor_inside_of_a_loop_cannot_be_fetched() -> None:

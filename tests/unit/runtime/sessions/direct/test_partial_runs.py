@@ -1,4 +1,4 @@
-"""Partial runs that nobody goes on with, and those that end with their session."""
+"""Partial runs: parts, errors, expiry, and the end of their session."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.api import CancelledError, InvalidArgumentError, ResourceExhaustedError, ThreadPool
+from runtime.api import (
+    CancelledError,
+    Code,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    ThreadPool,
+)
 from runtime.sessions.direct.partial_runs import PartialRuns
+from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, queue_graph
+from tests.unit.runtime.sessions.session_errors import error_of
 
 SECONDS = 30  # to wait for what ends at once on a quiet machine
 
@@ -132,3 +140,48 @@ def test_a_partial_run_on_two_devices_runs_in_one_piece() -> None:
     handle = session.partial_run_setup(["x"], ["m:0", "n:0"])
     assert session.partial_run(handle, {"x": X}, ["m:0"]) == [6]
     assert session.partial_run(handle, {}, ["n:0"]) == [-6]
+
+
+def partial_graph() -> pb.GraphDef:
+    graph = Graph()
+    p1 = graph.placeholder("float32", "p1")
+    p2 = graph.placeholder("float32", "p2")
+    i1 = graph.add("Neg", p1, name="i1")[0]
+    graph.add("Mul", i1, p2, name="i2")
+    return graph.graph_def
+
+
+def test_partial_run_in_parts() -> None:
+    session = direct_session(partial_graph())
+    handle = session.partial_run_setup(["p1", "p2"], ["i1:0", "i2:0"])
+    assert handle.startswith("p1,p2->i1:0,i2:0//1/;")
+    assert session.partial_run(handle, {"p1": X}, ["i1:0"]) == [-3]
+    refused = [
+        ({"p1": X}, [], "The feed p1 has already been fed."),
+        ({}, ["i1:0"], "The fetch i1:0 has already been fetched."),
+        (
+            {},
+            ["i2:0"],
+            "Fetch i2:0 can't be computed from the feeds that have been fed so far.",
+        ),
+        ({"zz": X}, [], "The feed zz was not specified in partial_run_setup."),
+        ({}, ["zz:0"], "The fetch zz:0 was not specified in partial_run_setup."),
+    ]
+    for feeds, fetches, text in refused:
+        error = error_of(lambda f=feeds, o=fetches: session.partial_run(handle, f, o))
+        assert (error.code, error.message) == (Code.INVALID_ARGUMENT, text)
+    assert session.partial_run(handle, {"p2": X}, ["i2:0"]) == [-9]
+    assert error_of(lambda: session.partial_run(handle, {}, [])).message == (
+        "Must run 'setup' before performing partial runs!"
+    )
+
+
+def test_an_error_ends_a_partial_run() -> None:
+    graph = Graph()
+    p1 = graph.placeholder("float32", "p1")
+    graph.add("AddV2", p1, np.zeros(3, np.float32), name="i1")
+    session = direct_session(graph.graph_def)
+    handle = session.partial_run_setup(["p1"], ["i1:0"])
+    with pytest.raises(InvalidArgumentError, match="Incompatible shapes"):
+        session.partial_run(handle, {"p1": np.zeros(2, np.float32)}, ["i1:0"])
+    assert "Must run 'setup'" in error_of(lambda: session.partial_run(handle, {}, [])).message

@@ -91,3 +91,40 @@ def test_feeds_and_fetches_are_on_the_client_device() -> None:
     devices = {node.name: node.device for graph in metadata.partition_graphs for node in graph.node}
     assert devices["_arg_x_0_0"] == devices["_retval_n_0_0"] == f"{CPU}:0"
     assert devices["m"] == f"{CPU}:1"
+
+
+def run_reporting(session: DirectSession, **options: object) -> pb.RunMetadata:
+    metadata = pb.RunMetadata()
+    session.run({"x": X}, ["m"], (), pb.RunOptions(**options), metadata)  # type: ignore[arg-type]
+    return metadata
+
+
+def test_a_trace_lists_every_node() -> None:
+    metadata = run_reporting(direct_session(g1()), trace_level=pb.RunOptions.FULL_TRACE)
+    (device,) = metadata.step_stats.dev_stats
+    names = {stats.node_name for stats in device.node_stats}
+    assert names == {"_SOURCE", "_arg_x_0_0", "a", "m", "_retval_m_0_0"}
+    assert device.device == "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+def test_no_trace_reports_nothing() -> None:
+    assert run_reporting(direct_session(g1())) == pb.RunMetadata()
+
+
+def test_partition_graphs() -> None:
+    metadata = run_reporting(direct_session(g1()), output_partition_graphs=True)
+    (graph,) = metadata.partition_graphs
+    assert {n.name: n.op for n in graph.node} == {
+        "_arg_x_0_0": "_Arg",
+        "a": "Const",
+        "m": "Mul",
+        "_retval_m_0_0": "_Retval",
+    }
+
+
+def test_costs_come_every_nth_step() -> None:
+    config = pb.ConfigProto()
+    config.graph_options.build_cost_model = 3
+    session = direct_session(g1(), config)
+    has_costs = [run_reporting(session).HasField("cost_graph") for _ in range(6)]
+    assert has_costs == [False, False, True, False, False, True]

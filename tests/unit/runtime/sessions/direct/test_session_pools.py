@@ -22,42 +22,17 @@ from runtime.api import (
 )
 from runtime.sessions.direct.session_pools import make_session_pools, num_inter_op_threads
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.graphs import direct_session, g1
-
-
-def pools_of(*entries: tuple[int, str], **config: int) -> pb.ConfigProto:
-    listed = [pb.ThreadPoolOptionProto(num_threads=n, global_name=name) for n, name in entries]
-    return not_folding(pb.ConfigProto(session_inter_op_thread_pool=listed, **config))  # type: ignore[arg-type]
-
-
-def not_folding(config: pb.ConfigProto) -> pb.ConfigProto:
-    """The kernels of these tests must run in the step, not when it is compiled."""
-    config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
-    return config
+from tests.unit.runtime.sessions.direct.thread_sessions import (
+    not_folding,
+    pools_of,
+    run_thread,
+    thread_session,
+)
+from tests.unit.runtime.sessions.graphs import X, direct_session, g1, queue_graph
 
 
 def threads_named(prefix: str) -> int:
     return sum(thread.name.startswith(prefix) for thread in threading.enumerate())
-
-
-def current_thread_name(_: object) -> np.ndarray:
-    return np.array(threading.current_thread().name.encode(), object)
-
-
-def thread_session(config: pb.ConfigProto) -> tuple[object, pb.GraphDef]:
-    """A session whose `StringUpper` tells the name of the thread that runs it."""
-    graph = Graph()
-    graph.add("StringUpper", np.array(b"", object), name="thread")
-    kernel = KernelDef("StringUpper", current_thread_name)
-    session = new_session(SessionOptions(config=config, kernels=[kernel]))
-    session.create(graph.graph_def)
-    return session, graph.graph_def
-
-
-def run_thread(session: object, index: int) -> str:
-    options = pb.RunOptions(inter_op_thread_pool=index)
-    (name,) = session.run({}, ["thread"], (), options)  # type: ignore[attr-defined]
-    return bytes(name[()]).decode()
 
 
 def test_the_index_picks_the_pool_and_minus_one_the_caller() -> None:
@@ -234,3 +209,12 @@ def test_global_pools_are_listed() -> None:
     assert pool in global_thread_pools.all()
     assert global_thread_pools.find("listed") is pool
     assert global_thread_pools.find("not there") is None
+
+
+def test_a_step_that_waits_holds_no_thread_of_its_pool() -> None:
+    config = pb.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=1)
+    session = direct_session(queue_graph(), config)
+    waiting = session.run_async(RunRequest({}, ["deq"]))
+    session.run({"value": X}, [], ["enq"])
+    assert waiting.result(timeout=30) == [3]
+    session.destroy()

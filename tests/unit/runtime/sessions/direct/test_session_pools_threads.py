@@ -18,11 +18,7 @@ import pytest
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError, SessionOptions, new_session
 from runtime.foundation.intra_op_pool import thread_width
-from tests.unit.runtime.sessions.direct.test_session_pools import (
-    pools_of,
-    run_thread,
-    thread_session,
-)
+from tests.unit.runtime.sessions.direct.thread_sessions import pools_of, run_thread, thread_session
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1
 
 ROOT = pathlib.Path(__file__).parents[5]

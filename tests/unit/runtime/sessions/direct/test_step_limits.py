@@ -85,3 +85,20 @@ def test_callables_run_side_by_side() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_deadline_ends_one_step_only() -> None:
+    session = direct_session(queue_graph())
+    options = pb.RunOptions(timeout_in_ms=50)
+    with pytest.raises(DeadlineExceededError, match="Timed out waiting for notification"):
+        session.run({}, ["deq"], (), options)
+    session.run({"value": X}, [], ["enq"])
+    assert session.run({}, ["deq"]) == [3]
+
+
+def test_the_configured_timeout_holds_unless_the_options_say_otherwise() -> None:
+    session = direct_session(queue_graph(), pb.ConfigProto(operation_timeout_in_ms=30))
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceededError):
+        session.run({}, ["deq"])
+    assert time.monotonic() - started < 5
