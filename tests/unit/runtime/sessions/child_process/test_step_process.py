@@ -25,10 +25,7 @@ from runtime.api import (
     ThreadPool,
     UnavailableError,
 )
-from runtime.executors.portable_step import KEPT_HERE
 from runtime.framework.cancellation import CancellationManager
-from runtime.graph.function_library import op_info
-from runtime.registrations import kernel_registry
 from runtime.sessions.child_process import step_process
 from runtime.sessions.child_process.step_process import StepProcess, StepProcesses, step_processes
 from runtime.sessions.direct.direct_session import DirectSession
@@ -165,37 +162,6 @@ def test_kernels_of_ones_own_stay_here(pool: ThreadPool) -> None:
     kernel = KernelDef("StringUpper", lambda _: np.array(b"mine", object))
     session = opened(graph, kernels=[kernel])
     assert run(session, RunRequest({}, ["y"], pool=pool)) == ([b"mine"], 0)
-
-
-# Not stateful by their signature, but their kernels see the step: looked at one by one. They use
-# its cancellation, its functions or their own node's name; datasets do nothing until iterated.
-LOOKED_AT = frozenset(
-    (
-        "AutoShardDataset", "CTCBeamSearchDecoder", "DatasetCardinality", "DatasetFingerprint",
-        "DatasetFromGraph", "ExperimentalAutoShardDataset",
-        "DatasetToGraph", "DatasetToGraphV2", "For", "GatherNd", "GetElementAtIndex",
-        "HistogramSummary", "LegacyParallelInterleaveDatasetV2", "OptimizeDataset",
-        "OptimizeDatasetV2", "ParallelInterleaveDataset",
-        "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3",
-        "ParallelInterleaveDatasetV4", "PartitionedCall", "Placeholder", "PlaceholderV2",
-        "RaggedTensorToVariantGradient", "RandomIndexShuffle", "ShuffleAndRepeatDataset",
-        "ShuffleDataset", "StatelessCase",
-        "StatelessIf", "StatelessSampleDistortedBoundingBox", "StatelessWhile", "SymbolicGradient",
-        "TensorMapLookup", "TensorSummary",
-    )
-)  # fmt: skip
-
-
-def test_every_op_whose_kernel_sees_the_step_was_looked_at() -> None:
-    registry = kernel_registry()
-    seeing = set()
-    for op in registry.ops:
-        info = op_info(op)
-        if info is None or info.is_stateful or any(each.is_ref for each in info.inputs):
-            continue
-        if any(kernel.needs_context for kernel in registry.kernels_of(op)):
-            seeing.add(op)
-    assert seeing - KEPT_HERE <= LOOKED_AT, "may they run in another process?"
 
 
 def failing_graph() -> Graph:
