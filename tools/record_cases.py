@@ -4,8 +4,8 @@ Run in an environment that has tensorflow, from the root of the repository:
 
     python tools/record_cases.py [family …]        # default: every family that changed
 
-Each case runs in a graph-mode session of its own, without grappler, with its inputs fed, so the
-kernels themselves answer. Cases whose digest did not change keep their recorded answer.
+Each case runs in a new graph-mode session without grappler and with its inputs fed, so that no
+constant folding replaces a kernel. Cases whose digest did not change keep their recorded answers.
 """
 
 import os
@@ -35,7 +35,7 @@ def answers(case: Case, config: tf.compat.v1.ConfigProto | None = None) -> list[
     with graph.as_default():
         try:
             tf.import_graph_def(given, name="")
-        except ValueError as error:  # shape inference refused the graph
+        except ValueError as error:  # shape inference rejected the graph
             return [Answer(code=3, message=str(error)) for _ in case.steps]
     result = []
     with tf.compat.v1.Session(graph=graph, config=config or plain_config()) as session:
@@ -50,12 +50,12 @@ def answers(case: Case, config: tf.compat.v1.ConfigProto | None = None) -> list[
 
 
 def as_array(value: object) -> np.ndarray:
-    """A fetched value; a lone string as an object, for numpy's own strings lose trailing zeros."""
+    """Return a fetched value as an array; bytes become an object, as kind `S` strips final NULs."""
     return np.asarray(value, object if isinstance(value, bytes) else None)
 
 
 def runtime_text(message: str) -> str:
-    """The runtime's own text, without what TensorFlow's Python front end puts around it."""
+    """Return the runtime's message without the text that TensorFlow's Python front end adds."""
     if message.startswith("Graph execution error"):
         message = message.split("Node: ", 1)[-1].split("\n", 1)[-1]
     return message.split("\n\nOriginal stack trace", 1)[0]

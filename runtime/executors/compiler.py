@@ -25,7 +25,7 @@ from runtime.graph.function_library import FunctionBody, FunctionLibrary
 from runtime.graph.gradients.symbolic_gradient import function_body
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.passes.function_inlining import called_function, inline_functions
+from runtime.graph.passes.function_inlining import called_function
 from runtime.graph.passes.optimizer import Optimizer
 from runtime.graph.passes.partition import partition
 from runtime.graph.passes.pruning import StepGraph, prune
@@ -34,7 +34,6 @@ ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Exe
 StepPlacer = Callable[[StepGraph], str | None]
 # Ops whose kernels call functions that may wait, without a thread while they do.
 _FUNCTIONAL = frozenset(("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"))
-_HANDLE_OPS = frozenset(("VarHandleOp",))  # stateful by signature, but nothing happens in them
 _MAX_CALL_DEPTH = 200  # recursive functions end in an error, not in a crash
 
 
@@ -104,23 +103,6 @@ def executor_factory(executor_type: str) -> ExecutorFactory:
         ) from None
 
 
-def _drop_unreached(graph: StepGraph) -> None:
-    """Nodes of inlined bodies that neither results nor side effects need are not run."""
-    reached: set[Node] = set()
-    pending = [node for node, _ in graph.fetches] + graph.targets
-    pending += [
-        node for node in graph.nodes if node.info.is_stateful and node.op not in _HANDLE_OPS
-    ]
-    while pending:
-        node = pending.pop()
-        if node not in reached:
-            reached.add(node)
-            pending += [source for source, _ in node.inputs]
-            pending += node.control_inputs
-    arguments = set(graph.arguments)
-    graph.nodes = [node for node in graph.nodes if node in reached or node in arguments]
-
-
 class FunctionExecutors(FunctionRunner):
     """Compiles the functions of one library when they are first called, and runs them.
 
@@ -175,10 +157,7 @@ class FunctionExecutors(FunctionRunner):
 
     def transform(self, graph: StepGraph) -> None:
         """Inline the calls of a graph and optimise it, in place."""
-        self._optimizer.before_inlining(graph)
-        inline_functions(graph, self._library, self._optimizer.is_on)
-        self._optimizer.after_inlining(graph, self._kernels)
-        _drop_unreached(graph)
+        self._optimizer.run(graph, self._library, self._kernels)
 
     def definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
         """Functions of the library, and all that they call."""

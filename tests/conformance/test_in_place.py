@@ -1,7 +1,7 @@
-"""Kernels that may work in place, on memory of the step, against TensorFlow's recorded answers.
+"""Kernels that may write into their inputs' memory give TensorFlow's recorded answers.
 
-The first input of each recorded case goes through two `Neg`, which change no number and leave it
-in memory that the step made.
+The first input of each recorded case passes through two `Neg` nodes: its values are unchanged, but
+its memory belongs to the step, so that the kernel may reuse it. The fed arrays must not change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TYPES = frozenset(DataType[name] for name in NEGATED)
 
 
 def parameters() -> list[object]:
-    """Cases of one node with a kernel that works in place, whose first input can be negated."""
+    """Return cases of one node with an in-place kernel, whose first input can be negated."""
     registry = kernel_registry()
     result: list[object] = []
     for family in FAMILIES:
@@ -42,7 +42,7 @@ def parameters() -> list[object]:
 
 
 def with_own_memory(case: Case) -> pb.GraphDef:
-    """The case's graph with two `Neg` before the first input."""
+    """Return the case's graph with two `Neg` nodes before the first input."""
     graph = pb.GraphDef()
     graph.CopyFrom(case.graph)
     result = graph.node[-1]

@@ -1,6 +1,6 @@
-"""Kernels that split their rows give TensorFlow's answers at every width.
+"""Kernels that split their rows between threads give TensorFlow's answers at every width.
 
-What is worth a second thread is lowered to nothing, so that the smallest case is split.
+The size from which work is split is lowered to the minimum, so that the smallest case is split.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WIDTHS = (1, 2, 4)
 
 
 def answered_cases(family: str) -> list[tuple[Case, tuple[Answer, ...]]]:
-    """The cases that succeed, with their answers."""
+    """Return the cases of a family that succeed, with their answers."""
     golden = read_golden(family)
     return [
         (case, golden[case.name][1])
@@ -52,7 +52,7 @@ def parameters() -> list[object]:
 
 @pytest.fixture(params=WIDTHS)
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The width of the test's thread, with nothing too small for it."""
+    """Set the number of threads for one kernel, and let kernels split work of any size."""
     monkeypatch.setattr(intra_op_pool, "MIN_BLOCK_NANOSECONDS", 1e-9)
     monkeypatch.setattr(activations, "BLOCK", 1)
     monkeypatch.setattr(element_blocks, "BLOCK", 1)
@@ -77,7 +77,7 @@ def test_case_at_width(case: Case, wanted: tuple[Answer, ...], width: int) -> No
 
 
 def test_these_families_do_split(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    """The widths above are not tested in vain."""
+    """MatMul cases split their work into as many blocks as the width."""
     calls: list[int] = []
     run = intra_op_pool.intra_op_pool.run
 

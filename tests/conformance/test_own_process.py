@@ -1,4 +1,4 @@
-"""The cases once more, in the child process of a low-priority pool, where a step may run there."""
+"""Cases whose steps can run in the child process of a low-priority pool run there."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import assert_matches, cases_of, read_golden
 from tests.conformance.test_cases import FAMILIES
 
-FEW = 150  # cases of a family at most; the same code carries all of them
+FEW = 150  # fewer than twice as many cases of a family are run, as the same code transfers all
 
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ThreadPool]:
-    """A pool whose child process is ready."""
+    """Yield a pool whose child process is ready."""
     pool = ThreadPool("cases", 1, low_priority=True, own_process=True)
     processes = step_processes(pool)
     deadline = time.monotonic() + 60
@@ -49,7 +49,7 @@ def test_family(family: str, pool: ThreadPool, monkeypatch: pytest.MonkeyPatch) 
     processes = step_processes(pool)
     for case in cases[:: max(1, len(cases) // FEW)]:
         if any(answer.code for answer in golden[case.name][1]):
-            continue  # errors: below, and those of construction never come here
+            continue  # only cases whose steps all succeed are run
         session = new_session(
             SessionOptions(config=pb.ConfigProto(inter_op_parallelism_threads=-1))
         )

@@ -145,7 +145,7 @@ class HashTable(LookupTable):
 
     def __init__(self, key_dtype: DataType, value_dtype: DataType) -> None:
         super().__init__(key_dtype, value_dtype)
-        self._lock = threading.Lock()  # guards the step from empty to filled
+        self._lock = threading.Lock()  # guards writes of what follows; reads load _contents once
         self._contents: _Contents | None = None
         self._left: _Contents | None = None  # what an initialisation put in before it failed
         self._is_shared = False
@@ -187,13 +187,18 @@ class HashTable(LookupTable):
     def initialize(self, keys: np.ndarray, values: np.ndarray) -> None:
         """Fill the table with two vectors; a second time is fine with as many entries.
 
-        Raises FailedPreconditionError for a key with two values or other contents than before.
+        Raises FailedPreconditionError for a key with two values or another number of entries than
+        before.
         """
         keys_in_order = keys.ravel().tolist()
         if not keys_in_order:
             raise InvalidArgumentError("keys and values cannot be empty tensors.")
-        if self._is_refilled(len(keys_in_order)):
-            return
+        with self._lock:
+            if not self._is_refilled(len(keys_in_order)):
+                self._fill(keys_in_order, values)
+
+    def _fill(self, keys_in_order: list[Hashable], values: np.ndarray) -> None:
+        """The lock is held."""
         if (left := self._left) is not None:  # as in TensorFlow, it stays for the next one
             keys_in_order = [*left.row_of, *keys_in_order]
             values = np.concatenate([left.values, values])
@@ -207,9 +212,7 @@ class HashTable(LookupTable):
                     f"Key {_show(key)} has {_show(values[first])} "
                     f"and trying to add value {_show(values[row])}"
                 )
-        with self._lock:
-            if self._contents is None:
-                self._contents, self._left = _Contents.of_rows(row_of, values), None
+        self._contents, self._left = _Contents.of_rows(row_of, values), None
 
     def _is_refilled(self, count: int) -> bool:
         """Whether the table is filled already, with as many entries as now."""
@@ -233,8 +236,9 @@ class HashTable(LookupTable):
     def fork(self) -> HashTable:
         """A table with the same contents; when there are none yet, each is filled by itself."""
         copy = HashTable(self.key_dtype, self.value_dtype)
-        copy._contents, copy._left = self._contents, self._left
-        copy._is_shared = self._is_shared = self._contents is not None
+        with self._lock:
+            copy._contents, copy._left = self._contents, self._left
+            copy._is_shared = self._is_shared = self._contents is not None
         return copy
 
     @property

@@ -1,7 +1,7 @@
 """Lookup tables that steps may change.
 
-Guarantees: thread-safe; a find sees all of an insert or nothing of it; after a fork the entries
-are copied at the first write of one of the two.
+Guarantees: thread-safe; a find, an export and the size see all of an insert, a removal or an import
+or nothing of it; after a fork the entries are copied at the first write of one of the two.
 
 TF: tensorflow/core/kernels/lookup_table_op.cc
 """
@@ -41,7 +41,8 @@ class MutableHashTable(LookupTable):
     @property
     def size(self) -> int:
         """Number of entries."""
-        return len(self._values)
+        with self._lock:
+            return len(self._values)
 
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
         """The value of each key, the default where there is none."""

@@ -3,7 +3,8 @@
 Reads of one reader are done one after the other; one that has to wait for the next file's name
 holds no thread, and its `Deferred` completes in the thread that brings the name.
 
-Guarantees: thread-safe; a record goes to one read only.
+Guarantees: thread-safe; a record goes to one read only; a reset and a saved state come between two
+records, never within one.
 
 TF: tensorflow/core/framework/reader_base.cc
 """
@@ -73,7 +74,9 @@ class Reader(Resource):
         self._reads_files = reads_files
         self._lock = threading.Lock()  # guards _line and _is_busy
         self._line: collections.deque[_Read] = collections.deque()
-        self._is_busy = False  # a read is under way: whoever set it owns what follows
+        self._is_busy = False  # a read is under way
+        # Guards what follows; held while one record is read, not while a name is awaited.
+        self._state_lock = threading.RLock()
         self._records: Iterator[tuple[str, bytes]] | None = None
         self._work = b""
         self._work_started = 0
@@ -140,7 +143,8 @@ class Reader(Resource):
                     return False
                 self._start_work(read, got)
                 continue
-            self._take_record(read)
+            with self._state_lock:
+                self._take_record(read)
         return True
 
     def _resume(self, read: _Read, deferred: Deferred) -> None:
@@ -159,13 +163,15 @@ class Reader(Resource):
         path = os.fsdecode(work)
         if self._reads_files:
             read.files.check_read(path)
-        self._records = self._open_work(path)
-        self._work = work
-        self._work_started += 1
+        with self._state_lock:
+            self._records = self._open_work(path)
+            self._work = work
+            self._work_started += 1
 
     def _take_record(self, read: _Read) -> None:
         records = self._records
-        assert records is not None  # _try looked
+        if records is None:  # a reset has come between
+            return
         try:
             key, value = next(records)
         except StopIteration:
@@ -186,21 +192,24 @@ class Reader(Resource):
 
     def reset(self) -> None:
         """Forget the current file and all counts."""
-        self._records = None
-        self._work = b""
-        self._work_started = self._work_finished = self._records_produced = 0
+        with self._state_lock:
+            self._records = None
+            self._work = b""
+            self._work_started = self._work_finished = self._records_produced = 0
 
     def serialize_state(self) -> bytes:
         """The counts, and the last work, as a ReaderBaseState."""
-        numbers = (self._work_started, self._work_finished, self._records_produced)
+        with self._state_lock:
+            numbers = (self._work_started, self._work_finished, self._records_produced)
+            work = self._work
         state = b"".join(
             encode_varint(field << 3) + encode_varint(value)
             for field, value in enumerate(numbers, 1)
             if value
         )
-        if self._work:
+        if work:
             state += encode_varint(_CURRENT_WORK << 3 | 2)
-            state += encode_varint(len(self._work)) + self._work
+            state += encode_varint(len(work)) + work
         return state
 
     def restore_state(self, state: bytes) -> None:
@@ -210,7 +219,11 @@ class Reader(Resource):
             InvalidArgumentError: Other bytes, a negative count, or a work that is under way; the
                 reader begins anew.
         """
-        self.reset()
+        with self._state_lock:
+            self.reset()
+            self._restore(state)
+
+    def _restore(self, state: bytes) -> None:
         found = _parse_state(state)
         if found is None:
             raise InvalidArgumentError(

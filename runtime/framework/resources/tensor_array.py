@@ -1,7 +1,7 @@
 """Tensor arrays: the arrays that loops of version 1 write and read, which live for one step.
 
 Guarantees: thread-safe (one lock an array); an item is written once, except in arrays of
-gradients, which add what is written again.
+gradients, which add what is written again; nothing comes between the items of one read or write.
 
 TF: tensorflow/core/kernels/tensor_array.h (TensorArray)
 """
@@ -9,6 +9,7 @@ TF: tensorflow/core/kernels/tensor_array.h (TensorArray)
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,18 +69,12 @@ class TensorArray(Resource):
             return len(self._items)
 
     @property
-    def joined_size(self) -> int:
+    def _joined_size(self) -> int:
         """How many items a join takes: in an array of gradients as many as came from the split.
 
         TF: TensorArray::PackOrConcatSize
         """
         return self._marked_size if self._adds_writes else len(self)
-
-    def mark_size(self, written: int) -> None:
-        """Note, before a split or scatter of that many items, how many its gradient joins."""
-        with self._lock:
-            if not self._adds_writes:
-                self._marked_size = max(len(self._items), written)
 
     @property
     def is_resizable(self) -> bool:
@@ -145,6 +140,14 @@ class TensorArray(Resource):
             item.shape = shape
             item.value = value if item.value is None else np.add(item.value, value)
 
+    def write_parts(self, parts: Sequence[tuple[int, Any]]) -> None:
+        """Put the parts of one tensor, (index, value), in their places; its gradient joins them."""
+        with self._lock:
+            if not self._adds_writes:
+                self._marked_size = max(len(self._items), len(parts))
+            for index, value in parts:
+                self.write(index, value)
+
     def _check_write(self, index: int, item: _Item, shape: tuple[int, ...]) -> None:
         where = f"to TensorArray index {index} because"
         problem = ""
@@ -197,6 +200,16 @@ class TensorArray(Resource):
             if self._clear_after_read:
                 item.value, item.is_cleared = None, True
             return value
+
+    def read_many(self, indices: Iterable[int]) -> list[Any]:
+        """The items at `indices`, as `read` gives each."""
+        with self._lock:
+            return [self.read(index) for index in indices]
+
+    def read_joined(self) -> list[Any]:
+        """The items that a join takes, in order."""
+        with self._lock:
+            return self.read_many(range(self._joined_size))
 
     def _zeros(self, index: int, written: tuple[int, ...] | None) -> np.ndarray:
         shape = self.element_shape if written is None else written

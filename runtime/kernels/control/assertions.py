@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/logging_ops.cc, string_format_op.cc
 
 from __future__ import annotations
 
+import itertools
 import logging
 import pathlib
 from collections.abc import Callable, Sequence
@@ -54,9 +55,8 @@ def print_(
     summarize: int,
 ) -> Any:
     """Log `data` on the first `first_n` calls (on every call if negative) and return `input`."""
-    count = context.kernel_state(lambda: [0])
-    if first_n < 0 or count[0] < first_n:
-        count[0] += 1
+    calls = context.kernel_state(itertools.count)  # next() is atomic
+    if first_n < 0 or next(calls) < first_n:
         shown = "".join(_bracketed_summaries(data, U, summarize))
         _log.info("%s%s", message, shown)
     return input

@@ -121,8 +121,9 @@ class CacheDataset(UnaryDataset):
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
         """The cached element, or the input's if the cache is not complete."""
-        if self.cache.elements is not None:
-            return self.cache.elements[index]
+        cached = self.cache.elements
+        if cached is not None:
+            return cached[index]
         return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

@@ -211,8 +211,9 @@ def serialize_iterator(
 ) -> pb.VariantTensorDataProto:
     """SerializeIterator: the state of an iterator as a variant, for a checkpoint."""
     resource = _resource(context, handle)
-    if external_state_policy == FAIL_ON_STATE and resource.dataset is not None:
-        check_no_state(context, resource.dataset)
+    dataset = resource.dataset
+    if external_state_policy == FAIL_ON_STATE and dataset is not None:
+        check_no_state(context, dataset)
     return encode_state(
         resource.save(), lambda dataset: DatasetGraphBuilder(context).build(dataset)
     )

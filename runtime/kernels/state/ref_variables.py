@@ -68,13 +68,15 @@ def temporary_variable(
     """
     name, container = var_name or context.node.name, _step_container(context)
     made = TemporaryVariable(dtype, name, context.node.name)
-    found = context.step.resources.find(container, TemporaryVariable, name)
-    if found is not None and found.maker != made.maker:
-        raise AlreadyExistsError(f"Resource {container}/{name}/{TemporaryVariable.type_name}")
     if shape is not None and all(size >= 0 for size in shape):
         check_allocation(shape, dtype.numpy)
         made.assign(np.zeros(shape, dtype.numpy))
-    context.step.resources.put(container, name, made)
+    resources = context.step.resources
+    found = resources.look_up_or_create(container, TemporaryVariable, name, lambda: made)
+    if found.maker != made.maker:
+        raise AlreadyExistsError(f"Resource {container}/{name}/{TemporaryVariable.type_name}")
+    if found is not made:
+        resources.put(container, name, made)
     return made
 
 
@@ -93,15 +95,17 @@ def _step_container(context: OpKernelContext) -> str:
 
 def assign(ref: RefVariable, value: Any, *, validate_shape: bool) -> Variable:
     """Assign: replace the value; with `validate_shape` its shape must not change."""
-    array, shape = box(value), ref.shape
-    if shape is None:
-        shape = ref.declared_shape
-    if validate_shape and shape is not None and shape != array.shape:
-        raise InvalidArgumentError(
-            "Assign requires shapes of both tensors to match. "
-            f"lhs shape= {shape_text(shape)} rhs shape= {shape_text(array.shape)}"
-        )
-    ref.assign(array)
+    array = box(value)
+
+    def check(shape: tuple[int, ...] | None) -> None:
+        expected = ref.declared_shape if shape is None else shape
+        if expected is not None and expected != array.shape:
+            raise InvalidArgumentError(
+                "Assign requires shapes of both tensors to match. "
+                f"lhs shape= {shape_text(expected)} rhs shape= {shape_text(array.shape)}"
+            )
+
+    ref.assign(array, check if validate_shape else None)
     return ref
 
 

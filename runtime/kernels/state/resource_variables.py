@@ -117,13 +117,15 @@ def assign_variable(
             f"Expected {variable.dtype.tf_name} got {dtype.tf_name}"
         )
     array = box(value)
-    shape = variable.shape
-    if validate_shape and shape is not None and shape != array.shape:
-        raise InvalidArgumentError(
-            "Trying to assign to variable with tensor with wrong shape. "
-            f"Expected {shape_text(shape)} got {shape_text(array.shape)}"
-        )
-    variable.assign(array)
+
+    def check(shape: tuple[int, ...] | None) -> None:
+        if shape is not None and shape != array.shape:
+            raise InvalidArgumentError(
+                "Trying to assign to variable with tensor with wrong shape. "
+                f"Expected {shape_text(shape)} got {shape_text(array.shape)}"
+            )
+
+    variable.assign(array, check if validate_shape else None)
 
 
 def _create(context: OpKernelContext, handle: ResourceHandle, dtype: DataType) -> Variable:

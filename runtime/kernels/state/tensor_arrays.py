@@ -178,7 +178,7 @@ def tensor_array_gather(
         raise InvalidArgumentError(
             f"Expected indices to be a vector, but received shape: {shape_text(np.shape(indices))}"
         )
-    items = [array.read(index) for index in indices.tolist()]
+    items = array.read_many(indices.tolist())
     if not items:
         return np.empty((0, *_shape_of_empty(element_shape)), dtype.numpy)
     first = np.shape(items[0])
@@ -214,7 +214,7 @@ def tensor_array_concat(
     """TensorArrayConcat: all elements concatenated along dimension 0, and their lengths [n]."""
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
-    items = [array.read(index) for index in range(array.joined_size)]
+    items = array.read_joined()
     if not items:
         if not is_fully_defined(element_shape_except0):
             raise UnimplementedError(
@@ -274,9 +274,7 @@ def tensor_array_scatter(
         raise InvalidArgumentError(
             f"Max scatter index must be < array size ({largest} vs. {len(array)})"
         )
-    array.mark_size(len(tensor))
-    for index, row in zip(indices.tolist(), rows(tensor), strict=True):
-        array.write(index, row)
+    array.write_parts(list(zip(indices.tolist(), rows(tensor), strict=True)))
     return flow_in
 
 
@@ -314,13 +312,14 @@ def tensor_array_split(
             f"TensorArray's size is not equal to the size of lengths ({len(array)} vs. "
             f"{len(sizes)}), and the TensorArray is not marked as dynamically resizeable"
         )
-    array.mark_size(len(sizes))
+    parts = []
     start = 0
     for index, size in enumerate(sizes):
         if size < 0:
             raise InvalidArgumentError(f"Invalid length {size} at index {index}")
-        array.write(index, tensor[start : start + size])
+        parts.append((index, tensor[start : start + size]))
         start += size
+    array.write_parts(parts)
     return flow_in
 
 

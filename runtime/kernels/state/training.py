@@ -22,7 +22,7 @@ import numpy as np
 from runtime.foundation.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from runtime.framework import op_def_registry
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
-from runtime.framework.resources.variable import Variable
+from runtime.framework.resources.variable import Variable, update_together
 from runtime.framework.shapes import shape_text
 from runtime.kernels.state import training_rules as rules
 from runtime.kernels.state.resource_variables import find_variable
@@ -79,62 +79,52 @@ _RULES = {
 }
 
 
-def update_together(
-    variables: Sequence[Variable], change: Callable[[list[np.ndarray]], None]
-) -> None:
-    """Call `change` with writable arrays of all `variables` while all of them are locked.
-
-    The locks are always taken in the same order, so that concurrent updates can't deadlock.
-    """
-    arrays: dict[int, np.ndarray] = {}
-    order = sorted({id(variable): variable for variable in variables}.items())
-
-    def descend(depth: int) -> None:
-        if depth == len(order):
-            change([arrays[id(variable)] for variable in variables])
-            return
-        key, variable = order[depth]
-
-        def keep(array: np.ndarray) -> None:
-            arrays[key] = array
-            descend(depth + 1)
-
-        variable.update(keep)
-
-    descend(0)
-
-
 def _input_names(op: str) -> list[str]:
     return [argument.name for argument in op_def_registry.look_up(op).input_arg]
 
 
 def _check(
     names: Sequence[str], variables: Sequence[Variable], values: Sequence[Any], is_sparse: bool
-) -> None:
-    """Raise unless slots, scalars and gradient have the shapes that the rule requires.
+) -> tuple[int, ...]:
+    """The shape of the variables, if slots, scalars and gradient have the required shapes.
 
     Raises FailedPreconditionError for an uninitialised variable, else InvalidArgumentError.
     """
-    shape = variables[0].shape
-    for name, variable in zip(names, variables, strict=False):
-        if variable.shape is None:
+    shape: tuple[int, ...] = ()
+    for index, (name, variable) in enumerate(zip(names, variables, strict=False)):
+        found = variable.shape
+        if found is None:
             raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
-        if variable.shape != shape:
-            raise InvalidArgumentError(
-                f"var and {name} do not have the same shape"
-                f"{shape_text(shape)} {shape_text(variable.shape)}"
-            )
+        if index == 0:
+            shape = found
+        elif found != shape:
+            raise _shapes_differ(name, shape, found)
     for name, value in zip(names[len(variables) :], values, strict=True):
         if name == "indices" or (name in _GRADIENTS and is_sparse):
             continue
         if name in _GRADIENTS:
             if np.shape(value) != shape:
-                raise InvalidArgumentError(
-                    f"var and {name} do not have the same shape"
-                    f"{shape_text(shape)} {shape_text(np.shape(value))}"
-                )
+                raise _shapes_differ(name, shape, np.shape(value))
         elif np.ndim(value):
             raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(np.shape(value))}")
+    return shape
+
+
+def _check_still(
+    names: Sequence[str], shape: tuple[int, ...], arrays: Sequence[np.ndarray]
+) -> None:
+    """Raise if another step has assigned a value of another shape since the variables' `_check`."""
+    for name, array in zip(names, arrays, strict=False):
+        if array.shape != shape:
+            raise _shapes_differ(name, shape, array.shape)
+
+
+def _shapes_differ(
+    name: str, shape: tuple[int, ...], other: tuple[int, ...]
+) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"var and {name} do not have the same shape{shape_text(shape)} {shape_text(other)}"
+    )
 
 
 # Ops whose gradient must have the variable's rank; others accept any rows of the right size.
@@ -187,10 +177,15 @@ def _apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
 
     def kernel(context: OpKernelContext, *inputs: Any) -> Any:
         variables, values = _variables(context, inputs[:count], is_resource), inputs[count:]
-        _check(names, variables, values, False)
+        shape = _check(names, variables, values, False)
         options = {name: context.attr(name) for name in attrs}
         _check_signs(op, names[count:], values, options)
-        update_together(variables, lambda arrays: rule.apply(*arrays, *values, **options))
+
+        def change(arrays: list[np.ndarray]) -> None:
+            _check_still(names, shape, arrays)
+            rule.apply(*arrays, *values, **options)
+
+        update_together(variables, change)
         return None if is_resource else variables[0]
 
     return kernel
@@ -204,13 +199,12 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
 
     def kernel(context: OpKernelContext, *inputs: Any) -> Any:
         variables, values = _variables(context, inputs[:count], is_resource), list(inputs[count:])
-        _check(names, variables, values, True)
+        shape = _check(names, variables, values, True)
         options = {name: context.attr(name) for name in attrs}
         _check_signs(op, names[count:], values, options)
         indices = values.pop(at)
         gradient = gradient_at - (at < gradient_at)
         grad = values[gradient]
-        shape = variables[0].shape or ()
         if op in _SAME_RANKS and shape and grad.ndim != len(shape):
             raise InvalidArgumentError("grad must have the same number of dimensions as var")
         _check_rows(shape, grad, indices)
@@ -218,6 +212,7 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
         apply = rule.apply_to_rows if math.prod(shape[1:]) > 1 else rule.apply_to_row
 
         def change(arrays: list[np.ndarray]) -> None:
+            _check_still(names, shape, arrays)
             # On copies of the rows, so that a step that is cancelled meanwhile changes none.
             named, rounds = _rounds(indices)
             rows = [array[named] for array in arrays]
@@ -275,13 +270,17 @@ def _check_rows(shape: tuple[int, ...], grad: np.ndarray, indices: np.ndarray) -
 
 
 def _rounds(indices: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[np.ndarray, np.ndarray]]]:
-    """Positions in `indices`, in parts that contain no row twice and keep the order of each row."""
+    """The rows that `indices` names, ascending, and the rounds in which they are changed.
+
+    A round contains no row twice. It is (places in those rows, positions in `indices`), both `[k]`;
+    the positions of a row keep their order, one per round. Takes n log n time.
+    """
     order = np.argsort(indices, kind="stable")
     ranked = indices[order]
     is_first = np.ones(len(ranked), bool)
     is_first[1:] = ranked[1:] != ranked[:-1]
     starts = np.flatnonzero(is_first)
-    if 0 < len(starts) == len(ranked):  # the usual case, for which the rest is too much work
+    if 0 < len(starts) == len(ranked):  # no row is named twice: one round
         return ranked, iter([(starts, order)])
     places = np.cumsum(is_first) - 1
     turns = np.arange(len(ranked)) - starts[places]  # how many positions of the row come before

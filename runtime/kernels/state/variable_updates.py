@@ -255,11 +255,13 @@ def resource_gather(
             f"Expected {dtype.tf_name} got {variable.dtype.tf_name}"
         )
     axis = np.array(batch_dims)
-    return gather_v2(variable.read(), indices, axis, batch_dims=batch_dims)
+    # The result is a copy: a table that is looked up and updated in turns stays exclusive.
+    return variable.look(lambda value: gather_v2(value, indices, axis, batch_dims=batch_dims))
 
 
 def resource_gather_nd(context: OpKernelContext, handle: Any, indices: np.ndarray) -> Any:
     """ResourceGatherNd: slices of a variable at `indices` [I…, k]."""
+    # Not `look`: the result may be a view of the value.
     value = look_up_variable(context, handle).read()
     return gather_nd(context, value, indices, bad_indices_policy="")
 

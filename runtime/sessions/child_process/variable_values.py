@@ -19,8 +19,7 @@ from runtime.framework.resource_manager import ResourceManager, variable_changes
 
 
 class _Value(NamedTuple):
-    """What a variable was. An update that had begun by then ends in the same array: the
-    generation tells."""
+    """What a variable was. The generation may be older than the array, never newer."""
 
     array: np.ndarray
     generation: int

@@ -1,4 +1,4 @@
-"""ControlTrigger lives when what it waits for is dead: gradients of branches in loops need it."""
+"""ControlTrigger runs even if its inputs are dead: gradients of branches in loops use it."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ SEVEN = tensor_to_proto(np.float32(7))
 
 
 def behind(op: str) -> Case:
-    """A constant behind a node that waits for one side of a Switch."""
+    """A constant with a control dependency on `op`, which has one on an output of a Switch."""
     graph = Graph()
     taken = graph.placeholder(DataType.BOOL, "taken")
     graph.add("Switch", np.float32(1), taken, name="switch")

@@ -1,4 +1,4 @@
-"""Calls of functions: plain, chosen by an input, and repeated."""
+"""Function calls, conditionals and loops over functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT = np.float32(20)
 def function(
     graph: Graph, name: str, types: Sequence[DataType], *ops: tuple[Any, ...]
 ) -> NameAttrList:
-    """A function of the inputs `x0`, `x1` …: each op gives one result, `(op, type, *inputs)`."""
+    """Add a function of the inputs `x0`, `x1`, …; each op `(op, type, *inputs)` gives a result."""
     definition = pb.FunctionDef()
     definition.signature.name = name
     for index, data_type in enumerate(types):
@@ -38,7 +38,7 @@ OUTPUT_NAMES = {"Identity": "output", "Neg": "y", "Square": "y"}
 
 
 def call(op: str) -> Case:
-    """x · y and −x."""
+    """A function call that returns x · y and −x."""
     g = Graph()
     body = function(g, "body", (F32, F32), ("Mul", F32, 0, 1), ("Neg", F32, 0))
     x, y = g.placeholder(F32, "x"), g.placeholder(F32, "y")
@@ -48,7 +48,7 @@ def call(op: str) -> Case:
 
 
 def branches(op: str) -> Case:
-    """−x or x², by a truth value or a number; a number out of range is the last."""
+    """−x or x², selected by a bool or an index; an index out of range selects the last branch."""
     g = Graph()
     first = function(g, "first", (F32,), ("Neg", F32, 0))
     second = function(g, "second", (F32,), ("Square", F32, 0))
@@ -66,7 +66,7 @@ def branches(op: str) -> Case:
 
 
 def loop(op: str) -> Case:
-    """Doubled until it is over the limit."""
+    """A loop that doubles x while it is below the limit."""
     g = Graph()
     types = (F32, F32, F32)
     condition = function(g, "condition", types, ("Less", BOOL, 0, 2))
@@ -80,7 +80,7 @@ def loop(op: str) -> Case:
 
 
 def counted() -> Case:
-    """The sum of start, start + delta … below the limit is added to the input."""
+    """A For loop that adds start, start + delta, … up to the limit to the input."""
     g = Graph()
     definition = pb.FunctionDef()
     definition.signature.name = "body"
@@ -108,7 +108,7 @@ INPUTS = ("start", "limit", "delta")
 
 
 def locked() -> Case:
-    """A long loop whose body takes a lock that it never has to wait for."""
+    """A long loop whose body takes an uncontended lock and releases it."""
     g = Graph()
     types = (I32, I32, I32, DataType.RESOURCE)
     condition = function(g, "condition", types, ("Less", BOOL, 0, 1))
@@ -131,7 +131,7 @@ def locked() -> Case:
 
 
 def refused_loops() -> list[Case]:
-    """Loops whose functions give too much, or that never come to an end."""
+    """Loops whose functions return too many results, and For with invalid ranges."""
     cases = []
     for name, results in (("condition", 2), ("body", 3)):
         g = Graph()

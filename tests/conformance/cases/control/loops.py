@@ -1,4 +1,4 @@
-"""Loops of version 1: frames in frames, conditions in loops, arrays that loops fill."""
+"""TensorFlow 1 loops: nested frames, conditions in loops, TensorArrays written in loops."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Outputs = list[Output]
 
 
 class LoopGraph(Graph):
-    """A graph with while loops as `tf.while_loop` wrote them."""
+    """A graph with while loops of Enter, Merge, Switch and Exit, as TensorFlow 1 builds them."""
 
     def enter(self, value: object, frame: str, **attrs: object) -> Output:
         return self.add("Enter", value, frame_name=frame, **attrs)[0]
 
     def constant(self, value: object, frame: str) -> Output:
-        """A value that every iteration sees."""
+        """Return a loop-invariant value (Enter with is_constant)."""
         return self.enter(value, frame, is_constant=True)
 
     def while_loop(
@@ -32,7 +32,7 @@ class LoopGraph(Graph):
         body: Callable[[Outputs], Outputs],
         **attrs: object,
     ) -> Outputs:
-        """The variables after the loop; `condition` and `body` add nodes inside of it."""
+        """Add a loop and return its variables after it; `condition` and `body` add its nodes."""
         merges: Outputs = []
         for index, value in enumerate(variables):
             entered = self.enter(value, name, **attrs)
@@ -49,18 +49,18 @@ class LoopGraph(Graph):
     def cond(
         self, condition: Output, value: Output, *branches: Callable[[Output], Output]
     ) -> Output:
-        """`branches[0](value)` where the condition is false, `branches[1](value)` where true."""
+        """Return `branches[0](value)` if the condition is false, else `branches[1](value)`."""
         sides = self.add("Switch", value, condition)
         results = [branch(side) for branch, side in zip(branches, sides, strict=True)]
         return self.add("Merge", results)[0]
 
     def one(self, op: str, *inputs: object, **attrs: object) -> Output:
-        """The only output of a new node."""
+        """Add a node and return its first output."""
         return self.add(op, *inputs, **attrs)[0]
 
 
 def steps(fetch: Output, *rows: dict[str, int]) -> tuple[Step, ...]:
-    """A run for each row of feeds."""
+    """Return a step for each row of feeds."""
     return tuple(
         Step({f"{name}:0": np.int32(value) for name, value in row.items()}, (fetch[0],))
         for row in rows
@@ -68,7 +68,7 @@ def steps(fetch: Output, *rows: dict[str, int]) -> tuple[Step, ...]:
 
 
 def single(parallel_iterations: int) -> Case:
-    """Adds i + 1, i + 2, … to j, while i is less than 10."""
+    """A loop that adds i + 1, i + 2, … to j while i is less than 10."""
     graph = LoopGraph()
     i, j = graph.placeholder("int32", "i"), graph.placeholder("int32", "j")
     one = graph.constant(np.int32(1), "loop")
@@ -87,7 +87,7 @@ def single(parallel_iterations: int) -> Case:
 
 
 def nested() -> Case:
-    """Counts the pairs (a, b) with b ≤ a < n, an inner loop for each a."""
+    """Nested loops that count the pairs (a, b) with b ≤ a < n."""
     graph = LoopGraph()
     n = graph.placeholder("int32", "n")
     limit = graph.constant(n, "outer")
@@ -115,7 +115,7 @@ def nested() -> Case:
 
 
 def array_of_conditions() -> Case:
-    """Writes i squared where i is odd, minus i where it is even, for every i less than n."""
+    """A loop that writes i² for odd i and −i for even i into a TensorArray, for all i < n."""
     graph = LoopGraph()
     n = graph.placeholder("int32", "n")
     handle, flow = graph.add("TensorArrayV3", n, dtype=INT)
@@ -143,7 +143,7 @@ def array_of_conditions() -> Case:
 
 
 def untaken() -> Case:
-    """A loop on the untaken side of a condition does not run; the merge has the other value."""
+    """A loop in the untaken branch of a condition does not run; Merge gives the other value."""
     graph = LoopGraph()
     n, runs = graph.placeholder("int32", "n"), graph.placeholder("bool", "runs")
     one = np.int32(1)
@@ -165,7 +165,7 @@ def untaken() -> Case:
 
 
 def side_by_side() -> Case:
-    """The sum of two loops' results: the short one's waits for the long one."""
+    """The difference of the results of a short and a long loop, which run concurrently."""
     graph = LoopGraph()
     n = graph.placeholder("int32", "n")
 

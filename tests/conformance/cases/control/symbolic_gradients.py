@@ -1,4 +1,4 @@
-"""SymbolicGradient: gradients of function bodies, by the gradient functions of their ops."""
+"""SymbolicGradient: gradients of functions, from the gradient functions of the ops in them."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ BODIES: dict[str, tuple[Body, tuple[np.ndarray, ...]]] = {
 
 
 def gradient_graph(body: Body, arrays: Sequence[np.ndarray], name: str = "F") -> Graph:
-    """A graph that feeds `x0`, `x1`, … to the gradient of `body`; the result is node `gradient`.
+    """Return a graph whose node `gradient` is the gradient of `body` at the fed `x0`, `x1`, ….
 
-    The gradient of each result of the body is ones.
+    The incoming gradient of each result of the body is ones.
     """
     graph = Graph()
     with graph.as_default():
@@ -118,7 +118,10 @@ def _case(name: str, body: Body, arrays: Sequence[np.ndarray]) -> Case:
 
 
 def _given_gradient(name: str, results: int) -> Case:
-    """A function with a gradient of its own in the library: twice the gradient of a result."""
+    """A function with a custom gradient in the library: twice the incoming gradient.
+
+    The gradient function returns it `results` times; one is right.
+    """
     graph = gradient_graph(lambda a: ops.Square(a), (V,))
     with graph.as_default():
         gradient = FunctionGraph("gradient", graph)

@@ -1,4 +1,4 @@
-"""Datasets of unusual arguments: numbers at the ends of int64, shapes that do not fit, tuning."""
+"""Datasets with unusual arguments: limits of int64, shapes that do not match, tuning options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def longs(values: Any) -> np.ndarray:
 
 
 def _ranges() -> list[Case]:
-    """(start, stop, step) that count past the last int64, or span more than one holds."""
+    """Ranges (start, stop, step) whose next number or whose span exceeds int64."""
     spans = (
         (0, LAST, 1), (0, LAST, -1), (LAST - 2, LAST, 2), (LAST - 3, LAST - 1, 5), (FIRST, 5, 1),
         (FIRST + 3, FIRST, -2), (LAST, FIRST, -1), (1, FIRST, 1), (0, 5, LAST), (5, 0, FIRST),
@@ -44,7 +44,7 @@ def _on_range(op: str, *more: Any, size: int = 5, **attrs: Any) -> Build:
 
 
 def _many(g: DatasetGraph) -> Any:
-    """More elements than an int64 counts."""
+    """A dataset with more elements than int64 can count."""
     taken = g.data("TakeDataset", g.range(LAST), g.long(LAST))
     return g.data("RepeatDataset", taken, g.long(2))
 
@@ -70,7 +70,7 @@ def _sparse_batch(row: Any) -> Build:
 
 
 def _failing_groups(g: DatasetGraph) -> Any:
-    """Windows reduced to batches of no elements."""
+    """GroupByWindowDataset whose reduce function fails: batches of size 0."""
     key = g.function("key", "FloorMod", 2, I64)
     size = g.function("size", "Maximum", 2, I64)
     batches: dict[str, Any] = {"output_types": (I64,), "output_shapes": (None,)}
@@ -148,7 +148,7 @@ ITERATED: dict[str, tuple[Build, int]] = {
     **{f"calls_{op}": (dataset_pipelines._interleaved(op, 1, 1, *more, 2), 1)
        for op, more in (("ParallelInterleaveDatasetV2", ()), ("ParallelInterleaveDatasetV3", ()),
                         ("ParallelInterleaveDatasetV4", (3, 3)))},
-    # policies: −1 off, 0 automatic, 2 data, 3 hint
+    # auto_shard_policy: −1 off, 0 auto, 2 data, 3 hint; −2 is invalid
     **{f"auto_shard_{workers}_{index}_{policy}":
        (_on_range("AutoShardDataset", workers, index, auto_shard_policy=policy), 4)
        for workers, index in ((1, 0), (2, 1), (3, 2), (7, 0), (7, 6))
@@ -161,7 +161,7 @@ ITERATED: dict[str, tuple[Build, int]] = {
 
 
 def _interleaves() -> list[Case]:
-    """Each op of the kind with each of its sizes and numbers once too small."""
+    """Each interleave op with each of its integer arguments set to 0, −1 and −2."""
     tuned = {
         "InterleaveDataset": (2, 1),
         "ParallelInterleaveDataset": (2, 1, np.bool_(False), 2, 2),
@@ -190,7 +190,7 @@ def _seeds(name: str, seed: Any, seed2: Any, reshuffle: Any) -> Case:
 
 
 def _expecting_seven(case: Case) -> Case:
-    """The case with every dataset, iterator and element said to be of shape [7]."""
+    """Return the case with output_shapes [7] in all nodes with one output shape."""
     graph = type(case.graph)()
     graph.CopyFrom(case.graph)
     for node in graph.node:
@@ -202,8 +202,8 @@ def _expecting_seven(case: Case) -> Case:
     return dataclasses.replace(case, name=f"{case.name}_of_7", graph=graph)
 
 
-# Of some kinds TensorFlow works out the shapes, of others it believes what the op was told.
-_TOLD = (
+# Cases to run with wrong output_shapes: some ops compute the shapes, others trust the attribute.
+_WITH_WRONG_SHAPES = (
     "range", "tensor", "slices", "batch", "batch_drop", "repeat", "take", "skip", "shard",
     "concatenate", "map", "filter", "flat_map", "reduced", "optionals", "IgnoreErrorsDataset",
     "ModelDataset", "NonSerializableDataset", "BatchDataset", "ParallelBatchDataset",
@@ -215,7 +215,7 @@ CASES = (
     *_ranges(),
     *(iterated(name, build, count) for name, (build, count) in ITERATED.items()),
     *_interleaves(),
-    # the message ends in a name that only TensorFlow's way of showing errors has
+    # TensorFlow's message ends with a name that its error reporting adds
     dataclasses.replace(iterated("group_by_window_failing", _failing_groups, 2), message=False),
     _seeds("scalars", np.int64(1), np.int64(2), np.bool_(True)),
     _seeds("first", longs([1]), np.int64(2), np.bool_(True)),
@@ -224,6 +224,6 @@ CASES = (
     *(
         _expecting_seven(case)
         for case in (*datasets.CASES, *dataset_pipelines.CASES)
-        if case.name in _TOLD
+        if case.name in _WITH_WRONG_SHAPES
     ),
 )

@@ -97,7 +97,7 @@ def _unbatched_nothing(g: DatasetGraph) -> Any:
 
 
 def _table(name: str, keys: np.ndarray, values: np.ndarray, key: DataType = STRING) -> Case:
-    """A table filled with the elements of a dataset, twice."""
+    """Initialise a table from a dataset, and then again."""
     g = DatasetGraph()
     g.types, g.shapes = (STRING, I64), ((), ())
     pairs = g.data("TensorSliceDataset", [keys, values], Toutput_types=g.types, output_types=())

@@ -1,4 +1,4 @@
-"""Cases of datasets beyond the first few: windows, groups, shuffles, what tunes, what is saved."""
+"""Further dataset ops: windows, groups, shuffles, tuning, saved iterators, random access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNKNOWN_SHAPE = (None,)
 
 
 def _op(op: str, *more: Any, size: int = 5, **attrs: Any) -> Build:
-    """An op on a range and constants: Python ints are int64 scalars."""
+    """Build an op on a range and further inputs; Python ints become int64 scalars."""
 
     def build(g: DatasetGraph) -> Any:
         inputs = [g.long(each) if isinstance(each, int) else each for each in more]
@@ -35,7 +35,7 @@ def _on_batches(op: str, *more: Any, **attrs: Any) -> Build:
 
 
 def _filled(g: DatasetGraph) -> Any:
-    """[], [1], [2, 2]: each number as often as it says."""
+    """A dataset of vectors in which n is repeated n times: [], [1], [2, 2]."""
     fill = g.function("fill", "Fill", 2, I64, T=I64, index_type=I64)
     definition = g.graph_def.library.function[-1].node_def[0]
     reshape = definition.__class__(name="vector", op="ExpandDims", input=["x0", "zero:output:0"])
@@ -86,7 +86,7 @@ def _interleaved(op: str, *more: Any, **attrs: Any) -> Build:
 
 
 def _applied(op: str, body: str, *more: Any, result: DataType = I64, **attrs: Any) -> Build:
-    """An op with a function of the element and a captured 2."""
+    """Build an op on a dataset with a function of the element and a captured 2."""
 
     def build(g: DatasetGraph) -> Any:
         function = g.function("applied", body, 2, result)
@@ -98,7 +98,7 @@ def _applied(op: str, body: str, *more: Any, result: DataType = I64, **attrs: An
 
 
 def _grouped(op: str) -> Build:
-    """Elements by their remainder modulo 2, in windows of 2."""
+    """Group elements by their remainder modulo 2, in windows of 2."""
 
     def build(g: DatasetGraph) -> Any:
         key = g.function("key", "FloorMod", 2, I64)
@@ -117,7 +117,7 @@ def _grouped(op: str) -> Build:
 
 
 def _reduced_groups(op: str) -> Build:
-    """The sums of the elements by their remainder modulo 2."""
+    """Sum the elements by their remainder modulo 2."""
 
     def build(g: DatasetGraph) -> Any:
         functions = {
@@ -136,7 +136,7 @@ def _reduced_groups(op: str) -> Build:
 
 
 def _windows(op: str, *sizes: int, **attrs: Any) -> Build:
-    """Windows of a range, each as a batch."""
+    """Build windows of a range, each converted to a batch."""
 
     def build(g: DatasetGraph) -> Any:
         inputs = [g.long(size) for size in sizes]
@@ -200,7 +200,7 @@ def _sparse_slices(g: DatasetGraph) -> Any:
 
 
 def _generated(g: DatasetGraph) -> Any:
-    """Always the same element, as nothing counts."""
+    """A GeneratorDataset that always gives the same element, as its state does not change."""
     attrs = {"init_func": g.function("init", "Identity", 1, I64),
              "next_func": g.function("next", "AddV2", 2, I64),
              "finalize_func": g.function("finalize", "Identity", 1, I64)}  # fmt: skip
@@ -350,7 +350,7 @@ def _random_access() -> Case:
 
 
 def _one_shot(name: str, step: int) -> Case:
-    """A one-shot iterator over a dataset that a function makes; its string handle in between."""
+    """A one-shot iterator over a function's dataset, read through its string handle."""
     g = DatasetGraph()
     attrs = {"output_types": (I64,), "output_shapes": ((),)}
     factory: NameAttrList = g.function("factory", "RangeDataset", 3, VARIANT, **attrs)

@@ -1,4 +1,4 @@
-"""Pipelines that TensorFlow rewrites: shuffles that are repeated, parts for workers."""
+"""Pipelines that TensorFlow rewrites: fusion of shuffle and repeat, and auto-sharding."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def _repeated(count: int, op: str = "ShuffleDataset", options: bytes = b"") -> B
     return build
 
 
-def _beside(g: DatasetGraph) -> Any:
-    """A repeated shuffle that is one of two inputs."""
+def _second_of_two_inputs(g: DatasetGraph) -> Any:
+    """A repeated shuffle as one of two inputs."""
     return g.data("ConcatenateDataset", g.range(2), _repeated(0)(g))
 
 
-def _apart(g: DatasetGraph) -> Any:
-    """Something in between: nothing is made one."""
+def _prefetched_in_between(g: DatasetGraph) -> Any:
+    """A prefetch between shuffle and repeat: they are not fused."""
     return g.data("RepeatDataset", g.data("PrefetchDataset", _shuffled(g), g.long(1)), g.long(0))
 
 
-def _asked_otherwise() -> Case:
-    """What does not begin an iterator is not rewritten, a reduction is."""
+def _read_without_iterator() -> Case:
+    """Ops other than an iterator that read a repeated shuffle: only a reduction is rewritten."""
     g = DatasetGraph()
     dataset = g.data("RepeatDataset", _shuffled(g), g.long(-2))
     taken = g.data("TakeDataset", dataset, g.long(1))
@@ -80,12 +80,12 @@ REPEATED: dict[str, Build] = {
        for count in (-2, 0)},
     **{f"{count}": _repeated(count) for count in (-1, 2)},
     **{f"options_{name}": _repeated(0, options=options) for name, options in _OPTIONS.items()},
-    "beside": _beside,
-    "apart": _apart,
+    "beside": _second_of_two_inputs,
+    "apart": _prefetched_in_between,
 }  # fmt: skip
 
 
-# Policies of AutoShardDataset.
+# Values of AutoShardDataset's attribute auto_shard_policy.
 _OFF, _AUTO, _FILE, _DATA, _HINT = -1, 0, 1, 2, 3
 _STRINGS: dict[str, Any] = {"output_types": (STRING,), "output_shapes": ((),)}
 _DATASETS: dict[str, Any] = {"output_types": (VARIANT,), "output_shapes": ((),)}
@@ -94,7 +94,7 @@ _DATASETS: dict[str, Any] = {"output_types": (VARIANT,), "output_shapes": ((),)}
 def _function(
     g: DatasetGraph, name: str, op: str, inputs: list[DataType], result: DataType, **attrs: Any
 ) -> NameAttrList:
-    """A function of one op, whose only output is the first of that."""
+    """Add a function of one op, which returns the first output of the op."""
     arguments = [(f"x{i}", data_type) for i, data_type in enumerate(inputs)]
     node = build_node_def(op, "body", arguments, attrs)
     output = {"Identity": "output", "StringLength": "output"}.get(op, "handle")
@@ -114,7 +114,7 @@ def _files(g: DatasetGraph, count: int = 4) -> Any:
 
 
 def _lines_of(g: DatasetGraph, names: Any, op: str = "FlatMapDataset", *sizes: int) -> Any:
-    """The lines of files, whose names are a dataset."""
+    """A dataset of the lines of files; `names` is a dataset of their names."""
     read = _function(g, "read", "TextLineDataset", [STRING, STRING, I64], VARIANT)
     captured = [np.array(b"", object), g.long(0)]
     attrs = _DATASETS if op == "MapDataset" else _STRINGS
@@ -125,8 +125,8 @@ def _lines(g: DatasetGraph) -> Any:
     return _lines_of(g, _files(g))
 
 
-def _each(g: DatasetGraph, dataset: Any) -> Any:
-    """The same, by a function that makes a dataset of each element."""
+def _flat_mapped(g: DatasetGraph, dataset: Any) -> Any:
+    """The same elements, from a function that makes a dataset of each element."""
     attrs = {"Toutput_types": (STRING,), "output_shapes": ((),)}
     alone = _function(g, "alone", "TensorDataset", [STRING], VARIANT, **attrs)
     return g.data("FlatMapDataset", dataset, [], f=alone)
@@ -138,14 +138,14 @@ def _mixed(g: DatasetGraph, seed: int, dataset: Any) -> Any:
 
 
 def _datasets_joined(g: DatasetGraph) -> Any:
-    """Datasets as elements, put together by a function that hands them on."""
+    """An interleave of a dataset of datasets, with a function that returns its argument."""
     datasets = _lines_of(g, _files(g), "MapDataset")
     itself = _function(g, "itself", "Identity", [VARIANT], VARIANT, T=VARIANT)
     sizes = map(g.long, (2, 1))
     return g.data("InterleaveDataset", datasets, [], *sizes, f=itself, **_STRINGS)
 
 
-def _beside_a_range(g: DatasetGraph) -> Any:
+def _zipped_with_range(g: DatasetGraph) -> Any:
     numbers, lines = g.range(9), _lines(g)
     g.types, g.shapes = (STRING, I64), ((), ())
     return g.data("ZipDataset", [lines, numbers])
@@ -183,13 +183,13 @@ def _skipped(g: DatasetGraph, dataset: Any) -> Any:
 
 
 def _names(g: DatasetGraph) -> Any:
-    """A reader that is told all names at once."""
+    """A reader of a constant vector of file names."""
     g.types, g.shapes = (STRING,), ((),)
     return g.add("TextLineDataset", np.array(FILES, object), np.array(b"", object), g.long(0))[0]
 
 
 def _written(g: DatasetGraph) -> Any:
-    """A pipeline that was a graph in between, with functions of its own."""
+    """A pipeline with functions that was converted to a graph and back."""
     graph = g.add("DatasetToGraph", _lines_of(g, _mixed(g, 3, _files(g))))[0]
     return g.data("PrefetchDataset", g.add("DatasetFromGraph", graph)[0], g.long(1))
 
@@ -202,14 +202,14 @@ SHARDED: dict[str, Build] = {
     "flat_map": _lines,
     "interleave": lambda g: _lines_of(g, _files(g), "InterleaveDataset", 2, 1),
     "datasets": _datasets_joined,
-    "nested": lambda g: _each(g, _lines(g)),
-    "behind_lists": lambda g: _lines_of(g, _skipped(g, _each(g, _files(g)))),
+    "nested": lambda g: _flat_mapped(g, _lines(g)),
+    "behind_lists": lambda g: _lines_of(g, _skipped(g, _flat_mapped(g, _files(g)))),
     "shuffled": lambda g: _lines_of(g, _mixed(g, 3, _files(g))),
     "shuffled_twice": lambda g: _lines_of(g, _mixed(g, 3, _skipped(g, _mixed(g, 5, _files(g))))),
     "shuffled_after": lambda g: _mixed(g, 3, _lines(g)),
     "concatenated": lambda g: g.data("ConcatenateDataset", _lines(g), _lines(g)),
     "zipped": _zipped,
-    "zipped_with_range": _beside_a_range,
+    "zipped_with_range": _zipped_with_range,
     "counted": lambda g: _counted(g, _lines(g), 99),
     "counted_range": lambda g: _counted(g, g.range(6), 5),
     "one_file": lambda g: _lines_of(g, _files(g, 1)),
@@ -230,7 +230,7 @@ SHARDED: dict[str, Build] = {
 
 
 def _sharded(name: str, policy: int, index: int, workers: int = 2, replicas: int = 2) -> Case:
-    """A worker's part of a pipeline. Words are TensorFlow's graph's, and not compared."""
+    """A worker's shard of a pipeline; messages, which quote the rewritten graph, may differ."""
 
     def build(g: DatasetGraph) -> Any:
         numbers = (g.long(workers), g.long(index))
@@ -241,11 +241,11 @@ def _sharded(name: str, policy: int, index: int, workers: int = 2, replicas: int
     return dataclasses.replace(iterated(label, build, 9), message=False)
 
 
-# TensorFlow names the node that its rewrite makes, so words are not compared.
+# Messages are not compared: TensorFlow's name a node that its rewrite makes.
 CASES = (
     *(dataclasses.replace(iterated(f"repeated_shuffle_{name}", build, 2), message=False)
       for name, build in REPEATED.items()),
-    dataclasses.replace(_asked_otherwise(), message=False),
+    dataclasses.replace(_read_without_iterator(), message=False),
     *(_sharded(name, policy, index) for name in SHARDED for policy in (_AUTO, _FILE)
       for index in (0, 1)),
     *(_sharded(name, _DATA, 1) for name in ("flat_map", "shuffled", "rebatched", "counted")),

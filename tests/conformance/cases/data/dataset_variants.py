@@ -1,4 +1,4 @@
-"""Datasets that have a newer version, or that TensorFlow's own rewrites and readers make."""
+"""Dataset ops with a newer version, and those that only TensorFlow's rewrites and readers make."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOOL, I64, VARIANT = DataType.BOOL, DataType.INT64, DataType.VARIANT
 
 
 def _checked(op: str, *expected: str) -> Build:
-    """A range that is mapped, after what watches which datasets come next."""
+    """Build a mapped range with an op in between that asserts the next or previous datasets."""
 
     def build(g: DatasetGraph) -> Any:
         wanted = np.empty(len(expected), object)
@@ -55,7 +55,7 @@ def _scanned(g: DatasetGraph) -> Any:
 
 
 def _sharded(op: str) -> Build:
-    """By elements, for the source has no files: the options ask for nothing else."""
+    """Build a shard of a range: by elements, because the source has no files."""
     return lambda g: g.data(op, g.range(6), g.long(1), g.long(0))
 
 
@@ -64,7 +64,7 @@ def _chosen(op: str) -> Build:
 
 
 def _chosen_of(kinds: str) -> Build:
-    """Of datasets of some elements, unknown (?) or without end (*)."""
+    """Build ChooseFastestDataset of datasets of n, unknown (?) or infinitely many (*) elements."""
 
     def made(g: DatasetGraph, kind: str) -> Any:
         if kind == "*":
@@ -88,7 +88,7 @@ def _rebatched(g: DatasetGraph) -> Any:
 
 
 def _windows(g: DatasetGraph) -> Any:
-    """A window that is an element, as what is in it."""
+    """A dataset of one element, a window, flattened to the elements of the window."""
     g.shapes = ((),)
     inner = g.data("WindowOp", [g.long(each) for each in (4, 2)])
     g.graph_def.library.function.append(identity("window_itself", "y", VARIANT))
@@ -99,14 +99,14 @@ def _windows(g: DatasetGraph) -> Any:
 
 
 def _window() -> Case:
-    """Four tensors are four elements."""
+    """A window of four tensors has four elements."""
     g = DatasetGraph()
     g.shapes = ((),)
     return _added_up("WindowOp", g, g.data("WindowOp", [g.long(each) for each in range(2, 6)]))
 
 
 def _window_of_pairs(tensors: int) -> Case:
-    """Elements of two components."""
+    """The cardinality of a window whose elements have two components."""
     g = DatasetGraph()
     g.types, g.shapes = (I64, I64), ((), ())
     window = g.data("WindowOp", [g.long(each) for each in range(tensors)])
@@ -140,7 +140,7 @@ def _random(g: DatasetGraph) -> Any:
 
 
 def _shuffled() -> Case:
-    """Added up, for the order is another one than TensorFlow's."""
+    """The sum of a global shuffle, because its order differs from TensorFlow's."""
     g = DatasetGraph()
     generator = g.add("AnonymousSeedGenerator", g.long(3), g.long(4), np.bool_(True))[0]
     dataset = g.data("GlobalShuffleDataset", g.range(7), g.long(3), g.long(4), generator)

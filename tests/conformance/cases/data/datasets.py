@@ -1,4 +1,4 @@
-"""Cases of datasets: an iterator of the session that several steps ask for the next element."""
+"""Datasets: several steps take elements from an iterator that the session keeps."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tests.conformance.case import Case, Graph, Step
 from tests.node_builder import build_node_def
 
 F32, I64, BOOL, VARIANT = DataType.FLOAT, DataType.INT64, DataType.BOOL, DataType.VARIANT
-# Options without a rewrite (optimization_options.apply_default_optimizations and
-# autotune_options.enabled are false): TensorFlow can't write down every dataset, as a rewrite does.
+# Options that disable rewrites (optimization_options.apply_default_optimizations and
+# autotune_options.enabled are false): a rewrite serializes the dataset, which some do not support.
 _AS_IT_IS = "\x1a\x02\x08\x00\x3a\x02\x08\x00"
 Output = tuple[str, DataType]
 Build = Callable[["DatasetGraph"], Any]
 
 
 class DatasetGraph(Graph):
-    """Datasets of int64 scalars unless told otherwise."""
+    """A graph of datasets; their elements are int64 scalars unless `types` and `shapes` are set."""
 
     types: tuple[DataType, ...] = (I64,)
     shapes: tuple[Any, ...] = (None,)
 
     def data(self, op: str, *inputs: Any, **attrs: Any) -> Any:
-        """The dataset of an op."""
+        """Add a dataset op and return its dataset."""
         attrs = {"output_types": self.types, "output_shapes": self.shapes, **attrs}
         return self.add(op, *inputs, **attrs)[0]
 
@@ -39,13 +39,13 @@ class DatasetGraph(Graph):
         return self.data("RangeDataset", *map(self.long, (start, stop, step)))
 
     def as_it_is(self, dataset: Any) -> Any:
-        """A dataset that no rewrite touches before it runs."""
+        """Return the dataset with options that disable rewrites."""
         return self.data("OptionsDataset", dataset, serialized_options=_AS_IT_IS)
 
     def function(
         self, name: str, op: str, inputs: int, result: DataType, **attrs: Any
     ) -> NameAttrList:
-        """A function of int64 inputs whose body is one op on them."""
+        """Add a function of int64 inputs whose body is one op on them."""
         arguments = [(f"x{i}", I64) for i in range(inputs)]
         node = build_node_def(op, "body", arguments, attrs)
         definition = pb.FunctionDef(node_def=[node], ret={"y": f"body:{_output_of(op)}:0"})
@@ -62,7 +62,10 @@ def _output_of(op: str) -> str:
 
 
 def iterated(name: str, build: Build, count: int) -> Case:
-    """Start an iterator and ask for `count` elements, which may be more than there are."""
+    """Start an iterator and take `count` elements, which may be more than the dataset has.
+
+    The first step takes an element before the start; the last ones start the iterator again.
+    """
     g = DatasetGraph()
     dataset = build(g)
     attrs = {"output_types": g.types, "output_shapes": g.shapes}
@@ -99,7 +102,7 @@ def with_count(op: str, count: int, size: int = 4) -> Build:
 
 
 def with_function(op: str, body: str, result: DataType, inputs: int = 1, **attrs: Any) -> Build:
-    """A dataset op whose function takes the element and `inputs` − 1 captured values of 2."""
+    """Build a dataset op whose function takes the element and `inputs` − 1 captured values of 2."""
 
     def build(g: DatasetGraph) -> Any:
         function = g.function("body_of_case", body, inputs, result, **attrs)
@@ -188,7 +191,7 @@ def _zip(g: DatasetGraph) -> Any:
 
 
 def _scan(g: DatasetGraph) -> Any:
-    """Running sums: the function gives its sum as the state and as the element."""
+    """Running sums: the function returns its sum as the new state and as the element."""
     add = g.function("scan_add", "AddV2", 2, I64)
     definition = g.graph_def.library.function[-1]
     definition.signature.output_arg.add(name="again", type=int(I64))

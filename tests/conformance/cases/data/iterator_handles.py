@@ -1,4 +1,4 @@
-"""Iterators that only their handles know, and iterators saved and restored."""
+"""Anonymous, multi-device and old iterators, and iterators that are saved and restored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEVICES = ("/device:CPU:0", "/device:CPU:1")
 
 
 def _in_one_step(op: str, deleted: bool = False) -> Case:
-    """Make an iterator, begin it and take two of its elements, one after the other."""
+    """Make an iterator, start it and take two of its elements in one step."""
     g = DatasetGraph()
     made = g.add(op, **ELEMENTS)
     g.add("MakeIterator", g.range(9, 4), made[0], name="start")
@@ -29,7 +29,7 @@ def _in_one_step(op: str, deleted: bool = False) -> Case:
 
 
 def _several_devices(op: str, deleted: bool = False) -> Case:
-    """An element to each of two devices."""
+    """A multi-device iterator that gives an element to each of two devices."""
     g = DatasetGraph()
     made = g.add(op, devices=_DEVICES, **ELEMENTS)
     begun = g.add("MultiDeviceIteratorInit", g.range(9, 4), made[0], np.int64(2))[0]
@@ -55,7 +55,7 @@ def _next(g: DatasetGraph, iterator: Any, name: str = "next") -> Step:
 
 
 def _old_iterator() -> Case:
-    """The first version of the op, asked through its string."""
+    """Version 1 of Iterator, read through its string handle."""
     g = DatasetGraph()
     iterator = _iterator(g, "it", "Iterator")
     g.add("MakeIterator", g.range(2), iterator, name="start")
@@ -66,7 +66,7 @@ def _old_iterator() -> Case:
 
 
 def _saved() -> Case:
-    """Another iterator goes on where the first one was."""
+    """The state of one iterator is restored into another, which continues from there."""
     g = DatasetGraph()
     taken = []
     for name in ("first", "second"):

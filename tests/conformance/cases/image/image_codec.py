@@ -27,7 +27,7 @@ def decode(op: str, name: str, **attrs: Any) -> Case:
 
 
 def round_trip(encode: str, image: np.ndarray, decode_op: str, **attrs: Any) -> Case:
-    """Encoded files differ between encoders; what they decode to does not."""
+    """Encode an image and decode it again: encoders differ in bytes, not in decoded pixels."""
     graph = Graph()
     image_in = graph.placeholder(image.dtype, "image")
     inputs = [image_in]
@@ -48,12 +48,12 @@ PNGS = (
 JPEGS = ("colour.jpg", "full_chroma.jpg", "grey.jpg", "progressive.jpg")
 BMPS = ("colour.bmp", "grey.bmp", "palette.bmp", "alpha.bmp", "one_bit.bmp")
 DECODERS = ("DecodePng", "DecodeJpeg", "DecodeGif", "DecodeBmp", "DecodeImage")
-# libpng's filler alpha is not 255 below 8 bits a sample; ours is
+# With fewer than 8 bits a sample, libpng fills alpha with less than 255, Runstep with 255.
 OPAQUE_FILLER = ("palette.png", "one_bit.png")
 
 
 def wide_png(colour_type: int, channels: int, transparent: bytes = b"") -> np.ndarray:
-    """A PNG of 16 bits a sample, each row filtered in another way."""
+    """Return a PNG of 16 bits a sample, each row with another filter type."""
     pixels = np.random.default_rng(14).integers(0, 1 << 16, size=(5, 7, channels)).astype(">u2")
     rows = b"".join(bytes([number]) + row.tobytes() for number, row in enumerate(pixels))
     chunks = [

@@ -1,4 +1,4 @@
-"""Cases of random ops: with seeds given, TensorFlow's own sequence, run after run."""
+"""Random ops: with a seed, every step gives the numbers of TensorFlow's sequence."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _stateless() -> Iterator[Case]:
 
 
 def _of_variable() -> Case:
-    """Each op draws from one variable and moves it on."""
+    """Several ops draw from one state variable, and each advances it."""
     graph = Graph()
     state = graph.add("VarHandleOp", dtype=DataType.INT64, shape=(3,), shared_name="s")[0]
     start = np.array([-5, 7, 123456789], np.int64)
@@ -100,7 +100,10 @@ def _of_variable() -> Case:
 
 
 def _of_algorithm(op: str, *arguments: Any, wide: bool = True, **attrs: Any) -> Case:
-    """An op of a variable asked for each algorithm: Philox, one of its own choice, others."""
+    """A stateful random op with each algorithm: automatic (3), Philox (1) and others.
+
+    The state is read after each; the last steps use states of a wrong shape.
+    """
     graph = Graph()
     state = graph.add("VarHandleOp", dtype=DataType.INT64, shape=None, shared_name="s")[0]
     start = graph.placeholder(DataType.INT64, "start")
@@ -126,7 +129,8 @@ def _algorithms() -> Iterator[Case]:
     yield _of_algorithm("StatefulUniformInt", SHAPE, np.int64(2), np.int64(50))
     counts = np.full(3, 40.0, np.float32), np.array([0.5], np.float32)
     binomial = _of_algorithm("StatefulRandomBinomial", SHAPE[:1], *counts, dtype=DataType.INT32)
-    yield dataclasses.replace(binomial, message=False)  # a state too short in other words
+    # messages differ for a state that is too short
+    yield dataclasses.replace(binomial, message=False)
     yield _of_algorithm("RngSkip", np.int64(9))
     yield _of_algorithm("RngReadAndSkip", np.array(6, np.uint64), wide=False)
 

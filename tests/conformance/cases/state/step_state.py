@@ -1,4 +1,4 @@
-"""Cases of stacks, mutexes and session tensors."""
+"""Stacks, mutexes and session tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _stack(version: str) -> Case:
 
 
 def _mutex() -> Case:
-    """Two critical sections in one step: each waits for the other's end."""
+    """Two critical sections in one step, which exclude each other."""
     g = Graph()
     mutex = g.add("MutexV2", shared_name="m", name="mutex")[0]
     total = g.add("VarHandleOp", dtype=F32, shape=(), shared_name="t")[0]
@@ -44,7 +44,7 @@ def _mutex() -> Case:
 
 
 def _session_tensor() -> Case:
-    """A handle that no step gave out; the strings of real ones are different in every session."""
+    """An unknown session handle (valid handles are different in every session)."""
     g = Graph()
     handle = g.placeholder(DataType.STRING, "handle")
     g.add("GetSessionTensor", handle, dtype=F32, name="value")

@@ -1,4 +1,4 @@
-"""Tensors of resource handles and of variants in lists, arrays, barriers, tables and the like."""
+"""Tensors of resource handles and of variants in tensor lists, TensorArrays, barriers, tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STORE = {"shared_name": "store"}
 
 
 def tensor_array(graph: HandleGraph, version: str, way: str) -> Output:
-    """What an array of handles gives in one way, after it was filled in another."""
+    """Write handles to a TensorArray and return them from the op that `way` selects."""
     handle, *flow = graph.add(
         f"TensorArray{version}", np.int32(3), dtype=graph.data_type, element_shape=None
     )
@@ -50,7 +50,7 @@ def tensor_array(graph: HandleGraph, version: str, way: str) -> Output:
 
 
 def barrier(graph: HandleGraph) -> Output:
-    """Two handles put into a barrier and taken out of it."""
+    """Insert two handles into a barrier and take them."""
     kind = [graph.data_type]
     made = graph.add("Barrier", component_types=kind, shapes=[()], shared_name="b")[0]
     keys = np.array([b"a", b"b"], object)
@@ -61,7 +61,7 @@ def barrier(graph: HandleGraph) -> Output:
 
 
 def stored(graph: HandleGraph) -> Output:
-    """The rows of a sparse tensor of handles kept, and taken back."""
+    """Store the rows of a sparse tensor of handles in a tensors map and take them."""
     indices = np.array([[0, 1], [0, 2], [2, 0]], np.int64)
     kept = graph.add(
         "AddManySparseToTensorsMap", indices, graph.vector(1, 2, 3), longs(3, 4), **STORE
@@ -70,14 +70,14 @@ def stored(graph: HandleGraph) -> Output:
 
 
 def serialized(graph: HandleGraph, op: str) -> Output:
-    """The values of a sparse tensor that was kept as variants."""
+    """Serialize a sparse tensor of handles to variants; return its deserialized values."""
     indices = np.array([[0, 1], [1, 0]], np.int64)
     packed = graph.add(op, indices, graph.vector(1, 2), longs(2, 2), out_type=VARIANT)[0]
     return graph.add("DeserializeSparse", packed, dtype=graph.data_type)[1]
 
 
 def table(graph: HandleGraph, op: str) -> Output:
-    """Handles found by their keys."""
+    """Insert handles into a hash table and look them up."""
     made = graph.add(op, key_dtype=DataType.INT64, value_dtype=graph.data_type)[0]
     version = "" if op == "MutableHashTable" else "V2"
     insert = f"LookupTableInsert{version}"
@@ -87,8 +87,8 @@ def table(graph: HandleGraph, op: str) -> Output:
 
 
 def dense_table(graph: HandleGraph, op: str) -> Output:
-    """Handles found by their keys in an open table."""
-    # TensorFlow has resources under strings and variants under integers.
+    """Insert handles into a dense hash table and look them up."""
+    # TensorFlow has kernels for string keys with resources and for integer keys with variants.
     key_type = np.bytes_ if graph.data_type is RESOURCE else np.int64
     empty, deleted, one, other, unknown = np.arange(5).astype(key_type)
     made = graph.add(op, empty, deleted, value_dtype=graph.data_type)[0]
@@ -98,7 +98,7 @@ def dense_table(graph: HandleGraph, op: str) -> Output:
 
 
 def sliced_dataset(graph: HandleGraph) -> Output:
-    """The first row of a dataset of sparse rows."""
+    """Return the values of the first element of a SparseTensorSliceDataset."""
     indices = np.array([[0, 0], [0, 2], [1, 1]], np.int64)
     made = graph.add("SparseTensorSliceDataset", indices, graph.vector(1, 2, 3), longs(2, 3))[0]
     signature = {
@@ -190,12 +190,12 @@ STORES: Moves = {
     "SparseTensorSliceDataset": lambda g: (sliced_dataset(g), 2),
 }  # fmt: skip
 
-# Ops that TensorFlow runs with variants alone.
+# Ops that TensorFlow runs with variants but not with resources.
 VARIANT_ONLY = {
     "AnonymousMutableHashTable", "MutableHashTable", "MutableHashTableV2", "TensorArrayGatherV2",
     "TensorArrayGatherV3", *(op for op in STORES if op.startswith("TensorList")),
 }  # fmt: skip
-# Registered ones that it never brings to an end (tools/types_out_of_reach.py tries them).
+# Pairs with a kernel that never succeeds in TensorFlow (tools/types_out_of_reach.py tries them).
 OUT_OF_REACH = {("SparseConcat", RESOURCE), ("SparseReorder", RESOURCE)}
 
 CASES = tuple(

@@ -1,4 +1,4 @@
-"""The pairs of key and value types for which TensorFlow has each kind of table."""
+"""Each kind of table with the pairs of key and value types that TensorFlow supports."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ NUMBERS = {STRING: [b"5", b"6", b"7", b"8", b"9"], BOOL: [True, False, True, Fal
 
 
 def values(data_type: DataType, *indices: int) -> np.ndarray:
-    """Some of five values of a type."""
+    """Return the values at `indices` of a list of five values of a type."""
     known = np.array(NUMBERS.get(data_type, [5, 6, 7, 8, 9]), data_type.numpy)
     return known[list(indices)]
 
 
 def table_of(op: str, key: DataType, value: DataType) -> Case:
-    """Two entries, found again beside a key that is not there."""
+    """Insert two entries, and look them up with a key that is absent."""
     g = Graph()
     inputs: list[Any] = []
     attrs: dict[str, Any] = {"key_dtype": key, "value_dtype": value}

@@ -1,7 +1,7 @@
-"""Tensors of resource handles and of variants, through the ops that move elements.
+"""Ops that move elements, with tensors of resource handles and of variants.
 
-A handle is that of a variable, a variant is a list of tensors; each holds a number that the case
-reads out of what the op gave.
+A resource handle refers to a variable, a variant is a tensor list. Each holds a number, which the
+case reads through the handles in the op's output. "Handle" below means either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_DIMENSIONS = ints()
 
 
 class HandleGraph(Graph):
-    """A graph whose values are handles of one kind."""
+    """A graph whose values are handles of one type: resources or variants."""
 
     def __init__(self, data_type: DataType) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class HandleGraph(Graph):
         self.assignments: list[str] = []
 
     def scalar(self, number: int) -> Output:
-        """A handle behind which the number is."""
+        """Return a handle that holds a number."""
         if self.data_type is VARIANT:
             return self.add("TensorListFromTensor", ints(number), ints())[0]
         handle = self.add("VarHandleOp", dtype=INT, shape=(), shared_name=f"held_{number}")[0]
@@ -53,12 +53,12 @@ class HandleGraph(Graph):
         return self.add("Reshape", flat, ints(rows, columns))[0]
 
     def reference(self, *numbers: int) -> Output:
-        """A reference variable of handles, assigned."""
+        """Return an assigned reference variable of handles."""
         held = self.add("VariableV2", dtype=self.data_type, shape=(len(numbers),), name="held")[0]
         return self.add("Assign", held, self.vector(*numbers), name="assign_held")[0]
 
     def resource(self, *numbers: int) -> Output:
-        """A resource variable of handles, assigned in the first step."""
+        """Return the handle of a resource variable of handles, assigned in the first step."""
         held = self.add(
             "VarHandleOp", dtype=self.data_type, shape=(len(numbers),), shared_name="all"
         )[0]
@@ -67,26 +67,26 @@ class HandleGraph(Graph):
         return held
 
     def list_of(self, *numbers: int) -> Output:
-        """A list of handles."""
+        """Return a tensor list of handles."""
         return self.add("TensorListFromTensor", self.vector(*numbers), ints())[0]
 
     def list_of_vectors(self) -> Output:
-        """A list of two vectors of handles."""
+        """Return a tensor list of two vectors of handles."""
         return self.add("TensorListFromTensor", self.matrix(2, 2), ints(2))[0]
 
     def first_of(self, made: Output, index: int, shape: np.ndarray = NO_DIMENSIONS) -> Output:
-        """An element of a list of handles."""
+        """Return the element of a tensor list of handles at an index."""
         where = (made, np.int32(index), shape)
         return self.add("TensorListGetItem", *where, element_dtype=self.data_type)[0]
 
     def number(self, handle: Output) -> Output:
-        """The number behind a handle."""
+        """Return the number that a handle holds."""
         if self.data_type is VARIANT:
             return self.add("TensorListGetItem", handle, np.int32(0), ints(), element_dtype=INT)[0]
         return self.add("ReadVariableOp", handle, dtype=INT)[0]
 
     def numbers(self, handles: Output, count: int) -> list[Output]:
-        """The numbers behind all handles of a tensor."""
+        """Return the numbers that the `count` handles of a tensor hold."""
         flat = self.add("Reshape", handles, ints(count))[0]
         return [self.number(each) for each in self.add("Unpack", flat, num=count)]
 
@@ -98,7 +98,7 @@ class HandleGraph(Graph):
         return Case(name, self.graph_def, steps)
 
 
-# Op → what is done with it, and how many handles that gives.
+# Op → function that adds the op and returns a tensor of handles and their number.
 Moves = dict[str, Callable[[HandleGraph], tuple[Output, int]]]
 MOVES: Moves = {
     "Assign": lambda g: (g.add("Identity", g.reference(1, 2))[0], 2),
@@ -152,7 +152,7 @@ MOVES: Moves = {
     ),
     "Gather": lambda g: (g.add("Gather", g.vector(1, 2, 3), ints(2, 0))[0], 2),
     "GatherNd": lambda g: (
-        # GatherNd refuses handles whose element types are known; a partition knows them not.
+        # GatherNd rejects handles whose element types are known: DynamicPartition drops them.
         g.add("GatherNd", g.add("DynamicPartition", g.vector(1, 2, 3), ints(0, 0, 0),
                                 num_partitions=1)[0], np.array([[2], [0]], np.int32))[0], 2,
     ),
@@ -195,7 +195,7 @@ MOVES: Moves = {
 
 
 def looped(graph: HandleGraph) -> Output:
-    """Three iterations that carry handles along."""
+    """Three iterations of a loop with handles as a loop variable."""
     merges = []
     for index, value in enumerate((np.int32(0), graph.vector(1, 2))):
         entered = graph.add("Enter", value, frame_name="loop")[0]
@@ -211,7 +211,7 @@ def looped(graph: HandleGraph) -> Output:
 
 
 def sliced_resource(graph: HandleGraph) -> Output:
-    """Two elements of a resource variable replaced."""
+    """Replace two elements of a resource variable by a slice assignment."""
     held = graph.resource(1, 2, 3)
     graph.add(
         "ResourceStridedSliceAssign", held, ints(1), ints(3), ints(1), graph.vector(5, 6),
@@ -221,22 +221,22 @@ def sliced_resource(graph: HandleGraph) -> Output:
 
 
 def updated_resource(graph: HandleGraph) -> Output:
-    """Two rows of a resource variable replaced."""
+    """Replace two rows of a resource variable by a scatter update."""
     held = graph.resource(1, 2, 3)
     graph.add("ResourceScatterUpdate", held, ints(2, 0), graph.vector(5, 6), name="change")
     return graph.add("ReadVariableOp", held, dtype=graph.data_type, control=["change"])[0]
 
 
 def moved(op: str, moves: Moves, data_type: DataType) -> Case:
-    """The numbers behind what one of the moves gives."""
+    """A case that reads the numbers of the handles that one of the moves returns."""
     graph = HandleGraph(data_type)
     made = graph.case(op, graph.numbers(*moves[op](graph)))
     return from_producer(20, made) if op.startswith("TensorArray") and "V2" in op else made
 
 
-# Ops that TensorFlow runs with variants alone.
+# Ops that TensorFlow runs with variants but not with resources.
 VARIANT_ONLY = {"DynamicStitch", "ParallelDynamicStitch", "ResourceScatterUpdate"}
-# Registered ones that it never brings to an end (tools/types_out_of_reach.py tries them).
+# Pairs with a kernel that never succeeds in TensorFlow (tools/types_out_of_reach.py tries them).
 OUT_OF_REACH = {
     ("ConjugateTranspose", RESOURCE),
     ("ConjugateTranspose", VARIANT),

@@ -1,4 +1,4 @@
-"""The element types that loops, variables, barriers, accumulators and stores of tensors hold."""
+"""Element types of loops, variables, barriers, accumulators, tensors maps and similar state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMON = (
     DataType.INT64, DataType.BOOL, BF16, DataType.UINT16, DataType.COMPLEX128, F16,
     DataType.UINT32, DataType.UINT64,
 )  # fmt: skip
-# Quantised types, with the plain type of the same bits that can be a Const and be fetched.
+# Quantised type → the plain type of the same bits, which can be a Const and be fetched.
 PLAIN = {
     DataType.QINT8: DataType.INT8,
     DataType.QUINT8: DataType.UINT8,
@@ -49,7 +49,7 @@ class TypedGraph(Graph):
         self.data_type = data_type
 
     def values(self, *numbers: int) -> Output:
-        """A vector of the type."""
+        """Return a vector of the graph's element type."""
         plain = PLAIN.get(self.data_type, self.data_type)
         if plain == TEXT:
             array = np.array([str(number).encode() for number in numbers], object)
@@ -59,11 +59,11 @@ class TypedGraph(Graph):
         return given if plain == self.data_type else self.bitcast(given, self.data_type)
 
     def bitcast(self, value: Output, data_type: DataType) -> Output:
-        """The same bits as another type."""
+        """Return the value bitcast to another type."""
         return self.add("Bitcast", value, type=data_type)[0]
 
     def case(self, op: str, *fetches: Output, targets: tuple[str, ...] = ()) -> Case:
-        """One step that fetches outputs, quantised ones as plain numbers."""
+        """Return a case of one step that fetches outputs, quantised ones as plain numbers."""
         names = []
         for each in fetches:
             plain = PLAIN.get(each[1])
@@ -72,12 +72,12 @@ class TypedGraph(Graph):
         return Case(name, self.graph_def, (Step({}, tuple(names), targets),))
 
     def variable(self, *numbers: int) -> Output:
-        """A reference variable and its first value."""
+        """Return an assigned reference variable."""
         held = self.add("VariableV2", dtype=self.data_type, shape=(len(numbers),), name="held")[0]
         return self.add("Assign", held, self.values(*numbers), name="assign")[0]
 
     def resource(self, *numbers: int) -> Output:
-        """A resource variable; `assign` gives it its first value."""
+        """Return the handle of a resource variable; the node `assign` sets its value."""
         held = self.add(
             "VarHandleOp", dtype=self.data_type, shape=(len(numbers),), shared_name="held"
         )[0]
@@ -86,7 +86,7 @@ class TypedGraph(Graph):
 
 
 def loop(data_type: DataType) -> Case:
-    """Three iterations that carry a value along unchanged."""
+    """Three iterations of a loop with an unchanged loop variable."""
     graph = TypedGraph(data_type)
     merges = []
     for index, value in enumerate((np.int32(0), graph.values(1, 0, 3))):
@@ -104,7 +104,7 @@ def loop(data_type: DataType) -> Case:
 
 
 def slice_of_reference(data_type: DataType) -> Case:
-    """Two elements of a reference variable replaced."""
+    """Replace two elements of a reference variable by a slice assignment."""
     graph = TypedGraph(data_type)
     bounds = [np.array([each], np.int32) for each in (1, 4, 2)]
     held = graph.variable(1, 0, 3, 4)
@@ -113,7 +113,7 @@ def slice_of_reference(data_type: DataType) -> Case:
 
 
 def slice_of_temporary(data_type: DataType) -> Case:
-    """All elements of a temporary variable replaced: Assign refuses these types."""
+    """Replace all elements of a temporary variable, because Assign rejects these types."""
     graph = TypedGraph(data_type)
     bounds = [np.array([each], np.int32) for each in (0, 3, 1)]
     held = graph.add("TemporaryVariable", dtype=data_type, shape=(3,), var_name="held")[0]
@@ -123,7 +123,7 @@ def slice_of_temporary(data_type: DataType) -> Case:
 
 
 def assigned(data_type: DataType) -> Case:
-    """A resource variable assigned and read."""
+    """Assign a resource variable and read it."""
     graph = TypedGraph(data_type)
     held = graph.resource(1, 0, 1)
     read = graph.add("ReadVariableOp", held, dtype=data_type, control=["assign"])[0]
@@ -131,7 +131,7 @@ def assigned(data_type: DataType) -> Case:
 
 
 def slice_of_resource(data_type: DataType) -> Case:
-    """Two elements of a resource variable replaced; a gather reads it, for a read refuses these."""
+    """Replace two elements of a resource variable; ReadVariableOp rejects these types."""
     graph = TypedGraph(data_type)
     bounds = [np.array([each], np.int32) for each in (1, 4, 2)]
     held, everything = graph.resource(1, 0, 3, 4), np.array([0, 1, 2, 3], np.int32)
@@ -142,7 +142,7 @@ def slice_of_resource(data_type: DataType) -> Case:
 
 
 def gathered(data_type: DataType) -> Case:
-    """Elements of a resource variable."""
+    """Gather elements of a resource variable."""
     graph = TypedGraph(data_type)
     indices = np.array([2, 0, 2], np.int32)
     held = graph.resource(1, 0, 3)
@@ -151,13 +151,13 @@ def gathered(data_type: DataType) -> Case:
 
 
 def reference(data_type: DataType) -> Case:
-    """A reference variable that is assigned and read."""
+    """Assign a reference variable and read it."""
     graph = TypedGraph(data_type)
     return graph.case("reference", graph.add("Identity", graph.variable(1, 0, 3))[0])
 
 
 def barrier(data_type: DataType) -> Case:
-    """Three elements put into a barrier and taken out of it."""
+    """Insert three elements into a barrier and take them."""
     graph = TypedGraph(data_type)
     made = graph.add("Barrier", component_types=[data_type], shapes=[()], shared_name="b")[0]
     keys = np.array([b"c", b"a", b"b"], object)
@@ -171,7 +171,7 @@ def barrier(data_type: DataType) -> Case:
 
 
 def store(data_type: DataType) -> Case:
-    """The rows of a sparse tensor kept, and taken back in reverse order."""
+    """Store the rows of a sparse tensor in a tensors map and take them in reverse order."""
     graph = TypedGraph(data_type)
     indices = np.array([[0, 1], [0, 2], [2, 0]], np.int64)
     shape = np.array([3, 4], np.int64)
@@ -182,7 +182,7 @@ def store(data_type: DataType) -> Case:
 
 
 def accumulator(data_type: DataType) -> Case:
-    """Two gradients added, and their mean."""
+    """Apply two gradients to an accumulator and take their mean."""
     graph = TypedGraph(data_type)
     made = graph.add("ConditionalAccumulator", dtype=data_type, shape=(2,), shared_name="a")[0]
     names = ("first", "second")
@@ -198,14 +198,14 @@ def accumulator(data_type: DataType) -> Case:
 
 
 def formatted(data_type: DataType) -> Case:
-    """Numbers as text."""
+    """Format numbers as text."""
     graph = TypedGraph(data_type)
     text = graph.add("StringFormat", [graph.values(1, 0, 3)], template="<{}>", placeholder="{}")
     return graph.case("formatted", *text)
 
 
 def switched(data_type: DataType) -> Case:
-    """A vector passed on to the second of three outputs."""
+    """Forward a vector to the second of three outputs."""
     graph = TypedGraph(data_type)
     given = (graph.values(1, 0, 3), np.int32(1))
     outputs = graph.add("_SwitchN", *given, num_outs=3, name="switched")
@@ -213,7 +213,7 @@ def switched(data_type: DataType) -> Case:
 
 
 def sparse_rows(data_type: DataType) -> Case:
-    """The first row of a dataset of sparse rows."""
+    """Take the first element of a SparseTensorSliceDataset."""
     graph = TypedGraph(data_type)
     indices = np.array([[0, 0], [0, 2], [1, 1]], np.int64)
     values, shape = graph.values(1, 0, 3), np.array([2, 3], np.int64)
@@ -229,7 +229,7 @@ def sparse_rows(data_type: DataType) -> Case:
 
 
 def serialized(data_type: DataType) -> Case:
-    """A vector as the bytes of its message."""
+    """Serialize a vector to the bytes of a TensorProto."""
     graph = TypedGraph(data_type)
     return graph.case("serialized", *graph.add("SerializeTensor", graph.values(1, 0, 3)))
 

@@ -16,7 +16,7 @@ def optimised(graph_def: pb.GraphDef, *fetches: str, feeds: tuple[str, ...] = ()
     """The nodes of a step that fetches `fetches`, after the optimiser's passes."""
     graph = extend_graph(RuntimeGraph(), graph_def)
     step = prune(graph, feeds, fetches, ())
-    Optimizer().after_inlining(step, kernel_registry())
+    Optimizer().run(step, graph.library, kernel_registry())
     return step
 
 
