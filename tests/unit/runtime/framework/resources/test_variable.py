@@ -12,7 +12,7 @@ import pytest
 from runtime.foundation.errors import FailedPreconditionError, InternalError
 from runtime.framework.dtypes import DataType
 from runtime.framework.resources.variable import Variable, update_together
-from tests.unit.runtime.framework.concurrent_calls import Concurrent
+from tests.unit.runtime.framework.resources.concurrent_calls import Concurrent
 
 
 def _traced(name: str) -> Any:

@@ -18,7 +18,7 @@ from runtime.framework.resources.mutable_hash_table import MutableHashTable
 from runtime.framework.resources.queues import Queue
 from runtime.framework.resources.record_reader import Reader
 from runtime.framework.resources.tensor_array import TensorArray
-from tests.unit.runtime.framework.concurrent_calls import Concurrent
+from tests.unit.runtime.framework.resources.concurrent_calls import Concurrent
 
 KEYS = np.array([1, 2, 3], np.int64)
 
