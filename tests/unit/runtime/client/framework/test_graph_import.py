@@ -141,8 +141,6 @@ def test_loops_of_version_1_are_imported(graph):
 
 
 UNARY = ("Neg", "Square", "Abs", "Identity")
-
-
 BINARY = ("AddV2", "Sub", "Mul", "Maximum")
 
 

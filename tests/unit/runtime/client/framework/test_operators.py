@@ -9,8 +9,6 @@ from runtime.client import Session, constant, float32, float64, placeholder
 from tests.unit.runtime.client.evaluation import value_of
 
 X = np.array([[1.0, -2.0, 3.5], [4.0, 5.0, -6.0]], np.float32)
-
-
 OPERATORS = {
     "add": lambda x: x + 1, "radd": lambda x: 1 + x, "sub": lambda x: x - 1,
     "rsub": lambda x: 1 - x, "mul": lambda x: x * 2, "div": lambda x: x / 2,

@@ -93,8 +93,6 @@ DTYPES = st.sampled_from(
     [np.dtype(t) for t in (np.float32, np.int8, np.uint64, np.bool_, np.complex64, np.float16)]
     + [np.dtype(ml_dtypes.bfloat16), np.dtype(object)]
 )
-
-
 NAMES = st.text(min_size=1, max_size=12).filter(lambda name: not name.startswith("\0"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from runtime.foundation.errors import OpError
@@ -63,3 +63,11 @@ class Concurrent:
         if self._error is not None:
             raise self._error
         return self._result
+
+
+def started_at(second: Callable[[], object], values: list[Any]) -> Iterator[Any]:
+    """The values; `second` is called before the second one."""
+    for index, value in enumerate(values):
+        if index == 1:
+            second()
+        yield value

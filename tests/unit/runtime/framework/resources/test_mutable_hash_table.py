@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.resources.mutable_hash_table import MutableDenseHashTable, MutableHashTable
+from tests.unit.runtime.framework.resources.concurrent_calls import Concurrent
 
 KEYS = np.array([b"a", b"b"], object)
-
-
 VALUES = np.array([1, 2], np.int64)
-
-
 MISSING = np.array(-1, np.int64)
 
 
@@ -67,3 +66,21 @@ def test_strings_keep_their_trailing_zero_bytes() -> None:
     table.insert(np.array([b"a\0"], object), np.array([b"b\0"], object))
     keys, values = table.export_values()
     assert (keys.tolist(), values.tolist()) == ([b"a\0"], [b"b\0"])
+
+
+def test_the_size_of_a_table_is_that_before_or_after_a_removal() -> None:
+    table = MutableHashTable(DataType.INT64, DataType.INT64)
+    size = Concurrent(table, lambda: table.size)
+    started: list[str] = []
+
+    class Watched(dict[Any, Any]):
+        def pop(self, *arguments: Any) -> Any:
+            value = super().pop(*arguments)
+            if not started:
+                started.append(size.start())
+            return value
+
+    table._values = Watched({1: 1, 2: 2, 3: 3})
+    table.remove(np.array([1, 2, 3], np.int64))
+    assert started == ["waits"]
+    assert size.result() == 0

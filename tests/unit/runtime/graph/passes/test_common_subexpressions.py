@@ -33,8 +33,6 @@ def test_nodes_with_state_are_not_shared() -> None:
 
 
 X = np.float32([[1, 2], [4, 8]])
-
-
 TRUE = np.bool_(True)
 
 

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from runtime.api import CancellationManager, CancelledError
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.resources.variable import Variable
+from runtime.kernels.state import training
 from runtime.kernels.state.training import Rule, _sparse_apply
+from tests.conformance.case import Graph
+from tests.unit.runtime.sessions.graphs import direct_session
 
 
 @dataclasses.dataclass
@@ -116,3 +120,34 @@ def test_every_round_handles_only_its_own_positions() -> None:
         scalar,
     )
     assert seen <= 10 * count
+
+
+FLOAT = DataType.FLOAT
+
+
+@pytest.mark.parametrize("op", ["ResourceApplyMomentum", "ResourceSparseApplyMomentum"])
+def test_training_checks_the_shapes_that_it_writes_into(
+    op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = Graph()
+    handles = []
+    for name in ("v", "slot"):
+        handle = graph.add("VarHandleOp", name=name, dtype=FLOAT, shape=None, shared_name=name)[0]
+        zeros = np.zeros(2, np.float32)
+        graph.add("AssignVariableOp", handle, zeros, name=f"{name}_init", dtype=FLOAT)
+        handles.append(handle)
+    rows = [np.arange(2, dtype=np.int32)] if "Sparse" in op else []
+    numbers = np.float32(1), np.ones(2, np.float32), *rows, np.float32(0)
+    graph.add(op, *handles, *numbers, name="update")
+    session = direct_session(graph.graph_def)
+    session.run({}, [], ["v_init", "slot_init"])
+    slot = session.resources.look_up("", Variable, "slot")
+
+    def assign_between(*_: Any) -> None:
+        slot.assign(np.zeros(3, np.float32))
+
+    monkeypatch.setattr(training, "_check_signs", assign_between)
+    with pytest.raises(InvalidArgumentError, match="var and accum do not have the same shape"):
+        session.run({}, [], ["update"])
+    assert slot.read().tolist() == [0, 0, 0]
+    assert session.resources.look_up("", Variable, "v").read().tolist() == [0, 0]

@@ -31,8 +31,6 @@ from tests.unit.runtime.sessions.graphs import X, direct_session, g1, graph_of, 
 from tests.unit.runtime.sessions.session_errors import error_of
 
 MORE = graph_of(neg("more", "m"))
-
-
 CALLS: dict[str, Callable[[DirectSession], object]] = {
     "create": lambda session: session.create(g1()),
     "extend": lambda session: session.extend(MORE),
