@@ -106,13 +106,6 @@ def test_slices_and_tensors_become_a_tensor(session):
     assert session.run(found).tolist() == [[2], [3], [2]]
 
 
-def test_slices_without_a_shape_are_no_tensor(session):
-    slices = tf.IndexedSlices([[1.0]], [0])
-    with pytest.raises(ValueError, match="IndexedSlices without dense_shape"):
-        tf.convert_to_tensor(slices)
-    assert session.run(slices).dense_shape is None
-
-
 def test_an_op_without_a_gradient_is_named(session, x):
     with pytest.raises(LookupError, match=r"No gradient defined for operation 'far' \(op type: N"):
         tf.gradients(ops.NextAfter(x, x * 2.0, name="far"), x)
@@ -128,44 +121,6 @@ def test_a_function_that_must_not_run_twice_is_refused(session, x):
     y = tf.cond(tf.constant(True), lambda: x * tf.random_uniform([3]), lambda: x)
     with pytest.raises(LookupError, match=r"RandomUniform'? \(RandomUniform\) must not run twice"):
         tf.gradients(y, x)
-
-
-def test_registered_gradients(session, x):
-    @tf.RegisterGradient("ThreeTimes")
-    def three_times(operation, grad):
-        assert operation.type == "Square"
-        return 3.0 * grad
-
-    with tf.get_default_graph().gradient_override_map({"Square": "ThreeTimes"}):
-        y = tf.square(x)
-    assert session.run(tf.gradients(y, x), {x: V})[0].tolist() == [3, 3, 3]
-    with pytest.raises(KeyError, match="Registering two gradient with name 'ThreeTimes'!"):
-        tf.RegisterGradient("ThreeTimes")(three_times)
-    with pytest.raises(KeyError, match="Registering two gradient with name 'MatMul'!"):
-        tf.NotDifferentiable("MatMul")
-    with tf.get_default_graph().gradient_override_map({"Square": "Nowhere"}):
-        other = tf.square(x)
-    with pytest.raises(LookupError, match="'Nowhere', which is not registered"):
-        tf.gradients(other, x)
-
-
-def test_a_gradient_function_with_another_number_of_gradients(session, x):
-    tf.RegisterGradient("TooMany")(lambda operation, grad: [grad, grad])
-    with tf.get_default_graph().gradient_override_map({"Exp": "TooMany"}):
-        y = tf.exp(x)
-    with pytest.raises(ValueError, match=r"Num gradients 2 generated for op Exp \(Exp\) do not"):
-        tf.gradients(y, x)
-
-
-def test_custom_gradients(session, x):
-    @tf.custom_gradient
-    def clipped(a, b):
-        return a * b, lambda grad: [tf.minimum(grad * b, 2.0), None]
-
-    found = tf.gradients(clipped(x, x * 1.0), x)
-    assert session.run(found, {x: V})[0].tolist() == [1, 2, 2]
-    with pytest.raises(TypeError, match="takes its variables as arguments"):
-        tf.custom_gradient(lambda a: (a * tf.Variable(V), lambda grad: grad))(x)
 
 
 def test_gated_gradients_wait_for_each_other(session, x):

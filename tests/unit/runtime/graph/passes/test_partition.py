@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pytest
 
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError
-from runtime.graph.passes.placer import log_device_mapping
-from tests.conformance.case import Graph
+from tests.unit.runtime.graph.passes.placed_graphs import PREFIX, PlacedGraph, ping_pong
 from tests.unit.runtime.sessions.graphs import direct_session, in_caller
-
-PREFIX = "/job:localhost/replica:0/task:0/device:CPU:"
-
-
-class PlacedGraph(Graph):
-    """A graph whose nodes may name a CPU."""
-
-    def on(self, cpu: int, op: str, *inputs: Any, **attrs: Any) -> Any:
-        outputs = self.add(op, *inputs, **attrs)
-        self.graph_def.node[-1].device = f"/device:CPU:{cpu}"
-        return outputs[0] if outputs else None
-
-
-def ping_pong(devices: Sequence[int]) -> pb.GraphDef:
-    """A chain n0, n1, … of operations on x, placed on the given devices in turn."""
-    graph = PlacedGraph()
-    value: Any = graph.placeholder("float32", "x")
-    for index, cpu in enumerate(devices):
-        value = graph.on(cpu, ("Exp", "Neg", "Sigmoid")[index % 3], value, name=f"n{index}")
-    return graph.graph_def
 
 
 def two_cpus(graph: pb.GraphDef) -> DirectSession:
@@ -140,24 +115,3 @@ def test_a_dead_value_crosses_dead() -> None:
     for pred_value, want in ((True, -3), (False, 3)):
         feeds = {"x": np.float32(3), "pred": np.bool_(pred_value)}
         assert session.run(feeds, ["merged"]) == [want]
-
-
-def test_placement_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    graph = ping_pong([1, 0])
-    graph.node[-1].attr["_class"].list.s.append(b"loc:@n0")
-    graph.node[-1].device = ""
-    config = pb.ConfigProto(log_device_placement=True, device_count={"CPU": 2})
-    with caplog.at_level(logging.INFO, logger="runtime.graph.passes.placer"):
-        direct_session(graph, config)
-    assert caplog.messages == [
-        f"Device mapping:\n{PREFIX}0 -> CPU\n{PREFIX}1 -> CPU",
-        f"x: (Placeholder): {PREFIX}0",
-        f"n0: (Exp): {PREFIX}1",
-        f"n1: (Neg): {PREFIX}1",
-    ]
-
-
-def test_no_device_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="runtime.graph.passes.placer"):
-        log_device_mapping([])
-    assert caplog.messages == ["Device mapping: no known devices."]
