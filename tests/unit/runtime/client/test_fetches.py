@@ -18,7 +18,7 @@ def test_values_come_in_the_structure_of_the_fetches(program):
     assert type(value) is np.float32
     assert value == 2
     assert run(program.noop) is None
-    assert run("a") is None  # the operation
+    assert run("a") is None  # the name of an operation
     assert run("a:0") == run(b"a:0") == 2
     assert run([a, b]) == [2, 2]
     assert run((a, [b, ("noop",)])) == (2, [2, (None,)])

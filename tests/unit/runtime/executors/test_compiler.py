@@ -1,4 +1,4 @@
-"""Functions that reach kernels which wait for other steps."""
+"""Functions whose kernels may wait for other steps, also through calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime.registrations import kernel_registry
 
 
 def calling(name: str, other: str, takes: bool) -> pb.FunctionDef:
-    """A function of a queue that calls another one with it, and may take of it then."""
+    """A function that passes its queue to another function and, if `takes`, dequeues from it."""
     function = pb.FunctionDef()
     function.signature.name = name
     function.signature.input_arg.add(name="queue", type=pb.DT_RESOURCE)

@@ -1,4 +1,4 @@
-"""Functions that call themselves: they run as deep as they must, and end when they never would."""
+"""Functions that call themselves: recursion that ends, and an error for recursion that does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans that compute in place: only on memory of their own, and with the same results."""
+"""Plans that compute in place: only in memory that the step owns, and with the same results."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_is_fetched_or_read_again_is_left_alone(texts: list[str]) -> None:
     one, last = session.run({"x": np.float32([1, 2])}, [fetched[0], both[0]])
     np.testing.assert_array_equal(one, np.float32([6, 9]))
     np.testing.assert_array_equal(last, np.float32([90, 135]))
-    assert texts[0].count("*=") == 1  # the first product, whose input nobody else reads
+    assert texts[0].count("*=") == 1  # the first product: it is the only reader of its input
 
 
 def test_a_variable_is_never_overwritten_by_a_reader(texts: list[str]) -> None:
@@ -145,14 +145,14 @@ def test_the_nodes_of_a_network_work_in_place(texts: list[str]) -> None:
     x = graph.placeholder("float32", "x")
     product = graph.add("MatMul", x, rng.normal(size=(4, 6)).astype(np.float32))[0]
     biased = graph.add("BiasAdd", product, rng.normal(size=6).astype(np.float32))[0]
-    image = graph.add("Reshape", biased, np.int32([1, 2, 3, 6]))[0]  # a view: not its own memory
+    image = graph.add("Reshape", biased, np.int32([1, 2, 3, 6]))[0]  # a view, not new memory
     tanh = graph.add("Tanh", image)[0]
     statistics = [rng.uniform(0.5, 2, 6).astype(np.float32) for _ in range(4)]
     normal = graph.add("FusedBatchNormV3", tanh, *statistics, is_training=False)[0]
     result = graph.add("Relu", normal)[0]
     fed = rng.normal(size=(6, 4)).astype(np.float32)
     session = session_of(graph)
-    # A traced step goes through the list of instructions, with new memory for each result.
+    # A traced step runs the list of instructions, which allocates memory for each result.
     traced = pb.RunOptions(trace_level=pb.RunOptions.FULL_TRACE)
     want = session.run({"x": fed}, [result[0]], (), traced, pb.RunMetadata())[0]
     got = session.run({"x": fed}, [result[0]])[0]

@@ -1,4 +1,4 @@
-"""Plans whose text is in several parts: values cross them, errors name their node."""
+"""Plans whose text is split into parts: values pass between parts, errors name their node."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_error_names_its_node_in_whichever_form_the_plan_runs() -> None:
 
 
 def test_a_value_is_dropped_after_its_last_reader_in_a_later_part() -> None:
-    """Large values: a plan that kept them all would need 40 times the memory of two."""
+    """Large values: a plan that kept all of them would need far more than the limit."""
     size = 1 << 18
     graph = Graph()
     x = value = graph.placeholder("float32", "x")

@@ -1,4 +1,4 @@
-"""Ops of a program's own: a signature for the process, kernels for a session."""
+"""Custom ops: a signature for the process, kernels for a session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runtime.api import (
 )
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1
 
-_numbers = itertools.count()  # an op stays for as long as the process
+_numbers = itertools.count()  # a registered op can not be removed
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_registered_op_runs_where_its_kernel_is(op: pb.OpDef) -> None:
     register_op(op)
     session = new_session(SessionOptions(kernels=[KernelDef(op.name, scaled)]))
     session.create(graph_with(op))
-    for _ in range(3):  # listed first, generated later
+    for _ in range(3):  # the plan is interpreted first, then generated
         assert session.run({"x": X}, ["scaled"]) == [-12]
     other = new_session(SessionOptions(kernels=[KernelDef(op.name, scaled)]))
     other.create(graph_with(op, by=3))

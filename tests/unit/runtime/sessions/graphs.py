@@ -15,7 +15,7 @@ X = np.float32(3)
 
 
 def g1() -> pb.GraphDef:
-    """x:Placeholder, a:Const 2, m=Mul(x,a), n=Neg(m): the graph of the facts."""
+    """x: Placeholder, a: Const 2, m = Mul(x, a), n = Neg(m): the graph of tests/facts.toml."""
     graph = Graph()
     x = graph.placeholder("float32", "x")
     a = graph.add("Const", name="a", dtype="float32", value=np.float32(2))[0]

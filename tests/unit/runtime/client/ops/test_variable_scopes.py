@@ -1,4 +1,4 @@
-"""`get_variable` and `variable_scope`: names, reuse, and initial values."""
+"""`get_variable` and `variable_scope`: names, sharing, and errors."""
 
 from __future__ import annotations
 

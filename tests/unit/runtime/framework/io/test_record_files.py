@@ -1,4 +1,4 @@
-"""Files of records: closed when their readers are gone, wherever these stopped."""
+"""Record files are closed when their reader is gone, wherever it stopped reading."""
 
 from __future__ import annotations
 

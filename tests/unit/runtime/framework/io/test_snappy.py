@@ -1,4 +1,4 @@
-"""Snappy blocks: what is written is read, what others write is read, damage is told."""
+"""Snappy blocks: round trips, blocks of other writers, and errors for damaged blocks."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def test_no_truncation_gives_a_wrong_answer(plain: pathlib.Path) -> None:
 
 
 def test_blocks_may_be_compressed_with_snappy() -> None:
-    """Older writers of TensorFlow compressed them; a literal and copies of each width."""
+    """Older versions of TensorFlow compressed blocks; here a literal and copies of each width."""
     entry = b"\x00\x03\x08key" + 4 * b"ab"
     block = entry + b"\0\0\0\0" + b"\x01\0\0\0"
     snapped = bytes([len(block), 7 << 2]) + entry[:8] + bytes([2 | 5 << 2, 2, 0])

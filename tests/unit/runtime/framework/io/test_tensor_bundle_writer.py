@@ -124,5 +124,5 @@ def test_what_is_written_is_read(
         for name, value in values.items():
             got = reader.read(name)
             assert (got.dtype, got.shape) == (value.dtype, value.shape)
-            # Bytes, not numbers: a NaN is to come back as it was.
+            # Bytes, not numbers: a NaN must keep its bits.
             assert got.tolist() == value.tolist() or got.tobytes() == value.tobytes()

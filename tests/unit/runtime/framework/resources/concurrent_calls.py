@@ -1,4 +1,4 @@
-"""Calls in other threads that begin in the midst of something, without sleeps or timeouts."""
+"""Calls in another thread that start at a given point, without sleeps or timeouts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.foundation.errors import OpError
 
 
 class SignallingLock:
-    """A lock that reports who has to wait for it."""
+    """A lock that puts "waits" into `events` when a thread has to wait for it."""
 
     def __init__(self, events: queue.SimpleQueue[str]) -> None:
         self._lock = threading.RLock()
@@ -53,12 +53,12 @@ class Concurrent:
         self._events.put("done")
 
     def start(self) -> str:
-        """Begin; whether it is "done" by itself or "waits"."""
+        """Start the call; return "done" when it has ended, "waits" when it waits for the lock."""
         self._thread.start()
         return self._events.get()
 
     def result(self) -> Any:
-        """What the call returns, or raises, in the end."""
+        """Wait for the end of the call; return its result or raise its error."""
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -66,7 +66,7 @@ class Concurrent:
 
 
 def started_at(second: Callable[[], object], values: list[Any]) -> Iterator[Any]:
-    """The values; `second` is called before the second one."""
+    """Yield the values; call `second` before the second value."""
     for index, value in enumerate(values):
         if index == 1:
             second()

@@ -1,4 +1,4 @@
-"""Those who wait for gradients: in their order, without a thread, and until they are cancelled."""
+"""Takers that wait for gradients: served in order, without a thread, until cancelled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_takers_wait_in_line() -> None:
     second = found.take(1, CancellationManager())
     assert isinstance(first, Deferred) and isinstance(second, Deferred)
     found.apply(0, np.float32([1]))
-    assert first.value is None and second.value is None  # the second stands behind the first
+    assert first.value is None and second.value is None  # served in order
     found.apply(0, np.float32([3]))
     np.testing.assert_array_equal(first.wait(), [2])
     assert found.count == 0

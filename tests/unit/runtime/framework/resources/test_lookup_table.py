@@ -37,7 +37,7 @@ def test_forks_of_an_empty_table_are_filled_apart() -> None:
 
 
 def while_filling(monkeypatch: pytest.MonkeyPatch, call: Concurrent) -> list[str]:
-    """Let `call` begin while a HashTable is filled; how it began stands in the list then."""
+    """Start `call` while a HashTable is filled; the list then holds what `start` returned."""
     original, started = lookup_table._Contents.of_rows, list[str]()
 
     def of_rows(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Readers under threads: no call sees another half way through a record."""
+"""Readers under threads: other calls run between two records, not within one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.runtime.framework.resources.concurrent_calls import Concurrent, 
 
 
 def reader_and_call(call: Callable[[Reader], Any]) -> tuple[Reader, Concurrent, list[str]]:
-    """A reader of three records that begins `call` while it reads the second one."""
+    """A reader of three records, and `call`, which starts while the second one is read."""
     started: list[str] = []
 
     def open_work(path: str) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""Those who wait at a staging area: for room, for a tuple, for a key, or until cancelled."""
+"""Steps that wait at a staging area: for room, for a tuple, for a key, or until cancelled."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_cancelled_waiter_leaves_the_line() -> None:
 
 
 def test_the_key_taken_is_the_tensor_put() -> None:
-    """Of whatever rank; and it may go over the wire, which a number of Python's own can't."""
+    """A key of any rank is returned as the array that was put, not as a Python number."""
     area, cancellation = StagingMap(0, 0, 1, is_ordered=True), CancellationManager()
     area.run(functools.partial(area.put, np.array([7]), [0], ["value"]), cancellation)
     key, value = area.run(functools.partial(area.get_any, [0]), cancellation)

@@ -1,4 +1,4 @@
-"""Batches of several steps: who gets the rows, and who waits for whom."""
+"""Batches of several steps: which step gets the rows, and which steps wait."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_last_step_gets_all_rows() -> None:
 def test_rows_that_do_not_fit_complete_the_batch_before_them() -> None:
     batcher = StepBatcher(3, HOUR, (2, 3))
     first, second = batcher.add([rows(1)], STEP), batcher.add([rows(2, 3, 4)], STEP)
-    np.testing.assert_array_equal(first.wait()[0], rows(1, 1))  # padded to a size allowed
+    np.testing.assert_array_equal(first.wait()[0], rows(1, 1))  # padded to an allowed size
     np.testing.assert_array_equal(second.wait()[0], rows(2, 3, 4))
 
 

@@ -1,4 +1,4 @@
-"""Tensor arrays under threads: no call sees another half way through."""
+"""Tensor arrays under threads: a read or write of several items is not interrupted."""
 
 from __future__ import annotations
 

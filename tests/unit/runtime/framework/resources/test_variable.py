@@ -38,7 +38,7 @@ class TracedVariable(Variable):
     before_access: Callable[[], None] = staticmethod(lambda: None)
 
     def call_at(self, access: int, function: Callable[[], object]) -> None:
-        """Call `function` once, before that access from now on."""
+        """Call `function` once, before the access with this number, counted from now."""
         left = access
 
         def count() -> None:
@@ -52,7 +52,7 @@ class TracedVariable(Variable):
 
 
 def exclusive(kind: type[Variable] = Variable) -> Variable:
-    """A variable [0, 0] whose array nobody else has."""
+    """A variable [0, 0] that is the only holder of its array."""
     variable = kind(DataType.FLOAT, "v")
     variable.assign(np.zeros(2, np.float32))
     variable.update(lambda array: None)
@@ -60,7 +60,7 @@ def exclusive(kind: type[Variable] = Variable) -> Variable:
 
 
 def shared(kind: type[Variable] = Variable) -> Variable:
-    """A variable [0, 0] whose array a reader has."""
+    """A variable [0, 0] whose array a reader holds, too."""
     variable = exclusive(kind)
     variable.read()
     return variable

@@ -1,4 +1,4 @@
-"""Several devices in one session: placement, transfers, and the same values as on one device."""
+"""Steps on several devices: transfers between them, and the same values as on one device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars of Python objects on their way through kernels that move elements."""
+"""Scalars that are Python objects, in kernels that move elements."""
 
 from __future__ import annotations
 

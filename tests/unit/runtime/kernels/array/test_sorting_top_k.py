@@ -1,4 +1,4 @@
-"""What TopK promises beyond the recorded cases: ties and NaN on both ways of selecting."""
+"""TopK beyond the recorded cases: ties and NaN, with both methods of selection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.kernels.array.sorting import approx_top_k, top_k, top_k_v2
 
 
 def stable_order(rows: np.ndarray, k: int) -> np.ndarray:
-    """The k largest of each row by sorting pairs: largest first, of equals the first."""
+    """Indices of the k largest of each row, largest first; of equals the lower index first."""
     ranked = [sorted(range(len(row)), key=lambda i: (-row[i], i))[:k] for row in rows.tolist()]
     return np.array(ranked, np.int32)
 
@@ -36,7 +36,7 @@ def test_a_nan_is_larger_than_any_number(k: int) -> None:
 
 
 def test_the_first_version_takes_k_as_an_attribute() -> None:
-    """TopK, which only graphs from before TopKV2 may have."""
+    """TopK, the op that TopKV2 replaced, has `k` as an attribute."""
     values, indices = top_k(np.float32([[3, 1, 3], [0, 2, 1]]), k=2)
     np.testing.assert_array_equal(values, [[3, 3], [2, 1]])
     np.testing.assert_array_equal(indices, [[0, 2], [1, 2]])
@@ -46,7 +46,7 @@ def test_the_first_version_takes_k_as_an_attribute() -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, -2])
 def test_approximate_search_is_exact_along_every_axis(axis: int) -> None:
-    """Compiled functions ask for the smallest and other axes; TensorFlow's kernel for neither."""
+    """TensorFlow's kernel has neither the smallest values nor other axes; both are checked here."""
     value = np.random.default_rng(11).permutation(60).reshape(3, 5, 4).astype(np.float32)
     settings = {"recall_target": 0.5, "aggregate_to_topk": False}
     for is_max_k in (True, False):

@@ -22,7 +22,7 @@ def test_print_counts_its_first_times_once(caplog: pytest.LogCaptureFixture) -> 
     context: Any = types.SimpleNamespace(kernel_state=kernel_state)
 
     class Limit(int):
-        """1; another step prints when a count is compared with it."""
+        """The limit 1; comparing a count with it lets another step print in between."""
 
         def __gt__(self, count: int) -> bool:
             print_(context, 0, U=(), message="inner", first_n=1, summarize=3)

@@ -16,7 +16,7 @@ ELSEWHERE = "Currently don't support instantiating functions on device: "
 
 
 def call_on(target: str) -> float:
-    """2 · 3, computed by a function on that device of a session with two CPUs."""
+    """2 · 3, computed by a function on the device `target` of a session with two CPUs."""
     with Graph().as_default() as graph:
         double = FunctionGraph("double", graph)
         argument = double.add_argument(DataType.FLOAT, TensorShape([]))

@@ -10,7 +10,7 @@ from tests.conformance.cases.data.datasets import DatasetGraph, Output
 
 
 class SavedIterator:
-    """A session with an iterator of a graph's dataset, started."""
+    """A session with a started iterator of a dataset."""
 
     def __init__(self, g: DatasetGraph, dataset: Output) -> None:
         attrs = {"output_types": g.types, "output_shapes": g.shapes}
@@ -26,16 +26,16 @@ class SavedIterator:
         self._session.run({}, (), ("start",))
 
     def take(self, count: int) -> list[int]:
-        """The next elements."""
+        """Return the next `count` elements."""
         return [int(self._session.run({}, ("next:0",))[0]) for _ in range(count)]
 
     def save(self) -> np.ndarray:
-        """Where it stands, as text."""
+        """Return the state of the iterator, a serialised variant."""
         saved: np.ndarray = self._session.run({}, ("saved:0",))[0]
         return saved
 
     def restore(self, saved: np.ndarray) -> None:
-        """Go back to where it stood."""
+        """Return to a saved state."""
         self._session.run({"text:0": saved}, (), ("restore",))
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ def test_a_nested_reader_is_a_dataset_of_datasets() -> None:
 
 def test_the_first_reader_of_records_lacks_an_attribute_that_it_needs() -> None:
     graph = Graph()
-    graph.graph_def.versions.producer = 25  # later graphs may not have it
+    graph.graph_def.versions.producer = 25  # graphs of later versions may not contain the op
     graph.add("FixedLengthRecordReader", record_bytes=5, name="reader")
     session = new_session(SessionOptions())
     session.create(graph.graph_def)

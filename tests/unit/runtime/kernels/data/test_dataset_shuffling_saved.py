@@ -1,4 +1,4 @@
-"""A saved iterator over a shuffle: the passes after the one that was saved."""
+"""Restored iterators of a shuffle repeat the order of later passes, too."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.conformance.cases.data.datasets import DatasetGraph
 from tests.unit.runtime.kernels.data.saved_iterators import SavedIterator
 
 
-@pytest.mark.parametrize("taken", [0, 2, 6, 8])  # of five elements a pass
+@pytest.mark.parametrize("taken", [0, 2, 6, 8])  # a pass has five elements
 @pytest.mark.parametrize("buffer_size", [1, 3, 10])
 def test_later_passes_are_shuffled_the_same_again(taken: int, buffer_size: int) -> None:
     g = DatasetGraph()
     g.shapes = ((),)
-    seeds = [g.long(0), g.long(0)]  # random ones
+    seeds = [g.long(0), g.long(0)]  # zeros: the runtime draws the seeds
     generator = g.add("AnonymousSeedGenerator", *seeds, np.bool_(True))[0]
     size = g.long(buffer_size)
     shuffled = g.data(

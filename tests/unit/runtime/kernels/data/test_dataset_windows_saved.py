@@ -1,4 +1,4 @@
-"""A saved iterator that is within a dataset which is an element: a window."""
+"""Restored iterators go on within a window, which is a dataset that is an element."""
 
 from __future__ import annotations
 

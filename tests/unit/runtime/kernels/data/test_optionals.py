@@ -1,4 +1,4 @@
-"""Types of values that no attribute tells."""
+"""Types of elements that no attribute names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queries to database files may not do, and how they end."""
+"""Queries of database files: statements that are refused, and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def database(tmp_path: pathlib.Path) -> str:
 
 
 def first_row(query: Query) -> int:
-    """What the first element is; errors as the session raises them."""
+    """The first element of the query; raises the errors of the session."""
     case = query.case()
     session = new_session(options("DEFAULT"))
     session.create(case.graph)

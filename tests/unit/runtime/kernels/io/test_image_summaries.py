@@ -1,4 +1,4 @@
-"""The pixels of image summaries, which no golden file can hold: PNG encoders differ."""
+"""Pixels of image summaries; recorded answers can not hold them, as PNG encoders differ."""
 
 from __future__ import annotations
 

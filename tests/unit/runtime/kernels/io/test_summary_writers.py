@@ -1,4 +1,4 @@
-"""What stands in event files; the recorded cases see only that they can be written."""
+"""Contents of event files; the recorded cases only check that they can be written."""
 
 from __future__ import annotations
 

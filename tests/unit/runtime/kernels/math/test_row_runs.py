@@ -1,4 +1,4 @@
-"""Rows combined by their numbers, against one row at a time."""
+"""Runs of rows with one number, combined together and row by row."""
 
 from __future__ import annotations
 

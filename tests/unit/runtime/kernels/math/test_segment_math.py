@@ -1,4 +1,4 @@
-"""Rows combined by their segment's number, against one row at a time."""
+"""Rows reduced by segment, together and row by row."""
 
 from __future__ import annotations
 

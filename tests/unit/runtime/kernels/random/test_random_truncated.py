@@ -21,7 +21,7 @@ CASES = (
 
 
 def draw(low: float, high: float) -> np.ndarray:
-    """Numbers with mean 3 and deviation 2 before they are cut off, brought back to 0 and 1."""
+    """Truncated normal numbers with mean 3 and deviation 2, scaled to mean 0 and deviation 1."""
     source = GuardedPhilox(1, 2)
     context = types.SimpleNamespace(kernel_state=lambda make: source)
     parameters = (np.array([each]) for each in (3.0, 2.0, 3 + 2 * low, 3 + 2 * high))

@@ -30,7 +30,7 @@ def small_switch_interval() -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class Update:
-    """The op that changes all numbers of the variable `v` alike, and the one that reads it."""
+    """The op that changes all elements of the variable `v` alike, and the op that reads it."""
 
     op: str
     inputs: tuple[str, ...] = ("ones",)
@@ -130,7 +130,7 @@ def test_values_are_whole_and_stay(update: Update) -> None:
 
 
 def counter_graph(op: str) -> Graph:
-    """The node `next` gives the state of the variable `v`, which goes on, and changes it."""
+    """The node `next` returns the state of the variable `v` and advances it."""
     graph = Graph()
     if op == "CountUpTo":
         handle = graph.add("VariableV2", name="v", dtype=DataType.INT64, shape=())[0]

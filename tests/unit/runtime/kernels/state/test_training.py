@@ -1,4 +1,4 @@
-"""Sparse training ops: rows that are named several times, and steps that are cancelled."""
+"""Training ops: rows that are named several times, cancelled steps, and checks of shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.runtime.sessions.graphs import direct_session
 
 @dataclasses.dataclass
 class Context:
-    """What the kernels use of a context."""
+    """The parts of a kernel context that the ops use."""
 
     cancellation: CancellationManager
     attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -36,7 +36,7 @@ def variable(values: Any) -> Variable:
 
 
 def momentum_like(var: np.ndarray, accum: np.ndarray, lr: Any, grad: np.ndarray, _: Any) -> None:
-    """Depends on the order of the gradients of a row."""
+    """A rule whose result depends on the order of the gradients of a row."""
     accum[...] = accum * 2 + grad
     var -= lr * accum
 
@@ -93,11 +93,11 @@ def test_a_cancelled_update_ends_between_two_rounds_and_changes_nothing(indices:
 
 
 def test_every_round_handles_only_its_own_positions() -> None:
-    """A row named n times takes work in the order of n, not of n²."""
+    """The work for a row that is named n times grows with n, not with n²."""
     seen = 0
 
     class Counting(np.ndarray):
-        """Notes how many numbers the positions of all rounds are picked from."""
+        """Counts the positions that all rounds are selected from."""
 
         def __getitem__(self, key: Any) -> Any:
             nonlocal seen

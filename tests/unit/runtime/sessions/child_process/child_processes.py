@@ -1,4 +1,4 @@
-"""Steps of a low-priority pool in its child process: what their tests share."""
+"""Helpers of tests that run steps in the child process of a low-priority pool."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def opened(graph: Graph, **options: Any) -> DirectSession:
 
 
 def run(session: DirectSession, request: RunRequest) -> tuple[list[Any], int]:
-    """The values, and how many steps the child was sent for them. The first run is never sent."""
+    """The fetched values, and the number of steps sent to the child; a first run is not sent."""
     assert request.pool is not None
     session._graph.compiled(request).executor.last_seconds = 1.0
     before = step_processes(request.pool).steps

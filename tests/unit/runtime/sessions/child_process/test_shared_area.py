@@ -1,4 +1,4 @@
-"""Memory that two processes share, both sides of it in this one."""
+"""Memory that two processes share; in these tests both sides are in one process."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Steps of a low-priority pool in its child process: same values, same errors, and every end."""
+"""Steps in the child process of a low-priority pool: values, errors, cancellation, its end."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ VALUES = [
     np.array([[b"a", b"\xff\x00"], [b"", b"long" * 9000]], object),
     np.array([True, False]),
     np.array([1 + 2j], np.complex64),
-    np.ones((300, 1000), np.float32),  # more than the socket takes at once
+    np.ones((300, 1000), np.float32),  # larger than the buffer of the socket
 ]
 
 

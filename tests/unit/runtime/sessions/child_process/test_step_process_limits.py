@@ -1,4 +1,4 @@
-"""What a child process must not be sent, must not keep, and must not be brought down by."""
+"""Limits of child processes: what is not sent, what is not kept, and faults that they survive."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_value_that_changes_in_place_is_sent_whole(pool: ThreadPool) -> None:
         started.append(session.run_async(request))
         array[1] = 1
 
-    variable.update(lambda _: None)  # from now on it is the variable's alone
+    variable.update(lambda _: None)  # from now on only the variable holds the array
     variable.update(change)
     assert started[0].result()[0].tolist() == [1, 1]
     (value,), sent = run(session, request)

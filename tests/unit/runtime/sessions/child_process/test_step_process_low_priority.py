@@ -1,4 +1,4 @@
-"""Steps of low-priority pools let normal ones pass."""
+"""Steps of low-priority pools wait for normal steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The child's side of low-priority steps, in this process."""
+"""The server of low-priority steps; in these tests it runs in the process of the test."""
 
 import socket
 import threading
@@ -47,11 +47,11 @@ def test_a_step_lets_others_run_at_its_beginning_and_every_few_nodes(monkeypatch
         (value,) = receive_tensors(channel, answer["values"])
         return float(value)
 
-    first = [run() for _ in range(3)]  # interpreted, then written as Python
+    first = [run() for _ in range(3)]  # interpreted, then generated
     monkeypatch.setattr(step_server, "_GIVE_WAY_SECONDS", 0.0)
     events.clear()
     assert [*first, run()] == [2.0**NODES] * 4
-    assert len(events) >= NODES // 16  # and not one a node
+    assert len(events) >= NODES // 16  # fewer than one for each node
     assert len(events) < NODES
     channel.close()
     serving.join(30)

@@ -1,4 +1,4 @@
-"""Which variables a child process has to be sent again."""
+"""Which variables must be sent to a child process again."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def graph_of_two() -> Graph:
 
 
 class Sent:
-    """What a child would be sent of a session's `sum`."""
+    """The variables that a child would be sent for the step `sum` of a session."""
 
     def __init__(self) -> None:
         self.session = opened(graph_of_two())

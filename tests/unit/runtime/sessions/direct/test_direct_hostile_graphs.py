@@ -1,4 +1,4 @@
-"""Few bytes that ask for much: refused by a clear error, the session or server goes on."""
+"""Small graphs that request large allocations are refused; the session remains usable."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_refused_runs(
     session = direct_session(g1())
     error = error_of(lambda: session.run(feeds, fetches, targets, options))
     assert (error.code, error.message) == (code, message)
-    assert session.run({"x": X}, ["n"]) == [-6]  # and the session is as usable as before
+    assert session.run({"x": X}, ["n"]) == [-6]  # the session remains usable
 
 
 def test_targets_may_be_spelled_as_outputs_and_twice() -> None:
@@ -99,7 +99,7 @@ def test_kernel_errors_name_the_node_and_leave_the_session_usable() -> None:
     x = graph.placeholder("float32", "x")
     graph.add("AddV2", x, np.zeros(3, np.float32), name="ad")
     session = direct_session(graph.graph_def)
-    for _ in range(4):  # listed first, generated later: the same text
+    for _ in range(4):  # the plan is interpreted first, then generated: one text
         error = error_of(lambda: session.run({"x": np.zeros(2, np.float32)}, ["ad"]))
         assert error.message == "Incompatible shapes: [2] vs. [3]\n\t [[{{node ad}}]]"
         assert error.code is Code.INVALID_ARGUMENT

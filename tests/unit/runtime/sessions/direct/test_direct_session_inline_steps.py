@@ -1,4 +1,4 @@
-"""Which steps run in the caller's thread: those that took less than 0.2 ms, however they ended."""
+"""Which steps run in the caller's thread: those that took less than 0.2 ms, failed or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUICK, SLOW = 0.0001, 0.004
 
 
 class Clock:
-    """Every step that is measured takes `seconds`."""
+    """A clock by which every measured step takes `seconds`."""
 
     def __init__(self) -> None:
         self.seconds = QUICK
@@ -91,13 +91,13 @@ def test_a_short_step_runs_in_the_caller_until_it_turns_slow(
     session = direct_session(g1())
     step = run_callable(session) if way == "callable" else lambda: run(session)
     step()
-    assert not inline  # nothing is known of it
+    assert not inline  # the step has not been measured yet
     for _ in range(5):
         assert step() == [6]
     assert len(inline) == 5
     clock.seconds = SLOW
     step()
-    assert len(inline) == 6  # the one that turned slow counts
+    assert len(inline) == 6  # with the run that was slow
     clock.seconds = QUICK
     for _ in range(20):
         step()
@@ -122,7 +122,7 @@ def test_slow_first_runs_do_not_keep_a_step_from_the_caller(
 
 
 class Elsewhere(Executor):
-    """Its work goes on in other threads: `run_async` returns long before `done` is called."""
+    """An executor that works in other threads: `run_async` returns before `done` is called."""
 
     may_block = False
 
@@ -159,7 +159,7 @@ def test_a_step_is_measured_until_it_is_done(clock: Clock) -> None:
 def test_a_step_whose_branches_go_to_other_threads_never_runs_in_the_caller(
     clock: Clock, inline: list[RunRequest]
 ) -> None:
-    """Its time there is that of the longest branch, in the caller's thread that of all."""
+    """In a pool it takes as long as its longest branch, in the caller's thread as all branches."""
     graph = Graph()
     x = graph.placeholder("float32", "x")
     first = graph.add("MatMul", x, x, name="first")
@@ -211,7 +211,7 @@ def test_a_step_that_fails_slowly_in_the_caller_counts(
 def test_low_priority_steps_say_nothing_about_others(
     clock: Clock, inline: list[RunRequest], low_pool: ThreadPool
 ) -> None:
-    """They wait for normal ones, and their child processes are as nice as can be."""
+    """They wait for normal steps, and their child processes have the lowest priority."""
     session = direct_session(g1())
     for _ in range(3):
         run(session)

@@ -1,4 +1,4 @@
-"""The life of a session, and which calls each part of it accepts."""
+"""The life cycle of a session: which calls each state accepts, and how close ends steps."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_close_cancels_what_waits_and_refuses_the_rest() -> None:
             future.result(timeout=30)
         assert cancelled.value.message in (
             "Dequeue operation was cancelled\n\t [[{{node deq}}]]",
-            "Run call was cancelled",  # its pool had not come to it yet
+            "Run call was cancelled",  # no thread of the pool had started it
         )
     session.close()
     for call in (
@@ -256,7 +256,7 @@ def test_a_queue_operation_that_waits_says_that_it_was_cancelled(
         waiting = callers.submit(lambda: session.run_async(request).result())
         (queue,) = (each for _, _, each in session.resources if isinstance(each, Queue))
         while not (queue._dequeues or queue._enqueues):
-            time.sleep(0)  # another thread's turn
+            time.sleep(0)  # lets other threads run
         session.close()
         with pytest.raises(CancelledError) as cancelled:
             waiting.result(timeout=30)

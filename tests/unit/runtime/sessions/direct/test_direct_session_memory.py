@@ -1,4 +1,4 @@
-"""What a step held goes with it: nothing waits for the garbage collector, which comes seldom."""
+"""Memory of a step is freed at its end, without the garbage collector."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_feeds_and_fetches_go_with_their_last_reader(
 
 
 def until_idle(session: DirectSession) -> None:
-    """Until the pool's threads have let go of what they ran last: they take another task."""
+    """Run a task on every thread of the pool, so that none holds its last step any more."""
     for pool in session.thread_pools:
         together = threading.Barrier(pool.num_threads + 1)
         for _ in range(pool.num_threads):

@@ -1,4 +1,4 @@
-"""How a step fails: feeds that are missing, dead tensors, kernels that refuse or are not there."""
+"""Errors of steps: missing feeds, dead tensors, errors of kernels, and missing kernels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_callable_tells_types_in_its_own_words() -> None:
 
 
 def test_the_shape_of_a_placeholder_is_not_checked() -> None:
-    """TensorFlow's runtime does not either: its front end does, and so do ours."""
+    """As in TensorFlow, the front end checks the shape and the runtime does not."""
     graph = Graph()
     x = graph.placeholder("float32", "x", (2,))
     graph.add("Neg", x, name="n")
@@ -181,7 +181,7 @@ def test_a_callable_is_checked_when_it_is_made(
     assert caught.value.message == text
 
 
-@pytest.mark.parametrize("op", ["PartitionedCall", "RemoteCall"])  # inlined, and called
+@pytest.mark.parametrize("op", ["PartitionedCall", "RemoteCall"])  # one is inlined, one is called
 def test_a_function_with_too_few_arguments(op: str) -> None:
     graph = Graph()
     signature = pb.OpDef(name="body")

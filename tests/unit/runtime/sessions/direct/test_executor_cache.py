@@ -1,4 +1,4 @@
-"""Compiled steps are kept: found again in any order, counted, and bounded."""
+"""The cache of compiled steps: lookup in any order of names, counts, and its capacity."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_who_waited_for_a_compilation_that_failed_compiles_alone() -> None:
 def test_a_step_that_is_found_as_spelled_is_used_under_its_other_spellings_too() -> None:
     session = direct_session(g1())
     session._graph.cache = ExecutorCache(capacity=2)
-    for fetch in ("m", "n", "m", "a"):  # n is the least recently used one: it goes
+    for fetch in ("m", "n", "m", "a"):  # n is the least recently used one: it is removed
         session.run({"x": X}, [fetch])
     misses = session.executor_cache.misses
     assert session.run({"x:0": X}, ["m:0"]) == [6]
@@ -135,7 +135,7 @@ def test_a_step_that_is_found_as_spelled_is_used_under_its_other_spellings_too()
 
 
 def test_finding_needs_no_lock_and_races_with_what_inserts_and_drops() -> None:
-    """A thread that holds the lock, and is not scheduled, delays no step that is compiled."""
+    """A thread that holds the lock delays no step that is already compiled."""
     session = direct_session(g1())
     graph = session._graph.current("Run")
     cache = session._graph.cache = ExecutorCache(capacity=3)

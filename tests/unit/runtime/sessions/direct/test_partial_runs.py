@@ -20,7 +20,7 @@ from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, queue_graph
 from tests.unit.runtime.sessions.session_errors import error_of
 
-SECONDS = 30  # to wait for what ends at once on a quiet machine
+SECONDS = 30  # the longest time that a test waits
 
 
 def test_an_abandoned_partial_run_ends() -> None:
@@ -30,7 +30,7 @@ def test_an_abandoned_partial_run_ends() -> None:
     assert len(runs) == 1
     ended = threading.Event()
     while len(runs):
-        ended.wait(0.01)  # the timer's thread needs a moment
+        ended.wait(0.01)  # until the thread of the timer has run
     with pytest.raises(InvalidArgumentError) as caught:
         session.partial_run(handle, {"x": X}, ["m:0"])
     assert caught.value.message == "Must run 'setup' before performing partial runs!"
@@ -54,7 +54,7 @@ def test_a_run_with_a_part_that_waits_is_not_left_alone() -> None:
     (entry,) = runs._entries.values()
     first = entry.deadline
     waiting = threading.Event()
-    while entry.deadline < first + 0.04:  # it was due twice meanwhile
+    while entry.deadline < first + 0.04:  # the run would have expired twice by then
         waiting.wait(0.005)
     assert not part.done()
     session.run({"value": np.float32(4)}, (), ["enq"])
@@ -103,7 +103,7 @@ def test_a_full_pool_refuses_a_part_and_changes_nothing() -> None:
     handle = session.partial_run_setup(["x"], ["m:0"], pool=pool)
     released = threading.Event()
     started = threading.Event()
-    while pool.stats().completed < 1:  # the setup runs the constants there
+    while pool.stats().completed < 1:  # the setup computes constants on the pool
         started.wait(0.001)
     pool.schedule(lambda: (started.set(), released.wait(SECONDS)))
     assert started.wait(SECONDS)

@@ -1,4 +1,4 @@
-"""What steps report when they are asked to: traces, costs, graphs."""
+"""Metadata of steps on request: traces, costs, partition graphs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_when_costs_are_reported(every: int, after: int, costs: list[bool]) -> N
 def test_a_fetch_keeps_its_name_whatever_becomes_of_its_node() -> None:
     graph = Graph()
     x = graph.placeholder("float32", "x")
-    for name in ("first", "second"):  # one is computed for both
+    for name in ("first", "second"):  # common subexpressions: one node is computed for both
         graph.add("Neg", x, name=name)
     graph.add("Neg", np.float32(1), name="folded")
     graph.add("Neg", x, name="elsewhere")

@@ -1,4 +1,4 @@
-"""The three kinds of inter-op pools: which threads there are, and which of them runs a step."""
+"""The three kinds of inter-op pools: their threads, and the pool that runs a step."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_per_session_threads_end_with_the_session() -> None:
     assert pool.num_threads == 5
     session.close()
     ran = threading.Event()
-    pool.schedule(ran.set)  # close keeps the threads
+    pool.schedule(ran.set)  # close does not end the threads
     assert ran.wait(10)
     session.destroy()
     for thread in pool._threads:

@@ -1,6 +1,6 @@
-"""How many threads there are: before a session, with it, after close and after destroy.
+"""Numbers of threads before a session, with it, after close and after destroy.
 
-The process's own pool is sized by its first session, so these run in a process of their own.
+The first session sets the size of the pool of the process, so these tests start a process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECONDS = 30  # to wait for a thread that ends
 
 
 def threads() -> dict[str, int]:
-    """How many threads the pools have, by name."""
+    """The number of threads of each pool, by its name."""
     names = [thread.name for thread in threading.enumerate()]
     return dict(collections.Counter(name for name in names if name.startswith("tf_")))
 
@@ -44,7 +44,7 @@ def join_pools(session: DirectSession) -> None:
 
 
 def observe_widths() -> list[int]:
-    """How many threads may work on one kernel: in the caller, and on pools of a session's own."""
+    """The number of threads for one kernel, in the caller and on pools of sessions."""
     opened(intra_op_parallelism_threads=4)
     opened(intra_op_parallelism_threads=9)
     own = opened(use_per_session_threads=True, intra_op_parallelism_threads=3)
@@ -53,7 +53,7 @@ def observe_widths() -> list[int]:
 
 
 def observe() -> dict[str, dict[str, int]]:
-    """The threads after each step of a process's life."""
+    """The threads at each moment in the life of a process, by moment and name of the pool."""
     seen = {"before": threads()}
     opened(inter_op_parallelism_threads=3, intra_op_parallelism_threads=4)
     seen["first"] = threads()
@@ -102,7 +102,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def observed() -> dict[str, dict[str, int]]:
-    """What `observe` sees in a fresh process."""
+    """The result of `observe` in a new process."""
     code = f"import json; from {__name__} import observe; print(json.dumps(observe()))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
@@ -117,16 +117,14 @@ def test_threads_by_moment(observed: dict[str, dict[str, int]], moment: str) -> 
 
 
 def test_the_first_session_sets_the_width_of_kernels() -> None:
-    """Later ones set it for pools of their own; helpers start when a kernel first needs them."""
+    """Later sessions set the width of their own pools; helpers start when a kernel needs them."""
     code = f"from {__name__} import observe_widths; assert observe_widths() == [4, 3, 5]"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_the_first_session_decides_for_the_environment_too() -> None:
-    """Without a size of its own, a session runs where the environment says."""
-    code = (
-        f"from {__name__} import process_wide; process_wide()"  # the variable is read once a start
-    )
+    """The environment variable is read once; it sets where sessions without a size run."""
+    code = f"from {__name__} import process_wide; process_wide()"
     environment = os.environ | {"TF_NUM_INTEROP_THREADS": "-1"}
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True)
 

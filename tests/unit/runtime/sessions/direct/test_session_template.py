@@ -1,4 +1,4 @@
-"""Many sessions of one model: what they share, and what each has for itself."""
+"""Many sessions of one model: what they share, and what belongs to each."""
 
 from __future__ import annotations
 

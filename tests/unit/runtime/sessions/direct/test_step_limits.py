@@ -1,4 +1,4 @@
-"""Deadlines of steps: where they come from, and what they end."""
+"""Deadlines of steps: the options and the configuration that set them, and what they end."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def pools_of(*entries: tuple[int, str], **config: int) -> pb.ConfigProto:
 
 
 def not_folding(config: pb.ConfigProto) -> pb.ConfigProto:
-    """The kernels of these tests must run in the step, not when it is compiled."""
+    """Turn constant folding off: kernels of these tests must run in the step."""
     config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
     return config
 
@@ -27,7 +27,7 @@ def current_thread_name(_: object) -> np.ndarray:
 
 
 def thread_session(config: pb.ConfigProto) -> tuple[object, pb.GraphDef]:
-    """A session whose `StringUpper` tells the name of the thread that runs it."""
+    """A session whose `StringUpper` returns the name of the thread that runs it."""
     graph = Graph()
     graph.add("StringUpper", np.array(b"", object), name="thread")
     kernel = KernelDef("StringUpper", current_thread_name)

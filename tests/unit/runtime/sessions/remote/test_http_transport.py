@@ -1,4 +1,4 @@
-"""HttpTransport against a server of a few lines: what is sent again, and what errors become."""
+"""HttpTransport with a small server: which requests are sent again, and errors of answers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - the library's names
 
     def log_message(self, *_: object) -> None:
-        """Nothing on stderr."""
+        """Write nothing to stderr."""
 
 
 @pytest.fixture

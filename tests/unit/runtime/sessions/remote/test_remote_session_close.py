@@ -1,4 +1,4 @@
-"""Closing a session on a server that does not answer returns, and ends what waits."""
+"""Close of a session whose server does not answer: it returns, and ends waiting calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from runtime.api import (
 from runtime.sessions.remote import grpc_session, remote_session
 
 GRAPH = pb.GraphDef(node=[pb.NodeDef(name="x", op="NoOp")])
-# How long a test waits for what should be at once before it fails.
+# The longest time that a test waits for an immediate result.
 FAIL_AFTER_SECONDS = 30
 
 
@@ -60,7 +60,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 @contextlib.contextmanager
 def in_thread(work: Callable[[], Any]) -> Iterator[concurrent.futures.Future[Any]]:
-    """`work` in a daemon thread: one that never ends does not hold up the tests."""
+    """Run `work` in a daemon thread, which does not keep the test process alive."""
     future: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def run() -> None:
@@ -91,7 +91,7 @@ def test_close_ends_a_create_that_waits_for_a_server(
                 assert closing.result(FAIL_AFTER_SECONDS) is None
             with pytest.raises(CancelledError, match=r"^Session has been closed\.$"):
                 creating.result(FAIL_AFTER_SECONDS)
-        session.close()  # again
+        session.close()  # a second time
 
 
 @pytest.mark.parametrize("port_of", [silent_port, closed_port])
@@ -208,7 +208,7 @@ def test_close_does_not_wait_for_a_server_that_has_ended(master: Master) -> None
 def test_a_session_that_was_made_while_it_was_closed_is_closed_in_the_server(
     master: Master, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer to `create` and `close` cross: the answer has come, nothing has read it."""
+    """The session is closed when the answer to `create` has arrived and is not read yet."""
     master.answers_create.set()
     master.answers_close.set()
     session = opened(master.port)
@@ -227,7 +227,7 @@ def test_a_session_that_was_made_while_it_was_closed_is_closed_in_the_server(
 
 
 class HttpServer(http.server.ThreadingHTTPServer):
-    """Makes a session when `answers_create` is set; keeps the paths that it has to delete."""
+    """Creates a session when `answers_create` is set; records the paths of deletions."""
 
     daemon_threads = True
 
@@ -259,7 +259,7 @@ class HttpHandler(http.server.BaseHTTPRequestHandler):
         self._answer(b"{}")
 
     def log_message(self, *_: object) -> None:
-        """Nothing on stderr."""
+        """Write nothing to stderr."""
 
 
 @pytest.fixture
