@@ -64,6 +64,7 @@ from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, lo
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.tensor_infos import tensor_names
 from runtime.sessions.direct.direct_session import DirectSession
+from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
@@ -77,6 +78,7 @@ __all__ = [
     "CancellationManager",
     "CancelledError",
     "Code",
+    "CompiledStep",
     "DataLossError",
     "DataType",
     "DeadlineExceededError",

@@ -1,6 +1,7 @@
-"""Everything that is registered, in one place: session factories, device factories, kernels.
+"""The registries of the runtime: session factories, device factories and kernels.
 
-To add one, write its file and a row here. Registering the same thing twice raises.
+To add a factory, write its file and add a row here. Registering the same row twice raises
+AlreadyExistsError.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ DEVICE_FACTORIES: tuple[tuple[str, type[DeviceFactory], int], ...] = (
 
 @functools.cache
 def kernel_registry() -> KernelRegistry:
-    """The registry of all built-in kernels, each imported when a node first needs it."""
+    """The registry of all built-in kernels; a module is imported when a node first needs it."""
     return LazyKernelRegistry(KERNEL_MODULES)
 
 
@@ -53,7 +54,7 @@ def direct_session_factory() -> DirectSessionFactory:
     return DirectSessionFactory(device_factories(), kernel_registry())
 
 
-# (runtime type, function that returns the factory); exactly one factory may accept a target
+# (runtime type, function that makes the factory); at most one factory may accept a target
 SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
     ("DIRECT_SESSION", direct_session_factory),
     ("GRPC_SESSION", grpc_session_factory),
@@ -71,7 +72,7 @@ def session_factories() -> SessionFactoryRegistry:
 
 
 def new_session(options: SessionOptions) -> RuntimeSession:
-    """A session without a graph, made by the one factory that accepts the target.
+    """Make a session without a graph, with the one factory that accepts the target.
 
     Raises NotFoundError when no factory accepts it, and what the factory raises.
     """
@@ -79,6 +80,6 @@ def new_session(options: SessionOptions) -> RuntimeSession:
 
 
 def reset(target: str, containers: Sequence[str] = ()) -> None:
-    """Clear resource containers of a target (all, when none is named) and close its sessions."""
+    """Clear the named resource containers of a target, or all, and close its sessions."""
     options = SessionOptions(target)
     session_factories().get_factory(options).reset(options, containers)

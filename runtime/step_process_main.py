@@ -1,11 +1,12 @@
-"""The program of a child process that runs low-priority steps.
+"""The main program of a child process that runs low-priority steps.
 
-The other end is `sessions/child_process/step_process.py`.
+Its parent is `sessions/child_process/step_process.py`, which starts it as
 
     python -m runtime.step_process_main DATA CONTROL INCOMING OUTGOING TENSOR_LIMIT NAME
 
-The two sockets and the two shared memory areas are file descriptors that the parent has opened; −1
-means that there is no area.
+DATA and CONTROL are file descriptors of sockets, INCOMING and OUTGOING those of shared memory areas
+(−1 for none); the parent has opened all four. TENSOR_LIMIT is the largest allowed tensor in bytes,
+NAME that of the thread pool.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ def main() -> None:
     from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
-    # Not SCHED_IDLE: a thread woken on a processor that runs such a process had to wait for the
-    # next timer tick (a third of a tiny model's steps took over 1.5 ms beside it).
+    # Not SCHED_IDLE: a thread that wakes on a processor which runs a SCHED_IDLE process waited for
+    # the next timer tick (a third of a tiny model's steps took over 1.5 ms).
     share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
-    # These signals are sent to the whole process group; the parent decides when this process ends.
+    # A terminal sends these signals to the whole process group. Only the parent ends this process.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
 

@@ -1,7 +1,7 @@
 """create_app(): the page with every router, handler and lifespan step.
 
-Order of an HTTP request: RequestMiddleware → router → resource (`server/rest`) → codec → service
-(`server/sessions`, `server/models`) → runtime.
+Order of an HTTP request: RequestMiddleware → router → resource (`server/rest`) → codec → for steps
+`server/steps`, else the service (`server/sessions`, `server/models`) → runtime.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ from server.models.poller import ModelPoller
 from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
-from server.priorities import Priorities
 from server.rest.docs_page import docs_route
 from server.rest.model_docs import model_paths
-from server.rest.models import MalformedRoute, ModelsApi, ModelsFront, ModelsOptions
+from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOptions
 from server.rest.openapi import document_plain_routes
 from server.rest.operations import operations_router
 from server.rest.session_docs import STEP_DOCS
@@ -43,6 +42,8 @@ from server.rest.sessions import SessionResource, session_router, step_routes
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
 from server.settings import RestSettings, Settings
+from server.steps.priorities import Priorities
+from server.steps.step_runner import StepRunner
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,10 +78,11 @@ def make_services(settings: Settings) -> Services:
         priorities.load_pool,
         manager_options(settings.model_loading),
     )
-    sessions = SessionService(settings, priorities, metrics, open_model=ModelSessions(models).open)
+    runner = StepRunner(priorities, metrics, settings.rest.max_answer_bytes)
+    sessions = SessionService(settings, runner, metrics, open_model=ModelSessions(models).open)
     serving_metrics = ServingMetrics()
     metrics.registry.register(serving_metrics)
-    inference = InferenceService(models, priorities, serving_metrics)
+    inference = InferenceService(models, runner, serving_metrics)
     return Services(settings, priorities, metrics, Lifecycle(), models, inference, sessions)
 
 
@@ -119,7 +121,8 @@ def create_app(services: Services) -> ASGIApp:
     document_plain_routes(app, STEP_DOCS, model_paths())
     app.router.routes.append(docs_route(app.openapi))
     return RequestMiddleware(
-        ModelsFront(app, models_api),
+        app,
+        shortcut=(MODELS_PATH, models_api),
         lifecycle=services.lifecycle,
         metrics=services.metrics,
         max_body_bytes=settings.rest.max_body_bytes,
@@ -132,7 +135,6 @@ def models_options(rest: RestSettings) -> ModelsOptions:
     return ModelsOptions(
         timeout_ms=rest.timeout_ms,
         max_body_bytes=rest.max_body_bytes,
-        max_answer_bytes=rest.max_answer_bytes,
         strict=rest.strict_tensorflow_serving,
         cors=rest.cors,
         non_finite=NonFinite.TOKEN if rest.non_finite == "string" else NonFinite(rest.non_finite),

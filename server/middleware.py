@@ -26,18 +26,24 @@ _SERVER_ERROR = 500
 
 
 class RequestMiddleware:
-    """Prepares the scope (`request_id`, `received_at`) and sees to what is common to all calls."""
+    """Prepares the scope (`request_id`, `received_at`) and sees to what is common to all calls.
+
+    `shortcut` is an application that answers the paths of a pattern in place of `app`, whose
+    router would take as long as a small prediction.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
+        shortcut: tuple[re.Pattern[str], ASGIApp],
         lifecycle: Lifecycle,
         metrics: Metrics,
         max_body_bytes: int,
         access_log: bool,
     ) -> None:
         self._app = app
+        self._shortcut_path, self._shortcut = shortcut
         self._lifecycle = lifecycle
         self._metrics = metrics
         self._max_body_bytes = max_body_bytes
@@ -61,14 +67,16 @@ class RequestMiddleware:
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
             await send(message)
 
-        counts = scope["method"] == "POST"
-        if counts:
-            self._lifecycle.begin_request()
+        is_work, is_counted = scope["method"] == "POST", False
         try:
             receive = self._limit_body(headers, receive)
-            if counts and not scope["path"].endswith(_ENDING_VERBS):
-                self._lifecycle.check_accepting()
-            await self._app(scope, receive, send_with_id)
+            if is_work:
+                self._lifecycle.begin_request()
+                is_counted = True
+                if not scope["path"].endswith(_ENDING_VERBS):
+                    self._lifecycle.check_accepting()
+            app = self._shortcut if self._shortcut_path.match(scope["path"]) else self._app
+            await app(scope, receive, send_with_id)
         except Exception as error:
             # The framework raises what it has answered; half an answer must break the connection.
             if status and not is_complete:
@@ -76,9 +84,9 @@ class RequestMiddleware:
             if not status:
                 await error_response(as_op_error(error), scope)(scope, receive, send_with_id)  # type: ignore[arg-type] # a dict
         finally:
-            if counts:
-                self._lifecycle.end_request()
             self._note(scope, status, time.monotonic() - started)
+            if is_counted:
+                self._lifecycle.end_request()
 
     def _limit_body(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
         """Refuse a body that is announced too large; count one whose length is not announced."""

@@ -9,6 +9,7 @@ TF: tensorflow/core/framework/types.proto
 from __future__ import annotations
 
 import enum
+import functools
 
 import ml_dtypes
 import numpy as np
@@ -70,12 +71,12 @@ class DataType(enum.IntEnum):
         """Itself: references are told by the tensor."""
         return self
 
-    @property
+    @functools.cached_property
     def tf_name(self) -> str:
         """TensorFlow's lower-case name: `float`, `int32`, `bfloat16`, `string`."""
         return self.name.lower()
 
-    @property
+    @functools.cached_property
     def numpy(self) -> np.dtype:
         """The numpy dtype that holds it; strings, resources and variants are `object`."""
         try:
@@ -83,7 +84,7 @@ class DataType(enum.IntEnum):
         except KeyError:
             raise InvalidArgumentError(f"No tensor has values of type {self.tf_name}") from None
 
-    @property
+    @functools.cached_property
     def name_on_wire(self) -> str:
         """numpy's name plus `string`, `resource`, `variant`: what REST bodies say."""
         return _WIRE_NAME.get(self, self.tf_name)
@@ -174,6 +175,7 @@ _FROM_NUMBER = {int(each): (each, False) for each in DataType} | {
 Types = tuple[DataType, ...]  # of the components of an element, or of a list of arguments
 
 
+@functools.lru_cache(maxsize=256)
 def from_numpy(dtype: np.dtype) -> DataType:
     """DataType of a numpy dtype; object, bytes and str arrays are STRING.
 
@@ -202,6 +204,7 @@ def from_name(name: str) -> DataType:
         raise InvalidArgumentError(f"Unknown dtype {name!r}; known are {known}") from None
 
 
+@functools.cache
 def from_number(number: int) -> tuple[DataType, bool]:
     """DataType of a wire number, and whether it was the `_REF` form.
 

@@ -61,7 +61,7 @@ def handle_to_string(handle: ResourceHandle, name: str) -> np.ndarray:
     return string_tensor([proto.SerializeToString(deterministic=True)], ())
 
 
-def handle_from_string(string_handle: object) -> ResourceHandle:
+def handle_from_string(string_handle: np.ndarray) -> ResourceHandle:
     """The handle in a scalar string tensor; InvalidArgumentError when it is none."""
     try:
         proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))

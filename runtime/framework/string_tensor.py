@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,24 +15,24 @@ def string_tensor(items: Iterable[bytes], shape: Sequence[int] | None = None) ->
     return array if shape is None else array.reshape(shape)
 
 
-def as_strings(value: Any) -> np.ndarray:
+def as_strings(value: np.ndarray | bytes) -> np.ndarray:
     """A string tensor as an array, also when it came as a bare `bytes`."""
     return np.asarray(value, object)
 
 
-def items_of(value: Any) -> list[bytes]:
+def items_of(value: np.ndarray | bytes) -> list[bytes]:
     """The elements of a string tensor in row-major order."""
     flat: list[bytes] = np.asarray(value, object).ravel().tolist()
     return flat
 
 
-def map_strings(function: Callable[[bytes], bytes], value: Any) -> np.ndarray:
+def map_strings(function: Callable[[bytes], bytes], value: np.ndarray | bytes) -> np.ndarray:
     """`function` of every element, in the same shape."""
     array = np.asarray(value, object)
     return string_tensor(map(function, array.ravel().tolist()), array.shape)
 
 
-def scalar_string(value: Any) -> bytes:
+def scalar_string(value: np.ndarray | bytes) -> bytes:
     """The only element of a string tensor."""
     item: bytes = np.asarray(value, object).item()
     return item

@@ -191,7 +191,7 @@ def _fill(
     return array.reshape(shape)
 
 
-def tensor_to_proto(value: np.ndarray, data_type: DataType | None = None) -> pb.TensorProto:
+def tensor_to_proto(value: object, data_type: DataType | None = None) -> pb.TensorProto:
     """Encode an array; numbers as `tensor_content`, strings as `string_val`.
 
     `data_type` overrides what the array's dtype says (int8 data that means QINT8). Raises

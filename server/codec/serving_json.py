@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import orjson
@@ -24,6 +24,7 @@ from server.codec.pretty_json import debug_string
 from server.codec.tolerant_json import parse_tolerant
 
 DEFAULT_SIGNATURE = "serving_default"
+_EXACT_READER, _WRAPPING_READER = TensorReader(exact_range=True), TensorReader(exact_range=False)
 
 
 class PredictFormat(enum.Enum):
@@ -33,20 +34,21 @@ class PredictFormat(enum.Enum):
     COLUMNAR = "columnar"  # inputs → outputs
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class Document:
-    """A parsed body of `size` bytes."""
+    """A parsed body of `size` bytes, and how it names the tensors of a predict request."""
 
     members: dict[str, Any]
     size: int
+    predict_format: PredictFormat
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PredictInputs:
-    """The tensors of a predict request by the signature's names for its inputs."""
+class SignatureInputs(Protocol):
+    """What has to be known of a signature: the element type of each input, by alias."""
 
-    format: PredictFormat
-    tensors: dict[str, np.ndarray]
+    @property
+    def input_types(self) -> Mapping[str, DataType]:
+        """The element types."""
 
 
 def parse_document(body: bytes) -> Document:
@@ -62,7 +64,8 @@ def parse_document(body: bytes) -> Document:
         members = parse_tolerant(body)
     if not isinstance(members, dict):
         raise _format_error(members, "Is not object")
-    return Document(members, len(body))
+    is_row = "instances" in members
+    return Document(members, len(body), PredictFormat.ROW if is_row else PredictFormat.COLUMNAR)
 
 
 def signature_name(document: Document) -> str:
@@ -80,39 +83,35 @@ def signature_name(document: Document) -> str:
 
 
 def predict_inputs(
-    document: Document,
-    input_types: Mapping[str, DataType],
-    signature: str,
-    *,
-    strict: bool = False,
-) -> PredictInputs:
-    """The tensors of `instances` (row form) or `inputs` (columnar form).
+    document: Document, signature: str, strict: bool, inputs: SignatureInputs
+) -> dict[str, np.ndarray]:
+    """The tensors of `instances` (row form) or `inputs` (columnar form), by alias.
 
-    `input_types` are the signature's inputs. With `strict`, as in TensorFlow Serving, an int8,
+    `signature` is the name that the request gave. With `strict`, as in TensorFlow Serving, an int8,
     uint8 or int16 that does not fit wraps, and a signature without inputs cannot be called; else
     the one is refused, and the other takes `"inputs": {}` or nothing. Raises InvalidArgumentError,
     and UnimplementedError for a columnar input of a type that JSON does not carry.
     """
+    input_types = inputs.input_types
     if not input_types:
         if (
             not strict
             and "instances" not in document.members
             and not document.members.get("inputs")
         ):
-            return PredictInputs(PredictFormat.COLUMNAR, {})
+            return {}
         name = "DEFAULT" if signature == DEFAULT_SIGNATURE else signature
         raise InvalidArgumentError(f"Failed to get input map for signature: {name}")
     members = document.members
-    reader = TensorReader(exact_range=not strict)
+    reader = _WRAPPING_READER if strict else _EXACT_READER
     if "instances" in members:
         instances = _checked_instances(members)
         tensors = _fast_rows(instances, input_types, reader)
         if tensors is None:
             tensors = _Rows(input_types, reader).read(instances)
-        return PredictInputs(PredictFormat.ROW, tensors)
+        return tensors
     if "inputs" in members:
-        columns = _columns(members["inputs"], input_types, reader)
-        return PredictInputs(PredictFormat.COLUMNAR, columns)
+        return _columns(members["inputs"], input_types, reader)
     raise InvalidArgumentError("Missing 'inputs' or 'instances' key")
 
 

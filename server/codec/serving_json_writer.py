@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,6 @@ class NonFinite(enum.StrEnum):
 def write_predict_response(
     outputs: Mapping[str, np.ndarray],
     predict_format: PredictFormat,
-    *,
     strict: bool = False,
     non_finite: NonFinite = NonFinite.TOKEN,
 ) -> bytes:
@@ -79,20 +78,23 @@ def write_predict_response(
 
 
 def write_classify_response(
-    classifications: Sequence[Sequence[tuple[bytes, np.float32]]],
-    *,
+    labels: np.ndarray,
+    scores: np.ndarray,
     strict: bool = False,
     non_finite: NonFinite = NonFinite.TOKEN,
 ) -> bytes:
-    """`{"results": [[["label", score], …], …]}`, one list an example."""
-    if not classifications:
+    """`{"results": [[["label", score], …], …]}`, one list an example.
+
+    `labels`, bytes, and `scores`, float32, are `[number of examples, classes]`.
+    """
+    if not len(labels):
         raise InvalidArgumentError("Cannot convert empty ClassificationResults to JSON")
     if strict:
-        return _strict_classify(classifications)
+        return _strict_classify(labels, scores)
     rows = []
-    for classes in classifications:
+    for example, label_row in enumerate(labels.tolist()):
         pairs = []
-        for label, score in classes:
+        for label, score in zip(label_row, scores[example], strict=True):
             text = orjson.dumps(_text_or_base64(label))
             pairs.append(b"[%s,%s]" % (text, _array_json("", np.asarray(score), non_finite)))
         rows.append(b"[%s]" % b",".join(pairs))
@@ -100,7 +102,7 @@ def write_classify_response(
 
 
 def write_regress_response(
-    values: np.ndarray, *, strict: bool = False, non_finite: NonFinite = NonFinite.TOKEN
+    values: np.ndarray, strict: bool = False, non_finite: NonFinite = NonFinite.TOKEN
 ) -> bytes:
     """`{"results": [value, …]}`; `values` is float32 `[number of examples]`."""
     if not values.size:
@@ -241,17 +243,15 @@ def _strict_columns(outputs: Mapping[str, np.ndarray]) -> bytes:
     return _encoded(writer)
 
 
-def _strict_classify(
-    classifications: Sequence[Sequence[tuple[bytes, np.float32]]],
-) -> bytes:
+def _strict_classify(labels: np.ndarray, scores: np.ndarray) -> bytes:
     writer = PrettyWriter()
     writer.start_object()
     writer.string("results")
     writer.start_array()
-    for classes in classifications:
+    for example, label_row in enumerate(labels.tolist()):
         writer.single_line_arrays = True
         writer.start_array()
-        for label, score in classes:
+        for label, score in zip(label_row, scores[example], strict=True):
             writer.start_array()
             writer.string(_raw_text(label))
             writer.raw(_decimal_text(score))

@@ -6,6 +6,7 @@ TF: tensorflow_serving/servables/tensorflow/{classifier,regressor}.cc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,12 @@ INPUTS = "inputs"  # the alias of the one input: serialized examples
 CLASSES, SCORES = "classes", "scores"
 OUTPUTS = "outputs"
 
-Classifications = list[list[tuple[bytes, np.float32]]]
+
+class Classifications(NamedTuple):
+    """`labels`, bytes, and `scores`, float32, both `[number of examples, classes]`."""
+
+    labels: np.ndarray
+    scores: np.ndarray
 
 
 def find_example_signature(
@@ -65,7 +71,7 @@ def classify_aliases(signature: Signature) -> tuple[str, ...]:
 
 
 def classifications(outputs: dict[str, np.ndarray], num_examples: int) -> Classifications:
-    """(label, score) pairs for each example, from `classes` and `scores` `[batch, classes]`.
+    """The labels and scores of each example, from `classes` and `scores` `[batch, classes]`.
 
     A label is empty without `classes`, a score 0 without `scores`. Raises InvalidArgumentError
     when a tensor has another shape or type.
@@ -83,10 +89,11 @@ def classifications(outputs: dict[str, np.ndarray], num_examples: int) -> Classi
             f"{classes.shape[1]} vs. {scores.shape[1]}"
         )
     present = classes if classes is not None else scores
-    count = present.shape[1] if present is not None else 0
-    labels = [[b""] * count] * num_examples if classes is None else classes.tolist()
-    values = np.zeros((num_examples, count), np.float32) if scores is None else scores
-    return [list(zip(labels[i], values[i], strict=True)) for i in range(num_examples)]
+    shape = (num_examples, 0) if present is None else present.shape
+    return Classifications(
+        np.full(shape, b"", object) if classes is None else classes,
+        np.zeros(shape, np.float32) if scores is None else scores,
+    )
 
 
 def regressions(output: np.ndarray, num_examples: int) -> np.ndarray:

@@ -31,7 +31,7 @@ from server.models.manager_options import Loader, LoadPool, ManagerOptions
 from server.models.model_config import ModelConfig, check_labels
 from server.models.model_source import find_versions
 from server.models.model_version import ModelVersion
-from server.models.serving_snapshot import ServedModel, ServingSnapshot
+from server.models.serving_snapshot import ServedModel, ServingSnapshot, ServingTable
 from server.models.version_states import Action, ModelState, VersionRecord, next_action, want
 from server.models.warmup import warm_up
 
@@ -80,23 +80,14 @@ class ModelManager:
         self._changed = threading.Condition(threading.RLock())
         self._models = {config.name: _Model(config) for config in models}
         self._is_stopped = False
-        self._serving = ServingSnapshot()  # replaced as a whole
+        self._serving = ServingTable()
+        # Finding a version takes no lock of the manager and never waits.
+        self.find = self._serving.find
+        self.acquire = self._serving.acquire
+        self.is_configured = self._serving.is_configured
         self._publish()
 
     # Requests.
-
-    def find(self, name: str, version: int | None = None, label: str | None = None) -> ModelVersion:
-        """The available version that a request means; see `ServingSnapshot.find`."""
-        return self._serving.find(name, version, label)
-
-    def acquire(
-        self, name: str, version: int | None = None, label: str | None = None
-    ) -> ModelVersion:
-        """Like `find`, and keeps the version from being closed until its `release`."""
-        while True:
-            found = self._serving.find(name, version, label)
-            if found.acquire():
-                return found
 
     def check_not_loading(self, name: str, version: int | None = None) -> None:
         """Raise UnavailableError when the model, or that version of it, is still being loaded."""
@@ -144,23 +135,21 @@ class ModelManager:
         with self._changed:
             return [name for name, model in self._models.items() if model.is_configured]
 
-    def is_configured(self, name: str) -> bool:
-        """Whether the model is one of the configured ones."""
-        return name in self._serving.models
-
     def labels(self, name: str) -> dict[str, int]:
         """The labels of a configured model."""
-        model = self._serving.models.get(name)
+        model = self._serving.snapshot.models.get(name)
         return {} if model is None else dict(model.labels)
 
     def available_versions(self) -> Iterator[ModelVersion]:
         """Every version that serves now."""
-        for model in self._serving.models.values():
+        for model in self._serving.snapshot.models.values():
             yield from model.versions.values()
 
     def not_ready(self) -> list[str]:
         """The configured models without a version that serves; empty: the server is ready."""
-        return [name for name, model in self._serving.models.items() if model.latest is None]
+        return [
+            name for name, model in self._serving.snapshot.models.items() if model.latest is None
+        ]
 
     def wait_until_settled(self, timeout_seconds: float | None = None) -> bool:
         """Wait until every model was polled and nothing is left to load or unload now.
@@ -278,7 +267,7 @@ class ModelManager:
     def _publish(self) -> None:
         """Make the loaded versions visible to requests."""
         with self._changed:
-            self._serving = ServingSnapshot(
+            self._serving.snapshot = ServingSnapshot(
                 {
                     name: ServedModel(
                         model.loaded[max(model.loaded)] if model.loaded else None,

@@ -52,3 +52,27 @@ class ServingSnapshot:
         if found is None:
             raise NotFoundError(f"Servable not found for request: {request}")
         return found
+
+
+class ServingTable:
+    """The snapshot of now. Reading takes no lock; only the model manager replaces the snapshot."""
+
+    def __init__(self) -> None:
+        self.snapshot = ServingSnapshot()
+
+    def find(self, name: str, version: int | None = None, label: str | None = None) -> ModelVersion:
+        """The available version that a request means; see `ServingSnapshot.find`."""
+        return self.snapshot.find(name, version, label)
+
+    def acquire(
+        self, name: str, version: int | None = None, label: str | None = None
+    ) -> ModelVersion:
+        """Like `find`, and keeps the version from being closed until its `release`."""
+        while True:
+            found = self.snapshot.find(name, version, label)
+            if found.acquire():
+                return found
+
+    def is_configured(self, name: str) -> bool:
+        """Whether the model is one of the configured ones."""
+        return name in self.snapshot.models

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
-import numpy as np
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from runtime.api import CancellationManager
 from runtime.errors import Code, InvalidArgumentError, OpError
 from server.codec.pretty_json import PrettyWriter
 from server.codec.serving_examples_json import examples_tensor
@@ -34,28 +33,13 @@ from server.codec.serving_json_writer import (
     write_regress_response,
 )
 from server.errors import as_op_error, error_response, http_status
-from server.models.example_signatures import (
-    INPUTS,
-    OUTPUTS,
-    check_classify_signature,
-    check_regress_signature,
-    classifications,
-    classify_aliases,
-    find_example_signature,
-    regressions,
-)
-from server.models.inference_service import InferenceService, StepContext
-from server.models.model_version import ModelVersion
-from server.models.signature import Signature
-from server.rest.disconnect import DisconnectWatch
+from server.models.inference_service import InferenceService
+from server.rest.http_messages import read_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import ModelPath, parse_model_path
-from server.rest.request_body import read_body
-from server.rest.step_requests import check_answer_bytes
-from server.sessions.step_waiter import wait_for_step
+from server.steps.step_request import StepRequest
+from server.steps.step_runner import off_loop
 
-T = TypeVar("T")
-OFFLOAD_BYTES = 1 << 18  # larger bodies are read, and larger answers written, on another thread
 _JSON = [(b"content-type", b"application/json")]
 _CORS = [
     (b"access-control-allow-origin", b"*"),
@@ -63,7 +47,7 @@ _CORS = [
     (b"access-control-allow-headers", b"Content-Type"),
 ]
 _V1 = re.compile(r"/v1/", re.IGNORECASE)
-_V1_MODELS = re.compile(r"/v1/models(?:[/:]|$)", re.IGNORECASE)
+MODELS_PATH = re.compile(r"/v1/models(?:[/:]|$)", re.IGNORECASE)  # what this application answers
 # What TensorFlow Serving does not have; the router answers for it by 404 and 405.
 _V1_OF_OURS = re.compile(r"/v1/(?:sessions|threadpools)(?:[/:]|$)")
 _HTTP_ORIGIN = re.compile(rb"https?://")
@@ -75,7 +59,6 @@ class ModelsOptions:
 
     timeout_ms: int = 30000
     max_body_bytes: int = 64 << 20
-    max_answer_bytes: int = 1 << 30
     strict: bool = False
     non_finite: NonFinite = NonFinite.TOKEN
     cors: bool = False
@@ -89,22 +72,6 @@ class _Call:
     scope: Scope
     headers: dict[bytes, bytes]
     receive: Receive
-
-
-class ModelsFront:
-    """Middleware that answers the models' URLs itself and hands on everything else.
-
-    In front of the router, since what stands around that takes as long as a small prediction.
-    """
-
-    def __init__(self, app: ASGIApp, api: ModelsApi) -> None:
-        self._app = app
-        self._api = api
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        is_ours = scope["type"] == "http" and _V1_MODELS.match(scope["path"])
-        await (self._api if is_ours else self._app)(scope, receive, send)
 
 
 class MalformedRoute(BaseRoute):
@@ -136,10 +103,7 @@ class ModelsApi:
         self._service = service
         self._manager = service.manager
         self._options = options or ModelsOptions()
-        self._form: dict[str, Any] = {
-            "strict": self._options.strict,
-            "non_finite": self._options.non_finite,
-        }
+        self._form = (self._options.strict, self._options.non_finite)
         self._endpoints: dict[str, Callable[[_Call], Awaitable[bytes]]] = {
             "predict": self.predict,
             "classify": self.classify,
@@ -211,27 +175,22 @@ class ModelsApi:
 
     async def predict(self, call: _Call) -> bytes:
         """Run a signature on the tensors of the body."""
-        return await self._measured(call, "Predict", self._predict)
+        return await self._measured(call, "Predict", self._predict(call))
 
     async def classify(self, call: _Call) -> bytes:
         """Classes and scores for the examples of the body."""
-        return await self._measured(call, "Classify", self._classify)
+        return await self._measured(call, "Classify", self._classify(call))
 
     async def regress(self, call: _Call) -> bytes:
         """A value for each example of the body."""
-        return await self._measured(call, "Regress", self._regress)
+        return await self._measured(call, "Regress", self._regress(call))
 
-    async def _measured(
-        self, call: _Call, api: str, answer: Callable[[_Call, Document], Awaitable[bytes]]
-    ) -> bytes:
-        """Read the body, answer, and count the request under its outcome."""
+    async def _measured(self, call: _Call, api: str, answer: Coroutine[Any, Any, bytes]) -> bytes:
+        """The answer, counted under its outcome."""
         started = time.perf_counter()
         code = Code.UNKNOWN
         try:
-            encoding = call.headers.get(b"content-encoding", b"")
-            body = await read_body(call.receive, encoding, self._options.max_body_bytes)
-            document = await _off_loop(len(body), lambda: parse_document(body))
-            content = await answer(call, document)
+            content = await answer
             code = Code.OK
             return content
         except OpError as error:
@@ -242,133 +201,71 @@ class ModelsApi:
             raise
         finally:
             name = call.target.name
-            if self._manager.is_configured(name):  # no label for what clients make up
+            # No label for names that clients make up.
+            if code is Code.OK or self._manager.is_configured(name):
                 seconds = time.perf_counter() - started
                 self._service.metrics.request_finished(name, api, code.name, seconds)
 
-    async def _predict(self, call: _Call, document: Document) -> bytes:
-        name = signature_name(document)
+    async def _predict(self, call: _Call) -> bytes:
+        document, name, step = await self._read(call)
         target = call.target
-        version = self._manager.acquire(target.name, target.version, target.label)
-        try:
-            signature = version.signature(name)
-            inputs = await _off_loop(
-                document.size,
-                lambda: predict_inputs(
-                    document, signature.input_types, name, strict=self._options.strict
-                ),
-            )
-            aliases = signature.output_aliases
-            outputs = await self._run(
-                call, "Predict", document, version, signature, inputs.tensors, aliases
-            )
-        finally:
-            version.release()
-        return await _off_loop(
-            check_answer_bytes(outputs, self._options.max_answer_bytes),
-            lambda: write_predict_response(
-                dict(zip(aliases, outputs, strict=True)), inputs.format, **self._form
-            ),
+        outputs, size, _ = await self._service.predict(
+            target.name,
+            target.version,
+            target.label,
+            name,
+            functools.partial(predict_inputs, document, name, self._options.strict),
+            step,
+        )
+        return await off_loop(
+            size, write_predict_response, outputs, document.predict_format, *self._form
         )
 
-    async def _classify(self, call: _Call, document: Document) -> bytes:
-        outputs, count = await self._run_examples(
-            call, "Classify", document, check_classify_signature, classify_aliases
-        )
-        return write_classify_response(classifications(outputs, count), **self._form)
-
-    async def _regress(self, call: _Call, document: Document) -> bytes:
-        outputs, count = await self._run_examples(
-            call, "Regress", document, check_regress_signature, lambda _: (OUTPUTS,)
-        )
-        return write_regress_response(regressions(outputs[OUTPUTS], count), **self._form)
-
-    async def _run_examples(
-        self,
-        call: _Call,
-        api: str,
-        document: Document,
-        check: Callable[[Signature], None],
-        choose_aliases: Callable[[Signature], tuple[str, ...]],
-    ) -> tuple[dict[str, np.ndarray], int]:
-        """The outputs for the body's examples by alias, and how many examples there are."""
-        name = signature_name(document)
-        examples = await _off_loop(document.size, lambda: examples_tensor(document))
+    async def _classify(self, call: _Call) -> bytes:
+        document, name, step = await self._read(call)
         target = call.target
-        self._service.metrics.examples_received(target.name, len(examples))
-        version = self._manager.acquire(target.name, target.version, target.label)
-        try:
-            signature = find_example_signature(version, name, check)
-            aliases = choose_aliases(signature)
-            outputs = await self._run(
-                call, api, document, version, signature, {INPUTS: examples}, aliases
-            )
-        finally:
-            version.release()
-        return dict(zip(aliases, outputs, strict=True)), len(examples)
-
-    async def _run(
-        self,
-        call: _Call,
-        api: str,
-        document: Document,
-        version: ModelVersion,
-        signature: Signature,
-        tensors: dict[str, np.ndarray],
-        aliases: Sequence[str],
-    ) -> list[np.ndarray]:
-        """The outputs of `aliases`; the step is cancelled when its client goes away."""
-        context = StepContext(
-            _priority(document, call.headers),
-            self._deadline(call),
-            CancellationManager(),
+        (labels, scores), size, _ = await self._service.classify(
+            target.name,
+            target.version,
+            target.label,
+            name,
+            functools.partial(examples_tensor, document),
+            step,
         )
-        started = time.perf_counter()
-        future = self._service.start(version, signature, tensors, aliases, context)
-        if future.done():
-            outputs = future.result()
-        else:
-            with DisconnectWatch(call.receive, context.cancellation):
-                outputs = await wait_for_step(future, context.cancellation, context.deadline)
-        self._service.metrics.step_finished(version.name, api, time.perf_counter() - started)
-        return [np.asarray(output) for output in outputs]
+        return await off_loop(size, write_classify_response, labels, scores, *self._form)
 
-    def _deadline(self, call: _Call) -> float | None:
-        """The monotonic instant by which the answer is due, counted from receipt."""
-        timeout_ms = _header_timeout_ms(call.headers) or self._options.timeout_ms
-        if not timeout_ms:
-            return None
-        received: float = call.scope.get("received_at") or time.monotonic()
-        return received + timeout_ms / 1000
-
-
-def _priority(document: Document, headers: dict[bytes, bytes]) -> str | None:
-    """The body's `priority`, else the header's."""
-    asked = document.members.get("priority")
-    if asked is None:
-        header = headers.get(b"x-priority")
-        return None if header is None else header.decode("latin-1")
-    if not isinstance(asked, str):
-        raise InvalidArgumentError(f"priority must be a string, got {asked!r:.80}")
-    return asked
-
-
-def _header_timeout_ms(headers: dict[bytes, bytes]) -> int | None:
-    text = headers.get(b"x-timeout-ms")
-    if text is None:
-        return None
-    if not (text.isdigit() and 0 < int(text) < 1 << 53):
-        raise InvalidArgumentError(
-            f"X-Timeout-Ms must be a positive integer, got {text.decode('latin-1')!r:.80}"
+    async def _regress(self, call: _Call) -> bytes:
+        document, name, step = await self._read(call)
+        target = call.target
+        values, size, _ = await self._service.regress(
+            target.name,
+            target.version,
+            target.label,
+            name,
+            functools.partial(examples_tensor, document),
+            step,
         )
-    return int(text)
+        return await off_loop(size, write_regress_response, values, *self._form)
+
+    async def _read(self, call: _Call) -> tuple[Document, str, StepRequest]:
+        """The body, the signature that it names, and how its step runs.
+
+        A priority in the body comes before the header's.
+        """
+        options = self._options
+        body = await read_body(call.receive, call.headers, options.max_body_bytes)
+        document = await off_loop(len(body), parse_document, body)
+        name = signature_name(document)
+        step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
+        priority = document.members.get("priority")
+        if priority is not None:
+            if not isinstance(priority, str):
+                raise InvalidArgumentError(f"priority must be a string, got {priority!r:.80}")
+            step.priority = priority
+        step.body_bytes = document.size
+        return document, name, step
 
 
 def _preflight(headers: dict[bytes, bytes]) -> int:
     """The status for OPTIONS: fine from a web page, whether or not CORS is enabled."""
     return 200 if _HTTP_ORIGIN.search(headers.get(b"origin", b"")) else 400
-
-
-async def _off_loop(size: int, work: Callable[[], T]) -> T:
-    """Do `work` here when it is small, else on another thread."""
-    return work() if size < OFFLOAD_BYTES else await asyncio.to_thread(work)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from runtime.errors import UnavailableError
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import CONTENT_TYPE, Metrics, NamedPools, named_global_pools
-from server.rest.bodies import json_response
+from server.rest.http_messages import json_response
 
 # Says what is not ready yet: nothing, or names of models.
 NotReady = Callable[[], Iterable[str]]

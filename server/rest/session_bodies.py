@@ -1,15 +1,13 @@
-"""Session calls as JSON bodies: what each may hold, and how it becomes a request.
+"""The bodies of session calls that run no step, as pydantic models, which also describe them.
 
-`:run` is on the hot path and is read by hand; the other bodies are pydantic models, which also
-describe them in `/docs`.
+Those of steps are read by `server.codec.session`.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from google.protobuf import json_format
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -22,8 +20,9 @@ from pydantic import (
 
 import protos as pb
 from runtime.errors import InvalidArgumentError
-from server.codec.json_body import parse_json, parse_object, type_name
+from server.codec.json_body import parse_json, type_name
 from server.codec.json_tensor_reader import decode_base64
+from server.codec.proto_json import read_json_proto, read_proto
 from server.sessions.requests import CreateRequest, ModelSource
 
 M = TypeVar("M", bound=Message)
@@ -89,7 +88,7 @@ class ReleaseCallableBody(_Body):
     handle: StrictInt
 
 
-def read_body(body: bytes, kind: type[B]) -> B:
+def read_model(body: bytes, kind: type[B]) -> B:
     """A body as its pydantic model; InvalidArgumentError names each wrong key."""
     value = parse_json(body)
     if not isinstance(value, dict):
@@ -145,57 +144,3 @@ def read_graph_def(text: str) -> pb.GraphDef:
     """The GraphDef of a base64 string."""
     graph_def = _read_base64_proto(text, "graph_def", pb.GraphDef)
     return graph_def if graph_def is not None else pb.GraphDef()
-
-
-def read_proto(content: bytes, kind: type[M]) -> M:
-    """A serialized message; InvalidArgumentError when the bytes are none."""
-    message = kind()
-    try:
-        message.ParseFromString(content)
-    except DecodeError as error:
-        name = kind.DESCRIPTOR.name
-        raise InvalidArgumentError(f"The bytes are not a serialized {name}: {error}") from None
-    return message
-
-
-def read_json_proto(value: Any, key: str, kind: type[M]) -> M:
-    """A message from its JSON form; unknown fields are refused."""
-    if not isinstance(value, dict):
-        raise InvalidArgumentError(f"{key} must be an object, got {type_name(value)}")
-    try:
-        return json_format.ParseDict(value, kind(), max_recursion_depth=50)
-    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
-        name = kind.DESCRIPTOR.name
-        raise InvalidArgumentError(f"{key} is not a {name}: {error}") from None
-
-
-def write_json_proto(message: Message) -> dict[str, Any]:
-    """A message as JSON, with the names of its proto fields."""
-    return json_format.MessageToDict(message, preserving_proto_field_name=True)
-
-
-# --- :run and its relatives ---------------------------------------------------------------------
-
-RUN_KEYS = frozenset({"feeds", "fetches", "targets", "priority", "options"})
-PARTIAL_RUN_KEYS = frozenset({"partial_run_handle", "feeds", "fetches"})
-RUN_CALLABLE_KEYS = frozenset({"handle", "feeds"})
-
-
-def read_run_body(body: bytes, known: frozenset[str]) -> dict[str, Any]:
-    """The object of a run body with `feeds`, `fetches` and `targets` filled in and checked."""
-    value = parse_object(body, known)
-    feeds = value.setdefault("feeds", {})
-    if not isinstance(feeds, dict):
-        raise InvalidArgumentError(f"feeds must be an object, got {type_name(feeds)}")
-    for key in ("fetches", "targets"):
-        names = value.setdefault(key, [])
-        if not isinstance(names, list) or not all(type(name) is str for name in names):
-            raise InvalidArgumentError(f"{key} must be a list of strings, got {names!r:.80}")
-    return value
-
-
-def read_priority(value: Any) -> str | None:
-    """The priority of a body: a name, or nothing."""
-    if value is None or isinstance(value, str):
-        return value
-    raise InvalidArgumentError(f"priority must be a string, got {type_name(value)}")

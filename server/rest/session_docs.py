@@ -14,7 +14,7 @@ from pydantic import BaseModel
 import protos as pb
 from runtime.api import DataType, tensor_to_proto
 from server.codec.json_tensor_reader import encode_base64
-from server.rest.bodies import PROTOBUF
+from server.rest.http_messages import PROTOBUF
 from server.rest.session_bodies import (
     CancelBody,
     CreateBody,

@@ -1,60 +1,52 @@
 """The calls that run steps: `:run`, the partial runs and the callables.
 
-A large body is read, and a large answer written, on another thread (`step_requests.off_loop`), so
-that the event loop goes on answering others.
+A body is JSON, or the matching message of TensorFlow's master service, and the answer is of the
+same kind. A failure is answered with its HTTP status and the JSON body of every other error,
+whatever `store_errors_in_response_body` says: HTTP's bodies can be as long as a message needs,
+which gRPC's trailers cannot. `session_handle` is not read, the URL says which session is meant.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 import protos as pb
-from runtime.api import DataType
-from runtime.errors import InvalidArgumentError
-from server.codec.json_body import parse_object, to_json, type_name
-from server.codec.json_tensor_writer import write_tensor
-from server.codec.session_tensors import fetch_types, read_feeds, write_outputs
-from server.rest.bodies import asked_encoding, is_protobuf, json_response, request_body
-from server.rest.disconnect import DisconnectWatch
-from server.rest.protobuf_steps import ProtobufSteps
+from server.codec.proto_json import read_json_proto, read_proto
+from server.codec.session.json_steps import JsonSteps
+from server.codec.session.proto_steps import ProtoSteps
+from server.rest.http_messages import (
+    ENCODINGS,
+    answer_encoding,
+    is_protobuf,
+    json_response,
+    proto_response,
+    read_body,
+    request_body,
+    step_request,
+)
 from server.rest.session_bodies import (
-    PARTIAL_RUN_KEYS,
-    RUN_CALLABLE_KEYS,
-    RUN_KEYS,
     MakeCallableBody,
     PartialRunSetupBody,
     ReleaseCallableBody,
-    read_body,
-    read_json_proto,
-    read_priority,
-    read_run_body,
-    write_json_proto,
-)
-from server.rest.step_requests import (
-    check_answer_bytes,
-    metadata_if_asked,
-    off_loop,
-    request_parts,
+    read_model,
 )
 from server.sessions.open_session import OpenSession
-from server.sessions.requests import StepRequest
 from server.sessions.service import SessionService
 from server.settings import Settings
+from server.steps.step_request import StepRequest
+from server.steps.step_runner import off_loop
 
-_POOL_KEYS = ("inter_op_thread_pool", "interOpThreadPool")  # proto JSON knows both spellings
 
+class _Begun(NamedTuple):
+    """A request whose body has been received and not read, and what reads it."""
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Run:
-    """A step that has been read, and what is needed to write its answer."""
-
+    opened: OpenSession
     step: StepRequest
-    types: list[DataType]
+    body: bytes
+    codec: JsonSteps | ProtoSteps
 
 
 class SessionSteps:
@@ -62,153 +54,83 @@ class SessionSteps:
 
     def __init__(self, service: SessionService, settings: Settings) -> None:
         self._service = service
-        self._non_finite = settings.rest.non_finite
-        self._max_answer_bytes = settings.rest.max_answer_bytes
-        self._protobuf = ProtobufSteps(
-            service, settings.sessions.max_tensor_bytes, self._max_answer_bytes
-        )
+        self._runner = service.runner
         self._max_body_bytes = settings.rest.max_body_bytes
+        self._protobuf = ProtoSteps(settings.sessions.max_tensor_bytes)
+        self._json = {name: JsonSteps(name, settings.rest.non_finite) for name in ENCODINGS}
 
     async def run_session(self, request: Request) -> Response:
         """Run one step."""
-        opened = self._service.get(request.path_params["session_id"])
-        encoding = asked_encoding(request)
-        body = await self._body(request)
-        if is_protobuf(request):
-            return await self._protobuf.run_session(request, body)
-        run = await off_loop(len(body), lambda: self._read_run(request, opened, body))
-        step = run.step
-        with DisconnectWatch(request.receive, step.cancellation):
-            values = await self._service.run(opened.id, step)
-        size = check_answer_bytes(values, self._max_answer_bytes)
-        return await off_loop(size, lambda: self._write_run(step, values, run.types, encoding))
-
-    def _read_run(self, request: Request, opened: OpenSession, body: bytes) -> _Run:
-        value = read_run_body(body, RUN_KEYS)
-        named = value.get("options", {})
-        options = read_json_proto(named, "options", pb.RunOptions) if named != {} else None
-        fetches = value["fetches"]
-        step = StepRequest(
-            feeds=read_feeds(value["feeds"], opened.tensor_info),
-            fetches=fetches,
-            targets=value["targets"],
-            options=options,
-            pool_is_chosen=any(key in named for key in _POOL_KEYS),
-            priority=read_priority(value.get("priority")) or request.headers.get("x-priority"),
-            metadata=metadata_if_asked(options),
-            **request_parts(request),
-        )
-        return _Run(step, fetch_types(fetches, opened.tensor_info))
-
-    def _write_run(
-        self, step: StepRequest, values: Sequence[Any], types: list[DataType], encoding: Any
-    ) -> Response:
-        answer: dict[str, Any] = {
-            "outputs": write_outputs(step.fetches, values, types, encoding, self._non_finite)
-        }
-        if step.metadata is not None:
-            answer["run_metadata"] = write_json_proto(step.metadata)
-        return Response(to_json(answer), media_type="application/json")
-
-    async def _body(self, request: Request) -> bytes:
-        return await request_body(request, self._max_body_bytes)
-
-    # --- partial runs -------------------------------------------------------------------------
-
-    async def partial_run_setup(self, request: Request) -> Response:
-        """Begin a step that is fed and fetched in parts."""
-        body = await self._body(request)
-        if is_protobuf(request):
-            return await self._protobuf.partial_run_setup(request, body)
-        asked = read_body(body, PartialRunSetupBody)
-        handle = await self._service.partial_run_setup(
-            request.path_params["session_id"], asked.feeds, asked.fetches, asked.targets
-        )
-        return json_response({"partial_run_handle": handle})
+        opened, step, body, codec = await self._begin(request)
+        await off_loop(len(body), codec.read_run, body, step, opened)
+        values, size = await self._runner.run(opened.session, step, opened)
+        content = await off_loop(size, codec.write_run, step, values)
+        return Response(content, media_type=codec.media_type)
 
     async def partial_run(self, request: Request) -> Response:
         """Feed and fetch a part of a step."""
-        opened = self._service.get(request.path_params["session_id"])
-        encoding = asked_encoding(request)
-        body = await self._body(request)
-        if is_protobuf(request):
-            return await self._protobuf.partial_run(request, body)
-        value = read_run_body(body, PARTIAL_RUN_KEYS)
-        handle = value.get("partial_run_handle")
-        if not isinstance(handle, str):
-            raise InvalidArgumentError(
-                f"partial_run_handle must be a string, got {type_name(handle)}"
-            )
-        types = fetch_types(value["fetches"], opened.tensor_info)
-        step = StepRequest(
-            feeds=read_feeds(value["feeds"], opened.tensor_info),
-            fetches=value["fetches"],
-            targets=(),
-            **request_parts(request),
-        )
-        with DisconnectWatch(request.receive, step.cancellation):
-            values = await self._service.partial_run(opened.id, handle, step)
-        size = check_answer_bytes(values, self._max_answer_bytes)
-        return await off_loop(size, lambda: self._write_run(step, values, types, encoding))
-
-    # --- callables ----------------------------------------------------------------------------
-
-    async def make_callable(self, request: Request) -> Response:
-        """Prepare a step with fixed feeds, fetches and targets."""
-        body = await self._body(request)
-        if is_protobuf(request):
-            return await self._protobuf.make_callable(request, body)
-        asked = read_body(body, MakeCallableBody)
-        options = read_json_proto(asked.options, "options", pb.CallableOptions)
-        handle = await self._service.make_callable(request.path_params["session_id"], options)
-        return json_response({"handle": handle})
+        opened, step, body, codec = await self._begin(request)
+        await off_loop(len(body), codec.read_partial_run, body, step, opened)
+        values, size = await self._runner.run_part(opened.session, step, opened)
+        content = await off_loop(size, codec.write_run, step, values)
+        return Response(content, media_type=codec.media_type)
 
     async def run_callable(self, request: Request) -> Response:
         """Run a prepared step: feeds and outputs are lists, in the order of its options."""
-        opened = self._service.get(request.path_params["session_id"])
-        encoding = asked_encoding(request)
-        body = await self._body(request)
-        if is_protobuf(request):
-            return await self._protobuf.run_callable(request, body)
-        value = parse_object(body, RUN_CALLABLE_KEYS)
-        handle, feeds = value.get("handle"), value.get("feeds", [])
-        if type(handle) is not int or not isinstance(feeds, list):
-            raise InvalidArgumentError(
-                f"Expected an integer handle and a list of feeds, got {type_name(handle)} "
-                f"and {type_name(feeds)}"
+        opened, step, body, codec = await self._begin(request)
+        await off_loop(len(body), codec.read_run_callable, body, step, opened)
+        values, size = await self._runner.run(opened.session, step, opened)
+        content = await off_loop(size, codec.write_run_callable, step, values)
+        return Response(content, media_type=codec.media_type)
+
+    async def _begin(self, request: Request) -> _Begun:
+        scope = request.scope
+        opened = self._service.get(scope["path_params"]["session_id"])
+        encoding, headers = answer_encoding(scope), dict(scope["headers"])
+        step = step_request(scope, headers, request.receive)
+        body = await read_body(request.receive, headers, self._max_body_bytes)
+        codec = self._protobuf if is_protobuf(headers) else self._json[encoding]
+        return _Begun(opened, step, body, codec)
+
+    # --- what prepares steps ------------------------------------------------------------------
+
+    async def partial_run_setup(self, request: Request) -> Response:
+        """Begin a step that is fed and fetched in parts."""
+        body, session_id = await self._body(request), request.path_params["session_id"]
+        if is_protobuf(dict(request.scope["headers"])):
+            message = read_proto(body, pb.PartialRunSetupRequest)
+            handle = await self._service.partial_run_setup(
+                session_id, list(message.feed), list(message.fetch), list(message.target)
             )
-        options = opened.callable_options(handle)
-        if len(feeds) != len(options.feed):
-            raise InvalidArgumentError(
-                f"Expected {len(options.feed)} feed tensors, but got {len(feeds)}"
-            )
-        named = dict(zip(options.feed, feeds, strict=True))
-        arrays = list(read_feeds(named, opened.tensor_info).values())
-        types = fetch_types(options.fetch, opened.tensor_info)
-        step = StepRequest(
-            feeds={},
-            fetches=list(options.fetch),
-            targets=(),
-            options=options.run_options,
-            pool_is_chosen=options.run_options.inter_op_thread_pool != 0,
-            priority=request.headers.get("x-priority"),
-            metadata=metadata_if_asked(options.run_options),
-            **request_parts(request),
+            return proto_response(pb.PartialRunSetupResponse(partial_run_handle=handle))
+        names = read_model(body, PartialRunSetupBody)
+        handle = await self._service.partial_run_setup(
+            session_id, names.feeds, names.fetches, names.targets
         )
-        with DisconnectWatch(request.receive, step.cancellation):
-            values = await self._service.run_callable(opened.id, handle, arrays, step)
-        check_answer_bytes(values, self._max_answer_bytes)
-        outputs = [
-            write_tensor(value, data_type, encoding=encoding, non_finite=self._non_finite)
-            for value, data_type in zip(values, types, strict=True)
-        ]
-        return json_response({"outputs": outputs})
+        return json_response({"partial_run_handle": handle})
+
+    async def make_callable(self, request: Request) -> Response:
+        """Prepare a step with fixed feeds, fetches and targets."""
+        body, session_id = await self._body(request), request.path_params["session_id"]
+        if is_protobuf(dict(request.scope["headers"])):
+            message = read_proto(body, pb.MakeCallableRequest)
+            handle = await self._service.make_callable(session_id, message.options)
+            return proto_response(pb.MakeCallableResponse(handle=handle))
+        value = read_model(body, MakeCallableBody)
+        options = read_json_proto(value.options, "options", pb.CallableOptions)
+        handle = await self._service.make_callable(session_id, options)
+        return json_response({"handle": handle})
 
     async def release_callable(self, request: Request) -> Response:
         """Forget a prepared step."""
-        body = await self._body(request)
-        if is_protobuf(request):
-            return await self._protobuf.release_callable(request, body)
-        asked = read_body(body, ReleaseCallableBody)
-        await self._service.release_callable(request.path_params["session_id"], asked.handle)
+        body, session_id = await self._body(request), request.path_params["session_id"]
+        if is_protobuf(dict(request.scope["headers"])):
+            message = read_proto(body, pb.ReleaseCallableRequest)
+            await self._service.release_callable(session_id, message.handle)
+            return proto_response(pb.ReleaseCallableResponse())
+        handle = read_model(body, ReleaseCallableBody).handle
+        await self._service.release_callable(session_id, handle)
         return json_response({})
+
+    async def _body(self, request: Request) -> bytes:
+        return await request_body(request, self._max_body_bytes)

@@ -16,15 +16,15 @@ from starlette.routing import Route
 
 import protos as pb
 from server.codec.json_tensor_reader import encode_base64
-from server.rest.bodies import is_protobuf, json_response, proto_response, request_body
+from server.codec.proto_json import read_proto
+from server.rest.http_messages import is_protobuf, json_response, proto_response, request_body
 from server.rest.session_bodies import (
     CancelBody,
     CreateBody,
     ExtendBody,
     KeepAliveBody,
-    read_body,
     read_graph_def,
-    read_proto,
+    read_model,
     to_create_request,
 )
 from server.rest.session_docs import SESSION_DOCS
@@ -112,12 +112,12 @@ class SessionResource:
     async def create_session(self, request: Request) -> Response:
         """Open a session on a model, on a graph, or empty."""
         body = await self._body(request)
-        as_protobuf = is_protobuf(request)
+        as_protobuf = is_protobuf(dict(request.scope["headers"]))
         if as_protobuf:
             message = read_proto(body, pb.CreateSessionRequest)
             asked = CreateRequest(graph_def=message.graph_def, config=message.config)
         else:
-            asked = to_create_request(read_body(body, CreateBody))
+            asked = to_create_request(read_model(body, CreateBody))
         opened = await self._service.create(asked)
         headers = {"Location": f"{PREFIX}/{opened.id}"}
         if as_protobuf:
@@ -130,13 +130,13 @@ class SessionResource:
     async def extend_session(self, request: Request, session_id: str) -> Response:
         """Add nodes to the session's graph."""
         body = await self._body(request)
-        if is_protobuf(request):
+        if is_protobuf(dict(request.scope["headers"])):
             message = read_proto(body, pb.ExtendSessionRequest)
             version = await self._service.extend(
                 session_id, message.graph_def, message.current_graph_version
             )
             return proto_response(pb.ExtendSessionResponse(new_graph_version=version))
-        asked = read_body(body, ExtendBody)
+        asked = read_model(body, ExtendBody)
         version = await self._service.extend(
             session_id, read_graph_def(asked.graph_def), asked.graph_version
         )
@@ -145,7 +145,7 @@ class SessionResource:
     async def close_session(self, request: Request, session_id: str) -> Response:
         """End the session at once; running steps answer 499."""
         await self._service.close(session_id)
-        if is_protobuf(request):
+        if is_protobuf(dict(request.scope["headers"])):
             return proto_response(pb.CloseSessionResponse())
         return json_response({})
 
@@ -156,13 +156,13 @@ class SessionResource:
 
     async def keep_session_alive(self, request: Request, session_id: str) -> Response:
         """Renew the lease."""
-        asked = read_body(await self._body(request), KeepAliveBody)
+        asked = read_model(await self._body(request), KeepAliveBody)
         opened = self._service.keep_alive(session_id, asked.lease_seconds)
         return json_response({"expires_at": _expires_at(opened)})
 
     async def cancel_step(self, request: Request, session_id: str) -> Response:
         """Cancel the step of a request; the session lives on."""
-        asked = read_body(await self._body(request), CancelBody)
+        asked = read_model(await self._body(request), CancelBody)
         self._service.cancel(session_id, asked.request_id)
         return json_response({})
 

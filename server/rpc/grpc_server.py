@@ -6,7 +6,6 @@ everything else.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,15 +13,16 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from runtime.errors import CancelledError, OpError, UnavailableError
+from runtime.errors import OpError, UnavailableError
 from server.lifecycle import Lifecycle
-from server.rpc.master_service import LARGE_BYTES, CallContext, MasterService
+from server.rpc.call import CallContext, Method, Reply
+from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
 from server.sessions.service import SessionService
 from server.settings import Settings
+from server.steps.step_runner import off_loop
 
 _log = logging.getLogger(__name__)
-Handler = Callable[[Any, CallContext], Any]
 
 
 class GrpcServer:
@@ -54,31 +54,28 @@ class GrpcServer:
         """Refuse new calls; those in flight have `grace_seconds`."""
         await self._server.stop(grace_seconds)
 
-    def _add(self, service: str, methods: Mapping[str, tuple[Any, Handler]]) -> None:
+    def _add(self, service: str, methods: Mapping[str, Method]) -> None:
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._handle(request_type, handler))
-            for name, (request_type, handler) in methods.items()
+            name: grpc.unary_unary_rpc_method_handler(self._handle(method))
+            for name, method in methods.items()
         }
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, handlers),)
         )
 
-    def _handle(self, request_type: Any, handler: Handler) -> Callable[[bytes, Any], Any]:
-        """Bytes in, bytes out: large messages are parsed and written off the event loop."""
+    def _handle(self, method: Method) -> Callable[[bytes, Any], Any]:
+        """Bytes in, bytes out: large messages are read and written on another thread."""
 
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
             call = CallContext(context.time_remaining(), _metadata(context))
             self._lifecycle.begin_request()
             try:
                 self._lifecycle.check_accepting()
-                request = await _off_loop(len(data), request_type.FromString, data)
-                response = await handler(request, call)
-                size = response.ByteSize()
-                answer: bytes = await _off_loop(size, type(response).SerializeToString, response)
-                return answer
-            except asyncio.CancelledError:
-                call.cancellation.cancel(CancelledError("The client cancelled the call."))
-                raise
+                request = await off_loop(len(data), method.read, data)
+                reply = await method.answer(request, call)
+                if not isinstance(reply, Reply):
+                    reply = Reply(reply.ByteSize(), reply.SerializeToString)
+                return await off_loop(reply.size, reply.write, *reply.arguments)
             except OpError as error:
                 code, details = status_of(error)
             except Exception:
@@ -96,7 +93,3 @@ def _metadata(context: grpc.aio.ServicerContext[Any, Any]) -> dict[str, str]:
     return {
         key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)
     }
-
-
-async def _off_loop(size: int, work: Callable[[Any], Any], argument: Any) -> Any:
-    return work(argument) if size <= LARGE_BYTES else await asyncio.to_thread(work, argument)

@@ -5,81 +5,43 @@ resource manager unless `isolate_session_state`, Reset clears it and closes thos
 session that is not there is ABORTED, an unknown fetch NOT_FOUND. Leases are as long as the
 configuration allows, because TensorFlow's clients know none.
 
-Guarantees: used from one event loop; messages over LARGE_BYTES are parsed and built on threads.
+Guarantees: used from one event loop.
 
 TF: tensorflow/core/distributed_runtime/master.cc, rpc/grpc_master_service.cc
 """
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import itertools
-import secrets
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import protos as pb
-from runtime.api import (
-    CancellationManager,
-    ResourceManager,
-    parse_tensor_name,
-    tensor_from_proto,
-    tensor_to_proto,
-)
+from runtime.api import ResourceManager, parse_tensor_name
 from runtime.errors import (
     AbortedError,
-    CancelledError,
     InvalidArgumentError,
     NotFoundError,
     OpError,
     OutOfRangeError,
 )
+from server.codec.session.proto_steps import (
+    ReceivedRunCallable,
+    ReceivedRunStep,
+    receive_run_callable,
+    receive_run_step,
+    write_run_callable,
+    write_run_step,
+)
+from server.rpc.call import CallContext, Method, Reply
 from server.sessions.open_session import OpenSession
-from server.sessions.requests import CreateRequest, StepRequest
+from server.sessions.requests import CreateRequest
 from server.sessions.service import SessionService
 from server.sessions.session_errors import SessionGoneError
 from server.settings import Settings
 
-LARGE_BYTES = 1 << 18  # messages above are handled off the event loop
-PRIORITY_METADATA = "x-priority"
 # TF: tensorflow/core/distributed_runtime/master_session.cc
 STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
-
-
-class CallContext:
-    """What a call brings besides its message. `seconds_left` is None without a deadline."""
-
-    def __init__(self, seconds_left: float | None, metadata: Mapping[str, str]) -> None:
-        self.received_at = time.monotonic()
-        self.seconds_left = seconds_left
-        self.metadata = metadata
-        self.cancellation = CancellationManager()
-
-    def step(
-        self,
-        feeds: Mapping[str, Any],
-        fetches: Sequence[str] = (),
-        targets: Sequence[str] = (),
-        *,
-        options: pb.RunOptions | None = None,
-        pool_is_chosen: bool = False,
-    ) -> StepRequest:
-        """The step that this call asks for."""
-        timeout_ms = None if self.seconds_left is None else max(1, int(self.seconds_left * 1000))
-        return StepRequest(
-            feeds=feeds,
-            fetches=fetches,
-            targets=targets,
-            received_at=self.received_at,
-            request_id=secrets.token_hex(8),
-            cancellation=self.cancellation,
-            options=options,
-            pool_is_chosen=pool_is_chosen,
-            priority=None if pool_is_chosen else self.metadata.get(PRIORITY_METADATA),
-            timeout_ms=timeout_ms,
-            metadata=pb.RunMetadata(),
-        )
 
 
 class MasterService:
@@ -91,19 +53,22 @@ class MasterService:
         # Shared by every session whose config does not isolate its state; cleared by Reset.
         self._shared = ResourceManager()
 
-    def methods(self) -> dict[str, tuple[Any, Callable[[Any, CallContext], Any]]]:
-        """Method name → (request message, handler)."""
+    def methods(self) -> dict[str, Method]:
+        """The methods by name."""
+        limit = self._settings.sessions.max_tensor_bytes
         return {
-            "CreateSession": (pb.CreateSessionRequest, self.create_session),
-            "ExtendSession": (pb.ExtendSessionRequest, self.extend_session),
-            "PartialRunSetup": (pb.PartialRunSetupRequest, self.partial_run_setup),
-            "RunStep": (pb.RunStepRequest, self.run_step),
-            "CloseSession": (pb.CloseSessionRequest, self.close_session),
-            "ListDevices": (pb.ListDevicesRequest, self.list_devices),
-            "Reset": (pb.ResetRequest, self.reset),
-            "MakeCallable": (pb.MakeCallableRequest, self.make_callable),
-            "RunCallable": (pb.RunCallableRequest, self.run_callable),
-            "ReleaseCallable": (pb.ReleaseCallableRequest, self.release_callable),
+            "CreateSession": Method(pb.CreateSessionRequest.FromString, self.create_session),
+            "ExtendSession": Method(pb.ExtendSessionRequest.FromString, self.extend_session),
+            "PartialRunSetup": Method(pb.PartialRunSetupRequest.FromString, self.partial_run_setup),
+            "RunStep": Method(functools.partial(receive_run_step, limit), self.run_step),
+            "CloseSession": Method(pb.CloseSessionRequest.FromString, self.close_session),
+            "ListDevices": Method(pb.ListDevicesRequest.FromString, self.list_devices),
+            "Reset": Method(pb.ResetRequest.FromString, self.reset),
+            "MakeCallable": Method(pb.MakeCallableRequest.FromString, self.make_callable),
+            "RunCallable": Method(
+                functools.partial(receive_run_callable, limit), self.run_callable
+            ),
+            "ReleaseCallable": Method(pb.ReleaseCallableRequest.FromString, self.release_callable),
         }
 
     async def create_session(
@@ -137,58 +102,44 @@ class MasterService:
     ) -> pb.PartialRunSetupResponse:
         """Begin a step in parts."""
         opened = self._find(request.session_handle)
-        self._check_names(opened, request.feed, request.fetch)
+        _check_names(opened, request.feed, request.fetch)
         handle = await self._sessions.partial_run_setup(
             opened.id, list(request.feed), list(request.fetch), list(request.target)
         )
         return pb.PartialRunSetupResponse(partial_run_handle=handle)
 
     async def run_step(
-        self, request: pb.RunStepRequest, context: CallContext
-    ) -> pb.RunStepResponse:
-        """Run a step, or a part of one; errors go into the body when the client asks for that."""
+        self, received: ReceivedRunStep, context: CallContext
+    ) -> pb.RunStepResponse | Reply:
+        """Run a step, or a part of one; errors go into the body on request."""
         try:
-            return await self._run_step(request, context)
+            return await self._run_step(received, context)
         except OpError as error:
-            if not request.store_errors_in_response_body:
+            if not received.message.store_errors_in_response_body:
                 raise
             return pb.RunStepResponse(
                 status_code=int(error.code),  # type: ignore[arg-type] # the canonical number
                 status_error_message=error.message,
             )
 
-    async def _run_step(
-        self, request: pb.RunStepRequest, context: CallContext
-    ) -> pb.RunStepResponse:
+    async def _run_step(self, received: ReceivedRunStep, context: CallContext) -> Reply:
+        request = received.message
         opened = self._find(request.session_handle)
-        feeds = await self._feeds(request)
+        if received.fault is not None:
+            raise received.fault
+        options, part = request.options, request.partial_run_handle
         fetches = list(request.fetch)
-        self._check_names(opened, [] if request.partial_run_handle else feeds, fetches)
-        step = context.step(
-            feeds,
-            fetches,
-            list(request.target),
-            options=request.options,
-            pool_is_chosen=_is_pool(request.options.inter_op_thread_pool, opened),
-        )
-        if request.partial_run_handle:
-            values = await self._sessions.partial_run(opened.id, request.partial_run_handle, step)
+        _check_names(opened, () if part else received.feeds, fetches)
+        is_pool = _is_pool(options.inter_op_thread_pool, opened)
+        step = context.step(options, pool_is_chosen=is_pool)
+        step.feeds, step.fetches, step.targets = received.feeds, fetches, list(request.target)
+        runner = self._sessions.runner
+        if part:
+            step.partial_run_handle = part
+            values, size = await runner.run_part(opened.session, step, opened)
         else:
-            values = await self._sessions.run(opened.id, step)
-        response = pb.RunStepResponse(metadata=step.metadata)
-        tensors = await _encode(values)
-        for name, tensor in zip(fetches, tensors, strict=True):
-            response.tensor.append(pb.NamedTensorProto(name=name, tensor=tensor))
-        return response
-
-    async def _feeds(self, request: pb.RunStepRequest) -> dict[str, Any]:
-        limit = self._settings.sessions.max_tensor_bytes
-        feeds: dict[str, Any] = {}
-        for named in request.feed:
-            if named.name in feeds:
-                raise InvalidArgumentError(f'Endpoint "{named.name}" fed more than once.')
-            feeds[named.name] = tensor_from_proto(named.tensor, limit)
-        return feeds
+            values, size = await runner.run(opened.session, step, opened)
+        return Reply(size, write_run_step, (step, values))
 
     async def close_session(
         self, request: pb.CloseSessionRequest, _: CallContext
@@ -232,25 +183,24 @@ class MasterService:
     ) -> pb.MakeCallableResponse:
         """Prepare a step."""
         opened = self._find(request.session_handle)
-        self._check_names(opened, request.options.feed, request.options.fetch)
+        _check_names(opened, request.options.feed, request.options.fetch)
         handle = await self._sessions.make_callable(opened.id, request.options)
         return pb.MakeCallableResponse(handle=handle)
 
-    async def run_callable(
-        self, request: pb.RunCallableRequest, context: CallContext
-    ) -> pb.RunCallableResponse:
+    async def run_callable(self, received: ReceivedRunCallable, context: CallContext) -> Reply:
         """Run a prepared step."""
-        opened = self._find(request.session_handle)
-        feeds = [
-            tensor_from_proto(tensor, self._settings.sessions.max_tensor_bytes)
-            for tensor in request.feed
-        ]
-        options = opened.callable_options(request.handle).run_options
-        step = context.step(
-            {}, options=options, pool_is_chosen=_is_pool(options.inter_op_thread_pool, opened)
-        )
-        values = await self._sessions.run_callable(opened.id, request.handle, feeds, step)
-        return pb.RunCallableResponse(fetch=await _encode(values), metadata=step.metadata)
+        opened = self._find(received.message.session_handle)
+        if received.fault is not None:
+            raise received.fault
+        prepared = opened.session.callable(received.message.handle)
+        options = prepared.options.run_options
+        is_pool = _is_pool(options.inter_op_thread_pool, opened)
+        step = context.step(options, pool_is_chosen=is_pool)
+        step.feeds = prepared.feeds(received.feeds)
+        step.fetches, step.targets = prepared.options.fetch, prepared.options.target
+        step.compiled = prepared.compiled
+        values, size = await self._sessions.runner.run(opened.session, step, opened)
+        return Reply(size, write_run_callable, (step, values))
 
     async def release_callable(
         self, request: pb.ReleaseCallableRequest, _: CallContext
@@ -268,40 +218,40 @@ class MasterService:
                 f"Session {handle} is not found. Possibly, this master has restarted."
             ) from None
 
-    @staticmethod
-    def _check_names(opened: OpenSession, feeds: Iterable[str], fetches: Iterable[str]) -> None:
-        """Unknown names in the words of TensorFlow's master."""
-        for name in feeds:
-            _check_name(
-                opened,
-                name,
-                f"FeedInputs: unable to find feed output {name}",
-                f"FeedInputs: {name} should have output index <",
-            )
-        for name in fetches:
-            _check_name(
-                opened,
-                name,
-                f"FetchOutputs node {name}: not found",
-                f"FetchOutputs {name}: output index too large, must be <",
-            )
-
 
 def _is_pool(index: int, opened: OpenSession) -> bool:
     """Whether a step names a pool; TensorFlow's master ignores an index that no pool has."""
     return index != 0 and -1 <= index < len(opened.session.thread_pools)
 
 
-def _check_name(opened: OpenSession, name: str, unknown: str, too_large: str) -> None:
-    """TF: tensorflow/core/graph/subgraph.cc (FeedInputs, FetchOutputs)."""
+def _check_names(opened: OpenSession, feeds: Iterable[str], fetches: Iterable[str]) -> None:
+    """Raise for unknown names in the words of TensorFlow's master.
+
+    TF: tensorflow/core/graph/subgraph.cc (FeedInputs, FetchOutputs)
+    """
+    name = ""
     try:
-        opened.tensor_info(name)
-    except CancelledError:
-        raise
-    except InvalidArgumentError:
-        raise NotFoundError(unknown) from None
-    except OutOfRangeError:
-        raise InvalidArgumentError(f"{too_large} {_output_count(opened, name)}") from None
+        for name in feeds:
+            opened.tensor_info(name)
+    except (InvalidArgumentError, OutOfRangeError) as error:
+        unknown = f"FeedInputs: unable to find feed output {name}"
+        too_large = f"FeedInputs: {name} should have output index <"
+        raise _name_error(opened, name, error, unknown, too_large) from None
+    try:
+        for name in fetches:
+            opened.tensor_info(name)
+    except (InvalidArgumentError, OutOfRangeError) as error:
+        unknown = f"FetchOutputs node {name}: not found"
+        too_large = f"FetchOutputs {name}: output index too large, must be <"
+        raise _name_error(opened, name, error, unknown, too_large) from None
+
+
+def _name_error(
+    opened: OpenSession, name: str, error: OpError, unknown: str, too_large: str
+) -> OpError:
+    if isinstance(error, OutOfRangeError):
+        return InvalidArgumentError(f"{too_large} {_output_count(opened, name)}")
+    return NotFoundError(unknown)
 
 
 def _output_count(opened: OpenSession, name: str) -> int:
@@ -312,9 +262,3 @@ def _output_count(opened: OpenSession, name: str) -> int:
         except OutOfRangeError:
             break
     return count
-
-
-async def _encode(values: Sequence[Any]) -> list[pb.TensorProto]:
-    if sum(getattr(value, "nbytes", 0) for value in values) > LARGE_BYTES:
-        return await asyncio.to_thread(lambda: [tensor_to_proto(value) for value in values])
-    return [tensor_to_proto(value) for value in values]

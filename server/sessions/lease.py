@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import time
 from collections.abc import Callable
 
@@ -29,38 +30,43 @@ def rfc3339(wall_seconds: float) -> str:
 
 
 class Lease:
-    """Idle time that is left. It does not run out while somebody holds it (a step that runs)."""
+    """Idle time that is left. It does not run out while something holds it (a step that runs).
 
-    __slots__ = ("_holders", "_renewed_at", "seconds")
+    `deadline` is the instant at which it runs out; infinite while it is held.
+    """
+
+    __slots__ = ("_holders", "deadline", "seconds")
 
     def __init__(self, seconds: float, now: float) -> None:
         self.seconds = seconds
-        self._renewed_at = now
+        self.deadline = now + seconds
         self._holders = 0
 
     def renew(self, now: float, seconds: float | None = None) -> None:
         """Start anew, with another length if one is given."""
-        self._renewed_at = now
         if seconds is not None:
             self.seconds = seconds
+        if not self._holders:
+            self.deadline = now + self.seconds
 
-    def hold(self, now: float) -> None:
+    def hold(self) -> None:
         """Keep the lease from running out until `release`."""
         self._holders += 1
-        self._renewed_at = now
+        self.deadline = math.inf
 
     def release(self, now: float) -> None:
         """Idle time begins when the last holder lets go."""
         self._holders -= 1
-        self._renewed_at = now
+        if not self._holders:
+            self.deadline = now + self.seconds
 
     def expires_at(self, now: float) -> float:
         """The instant when it runs out if nothing happens; while held, as if released now."""
-        return (now if self._holders else self._renewed_at) + self.seconds
+        return now + self.seconds if self._holders else self.deadline
 
     def has_expired(self, now: float) -> bool:
         """Whether it ran out."""
-        return not self._holders and now >= self._renewed_at + self.seconds
+        return now >= self.deadline
 
 
 def check_lease_seconds(seconds: object, longest: float) -> float:

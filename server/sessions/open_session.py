@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import protos as pb
 from runtime.api import (
-    CancellationManager,
     DataType,
     DirectSession,
     ThreadPool,
     global_thread_pools,
 )
-from runtime.errors import CancelledError, InvalidArgumentError, ResourceExhaustedError
+from runtime.errors import CancelledError, ResourceExhaustedError
 from server.sessions.lease import Clock, Lease
+from server.steps.step_request import StepRequest
 
 CHECK_SECONDS = 0.1  # between two counts of what a session holds
 Shape = tuple[int, ...] | None  # None: unknown rank; −1: unknown dimension
+TensorInfo = Callable[[str], tuple[DataType, Shape]]
 
 
 @dataclasses.dataclass(slots=True)
@@ -34,19 +35,22 @@ class OpenSession:
     shared_weights: bool
     lease: Lease
     clock: Clock
-    operation_timeout_ms: int = 0
+    default_timeout_ms: int = 0  # of steps whose request brings no deadline; 0: none
     runs_in_caller: bool = False  # see session_config
+    max_bytes: int = sys.maxsize  # that its resources may hold before a step
     steps: int = 0
     last_used_at: float = 0  # wall time
     _next_check: float = 0.0  # instant from which bytes are counted again
     _bytes: int = 0
     # Extends are checked against the version and applied one after the other.
     extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
-    _callables: dict[int, pb.CallableOptions] = dataclasses.field(default_factory=dict)
-    _newest_callable: int = 0
-    _running: dict[str, list[CancellationManager]] = dataclasses.field(default_factory=dict)
-    # An extend only adds nodes, so what was known of a tensor stays true.
-    _tensor_info: dict[str, tuple[DataType, Shape]] = dataclasses.field(default_factory=dict)
+    _running: dict[str, list[StepRequest]] = dataclasses.field(default_factory=dict)
+    # Element type and static shape of a tensor, by name; the direct session's error for an unknown
+    # one. May be called from any thread.
+    tensor_info: TensorInfo = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tensor_info = _KnownTensors(self.session).__getitem__
 
     @property
     def is_running(self) -> bool:
@@ -57,48 +61,6 @@ class OpenSession:
     def graph_version(self) -> int:
         """How many extends the graph has had."""
         return self.session.graph_version
-
-    def tensor_info(self, name: str) -> tuple[DataType, Shape]:
-        """Element type and static shape; the direct session's error for an unknown name."""
-        known = self._tensor_info.get(name)
-        if known is None:
-            known = self._tensor_info[name] = self.session.tensor_info(name)
-        return known
-
-    def check_bytes(self, limit: int) -> None:
-        """Refuse a step of a session whose resources hold too much: ResourceExhaustedError.
-
-        Counting takes time for many variables, so it happens every CHECK_SECONDS at most; a step
-        may exceed the limit by what it adds.
-        """
-        now = self.clock.monotonic()
-        if now >= self._next_check:
-            self._next_check = now + CHECK_SECONDS
-            self._bytes = self.session.bytes_held
-        if self._bytes > limit:
-            self._next_check = 0.0  # it may be less by the next step
-            raise ResourceExhaustedError(
-                f"The resources of the session hold {self._bytes} bytes; "
-                f"sessions.max_session_bytes is {limit}"
-            )
-
-    def callable_made(self, handle: int, options: pb.CallableOptions) -> None:
-        """Note what a callable was made with."""
-        self._callables[handle] = options
-        self._newest_callable = max(self._newest_callable, handle)
-
-    def callable_released(self, handle: int) -> None:
-        """Forget it."""
-        self._callables.pop(handle, None)
-
-    def callable_options(self, handle: int) -> pb.CallableOptions:
-        """What a callable was made with; the direct session's errors for one that there is not."""
-        options = self._callables.get(handle)
-        if options is not None:
-            return options
-        if 0 < handle <= self._newest_callable:
-            raise InvalidArgumentError("Attempted to run callable after handle was released")
-        raise InvalidArgumentError("No such callable handle")
 
     def thread_pools(self) -> list[tuple[str, ThreadPool]]:
         """(name as listed, pool) by index; a pool of the session alone is `<id>/Compute0`."""
@@ -120,38 +82,76 @@ class OpenSession:
     @contextlib.contextmanager
     def using(self) -> Iterator[None]:
         """Hold the lease while something other than a step works on the session."""
-        self.lease.hold(self.clock.monotonic())
+        self.lease.hold()
         try:
             yield
         finally:
             self.lease.release(self.clock.monotonic())
             self.last_used_at = self.clock.wall()
 
-    @contextlib.contextmanager
-    def step(self, request_id: str, cancellation: CancellationManager) -> Iterator[None]:
-        """Count a step, hold the lease for it, and let it be found by its request id."""
+    def begin_step(self, request: StepRequest) -> None:
+        """Count a step, hold the lease for it, and let it be found by its request id.
+
+        Raises ResourceExhaustedError when the session's resources hold too much.
+        """
+        now = self.clock.monotonic()
+        self._check_bytes(now)
         self.steps += 1
-        running = self._running.setdefault(request_id, [])
-        running.append(cancellation)
-        try:
-            with self.using():
-                yield
-        finally:
-            running.remove(cancellation)
-            if not running and self._running.get(request_id) is running:
-                del self._running[request_id]
+        self._running.setdefault(request.request_id, []).append(request)
+        self.lease.hold()
+
+    def end_step(self, request: StepRequest) -> None:
+        """End what `begin_step` began."""
+        running = self._running[request.request_id]
+        running.remove(request)
+        if not running:
+            del self._running[request.request_id]
+        self.lease.release(self.clock.monotonic())
+        self.last_used_at = self.clock.wall()
+
+    def _check_bytes(self, now: float) -> None:
+        """Raise when the resources hold more than `max_bytes`.
+
+        Counting takes time for many variables, so it happens every CHECK_SECONDS at most; a step
+        may exceed the limit by what it adds.
+        """
+        if now >= self._next_check:
+            self._next_check = now + CHECK_SECONDS
+            self._bytes = self.session.bytes_held
+        if self._bytes > self.max_bytes:
+            self._next_check = 0.0  # it may be less by the next step
+            raise ResourceExhaustedError(
+                f"The resources of the session hold {self._bytes} bytes; "
+                f"sessions.max_session_bytes is {self.max_bytes}"
+            )
 
     def cancel(self, request_id: str) -> bool:
         """Cancel the steps of a request; False when none is running."""
         running = self._running.get(request_id)
         if not running:
             return False
-        for cancellation in list(running):
-            cancellation.cancel(CancelledError("Step was cancelled by request."))
+        _cancel(running, "Step was cancelled by request.")
         return True
 
     def cancel_all(self, message: str) -> None:
         """Cancel every running step."""
         for running in list(self._running.values()):
-            for cancellation in list(running):
-                cancellation.cancel(CancelledError(message))
+            _cancel(running, message)
+
+
+def _cancel(requests: list[StepRequest], message: str) -> None:
+    for request in list(requests):
+        if request.cancellation is not None:  # as it is for whatever did not end at once
+            request.cancellation.cancel(CancelledError(message))
+
+
+class _KnownTensors(dict[str, tuple[DataType, Shape]]):
+    """What is known of a session's tensors; an extend only adds nodes, so it stays true."""
+
+    def __init__(self, session: DirectSession) -> None:
+        super().__init__()
+        self._session = session
+
+    def __missing__(self, name: str) -> tuple[DataType, Shape]:
+        known = self[name] = self._session.tensor_info(name)
+        return known

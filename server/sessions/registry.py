@@ -72,7 +72,7 @@ class SessionRegistry:
         """
         opened = self._open.get(session_id)
         if opened is not None:
-            if not opened.lease.has_expired(self._clock.monotonic()):
+            if self._clock.monotonic() < opened.lease.deadline:
                 return opened
             raise SessionGoneError(self.expiry_message(opened))
         self._forget_old()

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import protos as pb
 from runtime.api import (
-    CancellationManager,
     DirectSession,
     ResourceManager,
     RuntimeSession,
-    parse_tensor_name,
 )
 from runtime.errors import InternalError, InvalidArgumentError
 
@@ -62,43 +58,8 @@ class CreateRequest:
             )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StepRequest:
-    """One step. `received_at` and the deadline that follows from it are monotonic instants.
-
-    `priority` names an entry of `priorities:` (or counts them); `pool_is_chosen` says that the
-    client set `options.inter_op_thread_pool`. `timeout_ms` is the transport's (a header), used
-    when `options.timeout_in_ms` is not set.
-    """
-
-    feeds: Mapping[str, Any]
-    fetches: Sequence[str]
-    targets: Sequence[str]
-    received_at: float
-    request_id: str
-    cancellation: CancellationManager
-    options: pb.RunOptions | None = None
-    pool_is_chosen: bool = False
-    priority: str | int | None = None
-    timeout_ms: int | None = None
-    metadata: pb.RunMetadata | None = None
-
-
 def as_direct_session(session: RuntimeSession) -> DirectSession:
     """A session of target "", which the server's sessions all have; InternalError otherwise."""
     if not isinstance(session, DirectSession):
         raise InternalError(f"Expected a DirectSession, got a {type(session).__name__}")
     return session
-
-
-def check_names(feeds: Sequence[str], fetches: Sequence[str]) -> None:
-    """Refuse a tensor that is fed twice, or fed and fetched, however it is spelled."""
-    fed = set()
-    for name in feeds:
-        tensor = parse_tensor_name(name)
-        if tensor in fed:
-            raise InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
-        fed.add(tensor)
-    for name in fetches:
-        if parse_tensor_name(name) in fed:
-            raise InvalidArgumentError(f"{name} is both fed and fetched.")

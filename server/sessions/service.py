@@ -12,16 +12,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import protos as pb
 from runtime.api import (
     RUN_CANCELLED,
-    CancellationManager,
     FolderGate,
-    RunRequest,
     SessionOptions,
     ThreadPool,
     load_meta_graph_into_session,
@@ -29,14 +26,11 @@ from runtime.api import (
 )
 from runtime.errors import (
     AbortedError,
-    Code,
-    InvalidArgumentError,
     NotFoundError,
     OpError,
     PermissionDeniedError,
 )
 from server.metrics import Metrics
-from server.priorities import Priorities, Priority
 from server.sessions.lease import Clock, Lease, check_lease_seconds
 from server.sessions.open_session import OpenSession
 from server.sessions.registry import CLOSED_MESSAGE, SessionRegistry, new_session_id
@@ -44,22 +38,18 @@ from server.sessions.requests import (
     CreateRequest,
     ModelSource,
     OpenedModel,
-    StepRequest,
     as_direct_session,
-    check_names,
 )
 from server.sessions.session_config import runs_in_caller, session_config
-from server.sessions.step_waiter import wait_for_step
 from server.settings import Settings
+from server.steps.step_runner import StepRunner, submit
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 REAP_INTERVAL_SECONDS = 1.0  # how late a lease may be noticed; calls notice at once
 BUILDING_THREADS = 2  # sessions that are opened or extended at the same time
-CALLER_THREADS = 8  # steps that run "in the caller's thread", which must not be the event loop
 
-Starter = Callable[[RunRequest], concurrent.futures.Future[list[Any]]]
 ModelOpener = Callable[[ModelSource, SessionOptions], OpenedModel]
 
 
@@ -69,7 +59,7 @@ class SessionService:
     def __init__(
         self,
         settings: Settings,
-        priorities: Priorities,
+        runner: StepRunner,
         metrics: Metrics,
         *,
         open_model: ModelOpener,
@@ -77,14 +67,15 @@ class SessionService:
     ) -> None:
         self._settings = settings.sessions
         self._pool_settings = settings.thread_pools
-        self._priorities = priorities
+        self.runner = runner
         self._metrics = metrics
         self._open_model = open_model
         self._clock = clock or Clock()
         self._registry = SessionRegistry(settings.sessions.max_open, self._clock)
         self._files = FolderGate(settings.sessions.allowed_paths, write=True)
         self._builders = ThreadPool("sessions", BUILDING_THREADS)
-        self._callers = ThreadPool("callers", CALLER_THREADS)
+        # The open session of an id; SessionGoneError or NotFoundError.
+        self.get = self._registry.get
         metrics.watch_sessions(lambda: len(self._registry))
 
     # --- opening and closing ------------------------------------------------------------------
@@ -116,7 +107,12 @@ class SessionService:
                 shared_weights=made.shared_weights,
                 lease=Lease(seconds, self._clock.monotonic()),
                 clock=self._clock,
-                operation_timeout_ms=config.operation_timeout_in_ms,
+                default_timeout_ms=(
+                    config.operation_timeout_in_ms
+                    if config.operation_timeout_in_ms > 0
+                    else self._settings.default_timeout_ms
+                ),
+                max_bytes=self._settings.max_session_bytes,
                 runs_in_caller=runs_in_caller(config),
                 last_used_at=self._clock.wall(),
             )
@@ -127,7 +123,7 @@ class SessionService:
 
     async def _made(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
         """A session from a builder thread; it is destroyed when the caller has gone meanwhile."""
-        making = _submit(self._builders, lambda: self._make(request, options))
+        making = submit(self._builders, lambda: self._make(request, options))
         try:
             return await asyncio.wrap_future(making)
         except asyncio.CancelledError:
@@ -188,7 +184,7 @@ class SessionService:
         for opened in self._registry:
             await self._end(opened.id, CLOSED_MESSAGE, "server stopped", CLOSED_MESSAGE)
         self._builders.shutdown()
-        self._callers.shutdown()
+        self.runner.shutdown()
 
     async def _end(self, session_id: str, message: str, reason: str, steps_hear: str) -> None:
         opened = self._registry.remove(session_id, message)
@@ -200,73 +196,6 @@ class SessionService:
         _log.info("Session %s after %d steps", reason, opened.steps, extra={"session": session_id})
 
     # --- steps --------------------------------------------------------------------------------
-
-    async def run(self, session_id: str, step: StepRequest) -> list[Any]:
-        """Run one step; the fetched values in the order of `step.fetches`.
-
-        Raises whatever the step fails with, DeadlineExceededError at the deadline, CancelledError
-        when it is cancelled, ResourceExhaustedError when the pool's queue is full.
-        """
-        opened = self.get(session_id)
-        check_names(list(step.feeds), step.fetches)
-        return await self._run(opened, step, opened.session.run_async)
-
-    async def _run(self, opened: OpenSession, step: StepRequest, start: Starter) -> list[Any]:
-        opened.check_bytes(self._settings.max_session_bytes)
-        priority = self._priority(step)
-        request = RunRequest(
-            feeds=step.feeds,
-            fetches=step.fetches,
-            targets=step.targets,
-            options=step.options,
-            metadata=step.metadata,
-            cancellation=step.cancellation,
-            deadline=self._deadline(opened, step),
-            pool=None if priority is None else priority.pool,
-            allow_inline=priority is not None and not priority.pool.low_priority,
-        )
-        started = time.perf_counter()
-        code = Code.OK
-        try:
-            with opened.step(step.request_id, step.cancellation):
-                future = self._start(opened, request, start)
-                return await wait_for_step(future, step.cancellation, request.deadline)  # type: ignore[no-any-return]
-        except OpError as error:
-            code = error.code
-            raise
-        finally:
-            name = "pool" if priority is None else priority.name
-            self._metrics.step_finished(name, code.name, time.perf_counter() - started)
-
-    def _priority(self, step: StepRequest) -> Priority | None:
-        """The pool to run on; None when the client chose one of the session's by index."""
-        if not step.pool_is_chosen:
-            return self._priorities.resolve(step.priority)
-        if step.priority is not None:
-            raise InvalidArgumentError(
-                "Expected either priority or options.inter_op_thread_pool, got both"
-            )
-        return None
-
-    def _deadline(self, opened: OpenSession, step: StepRequest) -> float | None:
-        """Counted from receipt: options, else the transport's, else the session's, else ours."""
-        candidates = (
-            step.options.timeout_in_ms if step.options is not None else 0,
-            step.timeout_ms or 0,
-            opened.operation_timeout_ms,
-            self._settings.default_timeout_ms,
-        )
-        timeout_ms = next((each for each in candidates if each > 0), 0)
-        return step.received_at + timeout_ms / 1000 if timeout_ms else None
-
-    def _start(
-        self, opened: OpenSession, request: RunRequest, start: Starter
-    ) -> concurrent.futures.Future[list[Any]]:
-        index = 0 if request.options is None else request.options.inter_op_thread_pool
-        if request.pool is None and (index == -1 or opened.runs_in_caller):
-            # The caller's thread: one of ours stands in for it, the event loop's must not block.
-            return _submit(self._callers, lambda: start(request).result())
-        return start(request)
 
     def cancel(self, session_id: str, request_id: str) -> None:
         """Cancel the step of a request; NotFoundError when none runs under that id."""
@@ -281,49 +210,25 @@ class SessionService:
         It runs on the pool of the default priority.
         """
         opened = self.get(session_id)
-        pool = self._priorities.resolve(None).pool
-        handle: str = await self._call(
+        pool = self.runner.default_pool
+        return await self._call(
             opened, lambda: opened.session.partial_run_setup(feeds, fetches, targets, pool)
         )
-        return handle
-
-    async def partial_run(self, session_id: str, handle: str, step: StepRequest) -> list[Any]:
-        """Feed and fetch a part of a step; no thread waits for it."""
-        opened = self.get(session_id)
-        opened.check_bytes(self._settings.max_session_bytes)
-        with opened.step(step.request_id, step.cancellation):
-            future = opened.session.partial_run_async(handle, step.feeds, step.fetches)
-            deadline = self._deadline(opened, step)
-            values: list[Any] = await wait_for_step(future, step.cancellation, deadline)
-        return values
 
     async def make_callable(self, session_id: str, options: pb.CallableOptions) -> int:
         """Prepare a step with fixed feeds, fetches and targets; its handle."""
         opened = self.get(session_id)
-        handle: int = await self._call(opened, lambda: opened.session.make_callable(options))
-        opened.callable_made(handle, options)
-        return handle
-
-    async def run_callable(
-        self, session_id: str, handle: int, feeds: Sequence[Any], step: StepRequest
-    ) -> list[Any]:
-        """Run a prepared step; feeds in the order of its options. Raises as `run`."""
-        opened = self.get(session_id)
-        session = opened.session
-        return await self._run(
-            opened, step, lambda request: session.run_callable_async(handle, feeds, request)
-        )
+        return await self._call(opened, lambda: opened.session.make_callable(options))
 
     async def release_callable(self, session_id: str, handle: int) -> None:
         """Forget a prepared step."""
         opened = self.get(session_id)
         await self._call(opened, lambda: opened.session.release_callable(handle))
-        opened.callable_released(handle)
 
-    async def _call(self, opened: OpenSession, work: Callable[[], Any]) -> Any:
+    async def _call(self, opened: OpenSession, work: Callable[[], T]) -> T:
         """Do work that compiles on a caller's thread."""
         with opened.using():
-            return await wait_for_step(_submit(self._callers, work), CancellationManager(), None)
+            return await self.runner.call(work)
 
     # --- the rest -----------------------------------------------------------------------------
 
@@ -344,10 +249,6 @@ class SessionService:
             with opened.using():
                 await self._build(lambda: opened.session.extend(graph_def))
         return opened.graph_version
-
-    def get(self, session_id: str) -> OpenSession:
-        """The open session; SessionGoneError or NotFoundError."""
-        return self._registry.get(session_id)
 
     def open_sessions(self) -> list[OpenSession]:
         """The open sessions, oldest first."""
@@ -379,25 +280,7 @@ class SessionService:
         return check_lease_seconds(asked, self._settings.max_lease_seconds)
 
     async def _build(self, work: Callable[[], T]) -> T:
-        return await asyncio.wrap_future(_submit(self._builders, work))
-
-
-def _submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future[T]:
-    """Do `work` on the pool; the future has its result or its exception."""
-    future: concurrent.futures.Future[T] = concurrent.futures.Future()
-
-    def task() -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            result = work()
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    pool.schedule(task)
-    return future
+        return await asyncio.wrap_future(submit(self._builders, work))
 
 
 def _destroy(making: concurrent.futures.Future[OpenedModel]) -> None:

@@ -46,7 +46,7 @@ def parameters() -> list[object]:
     return [
         pytest.param(case, answers, id=f"{family}-{case.name}")
         for family in FAMILIES
-        for case, answers in cases_of(family)
+        for case, answers in answered_cases(family)
     ]
 
 

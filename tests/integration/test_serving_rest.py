@@ -21,21 +21,25 @@ from starlette.applications import Starlette
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.sessions.runtime_session import RunRequest
 from server.codec.serving_json_writer import NonFinite
+from server.lifecycle import Lifecycle
+from server.metrics import Metrics
+from server.middleware import RequestMiddleware
 from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
 from server.models.model_config import ModelConfig
 from server.models.serving_metrics import ServingMetrics
 from server.models.version_policy import AllVersions
-from server.priorities import Priorities
-from server.rest.models import MalformedRoute, ModelsApi, ModelsFront, ModelsOptions
+from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOptions
 from server.settings import Settings
+from server.steps.priorities import Priorities
+from server.steps.step_runner import StepRunner
 from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
 
 
 class Server:
     """half_plus_two in versions 122 and 123 (label `stable`: 123) behind the API."""
 
-    def __init__(self, base: Path, **options: Any) -> None:
+    def __init__(self, base: Path, max_answer_bytes: int = 1 << 30, **options: Any) -> None:
         make_versions(base, 122, 123)
         pool = HandPool()
         self.loader = FakeLoader()
@@ -44,10 +48,19 @@ class Server:
         self.manager.poll()
         pool.run_all()
         self.metrics = ServingMetrics()
-        priorities = Priorities(Settings())
-        service = InferenceService(self.manager, priorities, self.metrics)
-        api = ModelsApi(service, ModelsOptions(**options))
-        self.app = ModelsFront(Starlette(routes=[MalformedRoute(api)]), api)
+        self.step_metrics = Metrics()
+        runner = StepRunner(Priorities(Settings()), self.step_metrics, max_answer_bytes)
+        api = ModelsApi(
+            InferenceService(self.manager, runner, self.metrics), ModelsOptions(**options)
+        )
+        self.app = RequestMiddleware(
+            Starlette(routes=[MalformedRoute(api)]),
+            shortcut=(MODELS_PATH, api),
+            lifecycle=Lifecycle(),
+            metrics=self.step_metrics,
+            max_body_bytes=1 << 30,
+            access_log=False,
+        )
 
     @property
     def requests(self) -> list[RunRequest]:
@@ -354,11 +367,11 @@ def test_priority_chooses_the_pool(server: Server) -> None:
     server.call(
         "POST", PREDICT, '{"instances":[1],"priority":"normal"}', headers={"X-Priority": "low"}
     )
-    assert [(r.pool.name, r.allow_inline) for r in server.requests if r.pool] == [
-        ("online", True),
-        ("background", False),
-        ("online", True),
-    ]
+    session = server.loader.bundles[123].session
+    pools = [request.pool.name for request in session.requests if request.pool]
+    assert pools == ["online", "background", "online"]
+    # A step of low priority never runs on the event loop's thread.
+    assert [request.pool.name for request in session.if_short] == ["online", "online"]
 
 
 def test_timeouts(server: Server) -> None:

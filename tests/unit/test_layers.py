@@ -26,7 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.api",),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
     ("server.http_protocol",),
-    ("server.priorities",),
+    ("server.steps",),
     ("server.codec",),
     ("server.models",),
     ("server.sessions",),

@@ -9,7 +9,6 @@ TF: tensorflow/core/data/captured_function.h (CapturedFunction)
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from runtime.foundation.errors import (
 from runtime.framework.attr_value import NameAttrList, raw_bytes
 from runtime.framework.data.dataset import Dataset, DatasetIterator, as_dataset
 from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.tensor_value import TensorValue
 
 _ITS_OWN = (OutOfRangeError, CancelledError)  # errors that mean something to the iterator
 
@@ -33,16 +33,16 @@ class CapturedFunction:
     messages; without it errors stay as they are."""
 
     function: NameAttrList
-    captures: tuple[Any, ...] = ()
+    captures: tuple[TensorValue, ...] = ()
     metadata: str = ""
 
-    def __call__(self, context: OpKernelContext, *arguments: Any) -> list[Any]:
+    def __call__(self, context: OpKernelContext, *arguments: TensorValue) -> list[TensorValue]:
         """The outputs for some arguments; the function's errors as they are."""
         return context.call_function(self.function, *arguments, *self.captures)
 
     def with_error_context(
-        self, context: OpKernelContext, prefix: str, *arguments: Any
-    ) -> list[Any]:
+        self, context: OpKernelContext, prefix: str, *arguments: TensorValue
+    ) -> list[TensorValue]:
         """The outputs; errors tell the transformation and the iterator called `prefix`."""
         try:
             return self(context, *arguments)
@@ -57,14 +57,15 @@ class CapturedFunction:
                 error.node,
             ) from None
 
-    def truth(self, context: OpKernelContext, prefix: str, *arguments: Any) -> bool:
+    def truth(self, context: OpKernelContext, prefix: str, *arguments: TensorValue) -> bool:
         """The outcome of a predicate; InvalidArgumentError unless it is one bool."""
         outputs = self.with_error_context(context, prefix, *arguments)
-        if len(outputs) != 1 or np.ndim(outputs[0]) or np.asarray(outputs[0]).dtype != np.bool_:
+        output = np.asarray(outputs[0]) if len(outputs) == 1 else None
+        if output is None or output.ndim or output.dtype != np.bool_:
             raise InvalidArgumentError("Filter predicate `f` must return a scalar bool.")
-        return bool(outputs[0])
+        return bool(output)
 
-    def dataset(self, context: OpKernelContext, prefix: str, *arguments: Any) -> Dataset:
+    def dataset(self, context: OpKernelContext, prefix: str, *arguments: TensorValue) -> Dataset:
         """The dataset that a function makes of an element."""
         outputs = self.with_error_context(context, prefix, *arguments)
         if len(outputs) != 1:
@@ -72,17 +73,18 @@ class CapturedFunction:
         return as_dataset(outputs[0])
 
     def iterate(
-        self, context: OpKernelContext, prefix: str, index: int, *arguments: Any
+        self, context: OpKernelContext, prefix: str, index: int, *arguments: TensorValue
     ) -> DatasetIterator:
         """An iterator of the dataset that a function makes of the element number `index`."""
         return self.dataset(context, prefix, *arguments).iterate(context, f"{prefix}[{index}]")
 
-    def scalar_int64(self, context: OpKernelContext, name: str, *arguments: Any) -> int:
+    def scalar_int64(self, context: OpKernelContext, name: str, *arguments: TensorValue) -> int:
         """The one number that a function gives; InvalidArgumentError for anything else."""
         outputs = self(context, *arguments)
-        if len(outputs) != 1 or np.ndim(outputs[0]) or np.asarray(outputs[0]).dtype != np.int64:
+        output = np.asarray(outputs[0]) if len(outputs) == 1 else None
+        if output is None or output.ndim or output.dtype != np.int64:
             raise InvalidArgumentError(f"`{name}` must return a scalar int64.")
-        return int(outputs[0])
+        return int(output)
 
 
 def _name(metadata: str) -> str:
@@ -93,7 +95,7 @@ def _name(metadata: str) -> str:
     return raw[2 : 2 + raw[1]].decode("utf-8", "replace")
 
 
-def check_output_count(outputs: list[Any], expected: int) -> None:
+def check_output_count(outputs: list[TensorValue], expected: int) -> None:
     """Refuse a state function that gives too few values."""
     if len(outputs) < expected:
         raise InternalError(

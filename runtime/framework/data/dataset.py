@@ -27,8 +27,9 @@ from runtime.foundation.errors import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.tensor_value import TensorValue
 
-Element = tuple[Any, ...]
+Element = tuple[TensorValue, ...]
 # What a saved iterator consists of: dicts, lists, tuples, numbers, tensors, None.
 State = Any
 
@@ -65,13 +66,13 @@ class DatasetIterator(abc.ABC):
             setattr(self, name, _restored(context, getattr(self, name), saved[name]))
 
 
-def _saved(value: Any) -> State:
+def _saved(value: object) -> State:
     if isinstance(value, DatasetIterator):
         return value.save()
     return [_saved(each) for each in value] if isinstance(value, list) else value
 
 
-def _restored(context: OpKernelContext, current: Any, saved: State) -> Any:
+def _restored(context: OpKernelContext, current: object, saved: State) -> object:
     if isinstance(current, DatasetIterator):
         if saved is None:
             return None
@@ -87,7 +88,7 @@ class Origin:
     """The node that made a dataset, and what it was given: enough to make it again."""
 
     node: Any  # with its NodeDef
-    inputs: tuple[Any, ...]
+    inputs: tuple[TensorValue, ...]
 
 
 class Dataset(abc.ABC):
@@ -111,7 +112,7 @@ class Dataset(abc.ABC):
         given = inputs[1:] if inputs and isinstance(inputs[0], OpKernelContext) else inputs
         return cls(*inputs, **attrs).made_by(node, given)
 
-    def made_by(self, node: Any, inputs: tuple[Any, ...]) -> Self:
+    def made_by(self, node: Any, inputs: tuple[TensorValue, ...]) -> Self:
         """The same dataset, which knows where it comes from."""
         self.origin = Origin(node, inputs)
         return self
@@ -179,7 +180,7 @@ class UnaryDataset(Dataset):
 
     def __init__(
         self,
-        input_dataset: Any,
+        input_dataset: TensorValue,
         output_types: tuple[DataType, ...] = (),
         output_shapes: tuple[PartialShape, ...] = (),
     ) -> None:
@@ -323,7 +324,7 @@ class IndexIterator(DatasetIterator):
         return self._dataset.element_at(context, self.position - 1)
 
 
-def as_dataset(value: Any) -> Dataset:
+def as_dataset(value: TensorValue) -> Dataset:
     """The dataset in a variant tensor; InvalidArgumentError when there is something else."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
@@ -332,7 +333,7 @@ def as_dataset(value: Any) -> Dataset:
     return value
 
 
-def scalar_argument(value: Any, name: str) -> Any:
+def scalar_argument(value: TensorValue, name: str) -> Any:
     """The Python value of a scalar input; InvalidArgumentError when it has another rank."""
     array = np.asarray(value)
     if array.ndim:

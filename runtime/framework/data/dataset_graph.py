@@ -28,6 +28,7 @@ from runtime.framework.resource_manager import Resource, ResourceHandle
 from runtime.framework.resources.lookup_table import LookupTable
 from runtime.framework.resources.variable import Variable
 from runtime.framework.tensor_codec import shape_to_proto, tensor_to_proto
+from runtime.framework.tensor_value import TensorValue
 
 OUTPUT = "dataset"  # the node that returns the dataset
 # The ends of names of stateful ops that do not keep a pipeline from being made again.
@@ -94,7 +95,7 @@ class DatasetGraphBuilder:
         for function in library.function:
             self._library[function.signature.name] = function
 
-    def _value(self, value: Any) -> str:
+    def _value(self, value: TensorValue) -> str:
         if isinstance(value, np.ndarray) and value.dtype.hasobject and value.ndim == 0:
             value = value.item() if not isinstance(value.item(), bytes | str) else value
         if isinstance(value, Dataset):
@@ -103,7 +104,7 @@ class DatasetGraphBuilder:
             return self._resource(value)
         return self._constant(value)
 
-    def _constant(self, value: Any) -> str:
+    def _constant(self, value: TensorValue) -> str:
         proto = tensor_to_proto(np.asarray(value) if np.isscalar(value) else value)
         return self._node(
             "Const",

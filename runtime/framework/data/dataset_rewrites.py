@@ -9,7 +9,6 @@ tensorflow/core/grappler/optimizers/data/shuffle_and_repeat_fusion.cc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.data.dataset import Dataset, scalar_argument
+from runtime.framework.tensor_value import TensorValue
 
 SHUFFLES = ("ShuffleDataset", "ShuffleDatasetV2", "ShuffleDatasetV3")
 # Datasets may be their elements, which are no part of the pipeline.
@@ -32,7 +32,7 @@ def op_of(dataset: Dataset) -> str:
     return "" if dataset.origin is None else dataset.origin.node.op
 
 
-def dataset_in(value: Any) -> Dataset | None:
+def dataset_in(value: TensorValue) -> Dataset | None:
     """The dataset that an input is, if it is one."""
     if isinstance(value, np.ndarray) and value.dtype == object and not value.ndim:
         value = value.item()

@@ -9,7 +9,7 @@ messages are our own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,8 @@ from runtime.framework.data.optional import Optional
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 
 TYPE_NAME = "runstep.IteratorState"
+# Parsed JSON: numbers, text, and dicts and lists of them; of a damaged message anything.
+Structure = Any
 
 
 def encode_state(
@@ -40,8 +42,8 @@ def encode_state(
 
 
 def _encode(
-    value: Any, tensors: list[pb.TensorProto], graph_of: Callable[[Dataset], pb.GraphDef]
-) -> Any:
+    value: object, tensors: list[pb.TensorProto], graph_of: Callable[[Dataset], pb.GraphDef]
+) -> Structure:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, dict):
@@ -73,7 +75,7 @@ def _holds_tensors(array: np.ndarray) -> bool:
     return array.size > 0 and not isinstance(array.flat[0], bytes)
 
 
-def decode_state(message: Any, dataset_of: Callable[[pb.GraphDef], Dataset]) -> State:
+def decode_state(message: object, dataset_of: Callable[[pb.GraphDef], Dataset]) -> State:
     """The state; InvalidArgumentError when the message is another's, DataLossError if damaged."""
     if not isinstance(message, pb.VariantTensorDataProto) or message.type_name != TYPE_NAME:
         raise InvalidArgumentError("The variant does not hold the state of an iterator")
@@ -93,11 +95,13 @@ def decode_state(message: Any, dataset_of: Callable[[pb.GraphDef], Dataset]) -> 
 class _Decoder:
     """Values out of the structure of a message and its tensors."""
 
-    def __init__(self, tensors: Any, dataset_of: Callable[[pb.GraphDef], Dataset]) -> None:
+    def __init__(
+        self, tensors: Sequence[pb.TensorProto], dataset_of: Callable[[pb.GraphDef], Dataset]
+    ) -> None:
         self._tensors = tensors
         self._dataset_of = dataset_of
 
-    def decode(self, structure: Any) -> State:
+    def decode(self, structure: Structure) -> State:
         if not isinstance(structure, dict):
             return structure
         for kind, decode in self._KINDS.items():
@@ -105,32 +109,32 @@ class _Decoder:
                 return decode(self, structure[kind], structure)
         raise ValueError(f"no value is written as {sorted(structure)}")
 
-    def _dict(self, values: Any, structure: Any) -> State:
+    def _dict(self, values: Structure, structure: Structure) -> State:
         return {key: self.decode(each) for key, each in values.items()}
 
-    def _list(self, values: Any, structure: Any) -> State:
+    def _list(self, values: Structure, structure: Structure) -> State:
         return [self.decode(each) for each in values]
 
-    def _tuple(self, values: Any, structure: Any) -> State:
+    def _tuple(self, values: Structure, structure: Structure) -> State:
         return tuple(self.decode(each) for each in values)
 
-    def _variants(self, values: Any, structure: Any) -> State:
+    def _variants(self, values: Structure, structure: Structure) -> State:
         items = self.decode(values)
         array = np.empty(len(items), object)
         array[:] = items
         return array.reshape(structure["shape"])
 
-    def _tensor(self, index: int, structure: Any) -> State:
+    def _tensor(self, index: int, structure: Structure) -> State:
         return tensor_from_proto(self._tensors[index], tensor_limit())
 
-    def _dataset(self, index: int, structure: Any) -> State:
+    def _dataset(self, index: int, structure: Structure) -> State:
         graph = tensor_from_proto(self._tensors[index], tensor_limit()).item()
         return self._dataset_of(pb.GraphDef.FromString(graph))
 
-    def _optional(self, components: Any, structure: Any) -> State:
+    def _optional(self, components: Structure, structure: Structure) -> State:
         return Optional(self.decode(components))
 
-    _KINDS: ClassVar[dict[str, Callable[[_Decoder, Any, Any], State]]] = {
+    _KINDS: ClassVar[dict[str, Callable[[_Decoder, Structure, Structure], State]]] = {
         "dict": _dict,
         "list": _list,
         "tuple": _tuple,

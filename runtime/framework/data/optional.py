@@ -6,14 +6,15 @@ TF: tensorflow/core/framework/dataset.h, tensorflow/core/kernels/optional_ops_ut
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+
+from runtime.framework.tensor_value import TensorValue
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Optional:
     """The value of an optional variant; `components` is None when it holds nothing."""
 
-    components: tuple[Any, ...] | None = None
+    components: tuple[TensorValue, ...] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:

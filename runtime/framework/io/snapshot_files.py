@@ -17,7 +17,7 @@ import pathlib
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -33,6 +33,7 @@ from runtime.framework.io.record_writer import framed
 from runtime.framework.io.snappy import compress_framed
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.framework.tensor_value import TensorValue
 from runtime.framework.variant_codec import variants_from_proto, variants_to_proto
 
 METADATA_FILE = "snapshot.metadata"
@@ -114,7 +115,7 @@ def read_file(
         yield tuple(parts)
 
 
-def _tensor(record: bytes) -> Any:
+def _tensor(record: bytes) -> TensorValue:
     try:
         proto = pb.TensorProto.FromString(record)
         if proto.dtype == pb.DT_VARIANT:
@@ -220,7 +221,7 @@ class _SnappyFile:
         self._file.close()
 
 
-def _serialized(value: Any, data_type: DataType) -> bytes:
+def _serialized(value: TensorValue, data_type: DataType) -> bytes:
     if data_type is DataType.VARIANT:
         proto = variants_to_proto(value)
     else:

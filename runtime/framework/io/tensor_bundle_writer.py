@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from google.protobuf.message import Message
@@ -40,6 +40,7 @@ from runtime.framework.io.tensor_bundle import (
 from runtime.framework.io.tensor_slice import TensorSlice
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.tensor_codec import as_bytes, shape_to_proto
+from runtime.framework.tensor_value import TensorValue
 
 
 class TensorBundleWriter:
@@ -174,12 +175,12 @@ def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int
     return raw.data, crc32c(raw)
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: TensorValue) -> list[TensorValue]:
     """The elements of a variant tensor, which is a bare object at rank 0."""
     return np.ravel(value).tolist() if isinstance(value, np.ndarray) else [value]
 
 
-def _message(item: Any) -> bytes:
+def _message(item: TensorValue) -> bytes:
     if not isinstance(item, pb.VariantTensorDataProto):
         raise UnimplementedError(
             f"A variant that holds a {type(item).__name__} can't be written to a checkpoint"

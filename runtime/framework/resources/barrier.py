@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import Deferred
 from runtime.framework.partial_shapes import PartialShape, is_compatible
 from runtime.framework.resource_manager import Resource
 from runtime.framework.resources.queue_kinds import PriorityQueue
 from runtime.framework.resources.queues import Element, Finish
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_text import readable
+from runtime.framework.tensor_value import TensorValue
 
 _FIRST_INDEX = int(np.iinfo(np.int64).min)
 _NOT_THERE = object()
@@ -50,7 +51,7 @@ class Barrier(Resource):
             capacity=-1,
         )
         self._lock = threading.Lock()  # guards what follows; not held while the queue changes
-        self._incomplete: dict[bytes, list[Any]] = {}
+        self._incomplete: dict[bytes, list[TensorValue]] = {}
         self._next_index = _FIRST_INDEX
         self._moving = 0  # complete elements on their way to the queue
         self._is_closed = False
@@ -67,7 +68,7 @@ class Barrier(Resource):
         self,
         keys: Sequence[bytes],
         component: int,
-        values: Sequence[Any],
+        values: Sequence[TensorValue],
         cancellation: CancellationManager,
     ) -> None:
         """Give one component of the elements `keys`.
@@ -94,10 +95,11 @@ class Barrier(Resource):
     def _misfit(self, parts: Element) -> str:
         """What is wrong with the shapes of a complete element; empty when nothing is."""
         for place, (shape, part) in enumerate(zip(self.shapes, parts[2:], strict=True), 2):
-            if not is_compatible(shape, np.shape(part)):
+            actual = np.asarray(part).shape
+            if not is_compatible(shape, actual):
                 return (
                     f"Shape mismatch in tuple component {place}. "
-                    f"Expected {shape_text(shape)}, got {shape_text(np.shape(part))}"
+                    f"Expected {shape_text(shape)}, got {shape_text(actual)}"
                 )
         return ""
 
@@ -126,7 +128,7 @@ class Barrier(Resource):
             )
 
     def _insert(
-        self, keys: Sequence[bytes], component: int, values: Sequence[Any]
+        self, keys: Sequence[bytes], component: int, values: Sequence[TensorValue]
     ) -> list[Element]:
         complete: list[Element] = []
         has_new = False
@@ -156,7 +158,7 @@ class Barrier(Resource):
         allow_small_batch: bool,
         finish: Finish,
         cancellation: CancellationManager,
-    ) -> Any:
+    ) -> Deferred | Element:
         """`finish` of the next `count` elements, or a Deferred of it.
 
         OutOfRangeError when the barrier is closed and that many will never be complete; with

@@ -16,7 +16,7 @@ import collections
 import dataclasses
 import logging
 import threading
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from runtime.framework.shapes import shape_text
 
 _LOG = logging.getLogger(__name__)
 Gradient = TypeVar("Gradient")
+Outputs = np.ndarray | tuple[np.ndarray, ...]  # of an op that takes the gradient
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -62,7 +63,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
     def _added(self, total: Gradient | None, gradient: Gradient) -> Gradient:
         raise NotImplementedError
 
-    def _outputs(self, total: Gradient, count: int) -> Any:
+    def _outputs(self, total: Gradient, count: int) -> Outputs:
         raise NotImplementedError
 
     # What ops do.
@@ -99,7 +100,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
             served = self._serve()
         _complete(served)
 
-    def take(self, required: int, cancellation: CancellationManager) -> Any:
+    def take(self, required: int, cancellation: CancellationManager) -> Outputs | Deferred:
         """The op's outputs once `required` gradients are in the sum, or a Deferred of them."""
         taker = _Taker(required)
         with self._lock:
@@ -110,9 +111,9 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
             return served[-1][1]
         return taker.deferred.until_cancelled(cancellation, lambda: self._cancel(taker))
 
-    def _serve(self) -> list[tuple[_Taker, Any]]:
+    def _serve(self) -> list[tuple[_Taker, Outputs]]:
         """Takers at the head of the line who may take, with their outputs. The lock is held."""
-        served: list[tuple[_Taker, Any]] = []
+        served: list[tuple[_Taker, Outputs]] = []
         while self._takers and self._total is not None:
             if self._count < self._takers[0].required:
                 break
@@ -131,7 +132,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         _complete(served)
 
 
-def _complete(served: list[tuple[_Taker, Any]]) -> None:
+def _complete(served: list[tuple[_Taker, Outputs]]) -> None:
     for taker, outputs in served:
         taker.deferred.set_value(outputs)
 
@@ -204,7 +205,7 @@ class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
         np.add.at(counts, places, np.concatenate([total.counts, gradient.counts]))
         return SparseGradient(indices, values, counts)
 
-    def _outputs(self, total: SparseGradient, count: int) -> Any:
+    def _outputs(self, total: SparseGradient, count: int) -> Outputs:
         values = total.values
         if self.is_mean:
             shape = (-1, *(1,) * (values.ndim - 1))

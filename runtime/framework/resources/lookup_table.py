@@ -12,7 +12,6 @@ from __future__ import annotations
 import abc
 import threading
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 import numpy as np
 
@@ -248,5 +247,5 @@ class HashTable(LookupTable):
         return 0 if contents is None or self._is_shared else contents.values.nbytes
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

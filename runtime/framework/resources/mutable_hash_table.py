@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class MutableHashTable(LookupTable):
     ) -> None:
         super().__init__(key_dtype, value_dtype, key_shape, value_shape)
         self._lock = threading.RLock()  # guards _values and _is_shared
-        self._values: dict[Hashable, Any] = {}  # key → Python value, or one row
+        self._values: dict[Hashable, object] = {}  # key → Python value, or one row
         self._is_shared = False  # with a fork: copy before a write
 
     @property
@@ -93,7 +92,7 @@ class MutableHashTable(LookupTable):
             self._values = entries
             self._is_shared = False
 
-    def _entries(self, keys: np.ndarray, values: np.ndarray) -> list[tuple[Hashable, Any]]:
+    def _entries(self, keys: np.ndarray, values: np.ndarray) -> list[tuple[Hashable, object]]:
         hashable = self.hashable_keys(keys)
         rows = values.reshape((len(hashable), *self.value_shape))
         listed = [row.copy() for row in rows] if self.value_shape else rows.tolist()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections
 import threading
 import weakref
-from typing import Any
 
 from runtime.foundation.errors import CancelledError
 from runtime.framework.cancellation import CancellationManager
@@ -41,7 +40,7 @@ class Mutex(Resource):
         self._is_held = False
         self._waiting: collections.deque[Deferred] = collections.deque()
 
-    def lock(self, cancellation: CancellationManager) -> Any:
+    def lock(self, cancellation: CancellationManager) -> MutexLock | Deferred:
         """A MutexLock, or a Deferred of one."""
         with self._lock:
             if not self._is_held:

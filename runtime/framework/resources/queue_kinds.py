@@ -8,6 +8,8 @@ from __future__ import annotations
 import heapq
 import itertools
 
+import numpy as np
+
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.philox import Philox, WordSequence
@@ -84,7 +86,7 @@ class PriorityQueue(Queue):
         return len(self._heap)
 
     def _put(self, element: Element) -> None:
-        heapq.heappush(self._heap, (int(element[0]), next(self._arrivals), element))
+        heapq.heappush(self._heap, (int(np.asarray(element[0])), next(self._arrivals), element))
 
     def _take(self) -> Element:
         return heapq.heappop(self._heap)[2]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import collections
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError
 from runtime.framework.cancellation import CancellationManager
@@ -23,9 +23,10 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Deferred
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import Resource
+from runtime.framework.tensor_value import TensorValue
 
-Element = tuple[Any, ...]  # one tensor a component
-Finish = Callable[[list[Element]], Any]  # from the elements taken to the op's outputs
+Element = tuple[TensorValue, ...]  # one tensor a component
+Finish = Callable[[list[Element]], Element]  # from the elements taken to the op's outputs
 
 
 class Attempt:
@@ -46,9 +47,12 @@ class Attempt:
         else:
             self.deferred.set_value(self.result())
 
-    def result(self) -> Any:
+    def result(self) -> Element | None:
         """The outputs of the op."""
         return None
+
+
+A = TypeVar("A", bound=Attempt)
 
 
 class EnqueueAttempt(Attempt):
@@ -83,7 +87,7 @@ class DequeueAttempt(Attempt):
         self.finish = finish
         self.taken: list[Element] = []
 
-    def result(self) -> Any:
+    def result(self) -> Element:
         """The outputs of the op, made of what was taken."""
         return self.finish(self.taken)
 
@@ -112,7 +116,7 @@ class Queue(Resource):
         self.shapes = shapes
         self.capacity = capacity
         self._lock = threading.Lock()  # guards everything below, and is_done of attempts
-        self._enqueues: collections.deque[Attempt] = collections.deque()
+        self._enqueues: collections.deque[EnqueueAttempt | CloseAttempt] = collections.deque()
         self._dequeues: collections.deque[DequeueAttempt] = collections.deque()
         self._is_closed = False
         self._elements: collections.deque[Element] = collections.deque()
@@ -159,7 +163,9 @@ class Queue(Resource):
         with self._lock:
             return self._is_closed
 
-    def enqueue(self, elements: Sequence[Element], cancellation: CancellationManager) -> Any:
+    def enqueue(
+        self, elements: Sequence[Element], cancellation: CancellationManager
+    ) -> Deferred | None:
         """Put elements in, in order; a Deferred when some have to wait for room."""
         if not elements:
             return None
@@ -173,7 +179,7 @@ class Queue(Resource):
         cancellation: CancellationManager,
         is_partial_fine: bool = False,
         kind: str = "",
-    ) -> Any:
+    ) -> Deferred | Element:
         """`finish` of the next `count` elements; a Deferred when some have yet to come.
 
         OutOfRangeError when the queue is closed and has fewer; with `is_partial_fine` only when
@@ -182,15 +188,18 @@ class Queue(Resource):
         if count == 0:
             return finish([])
         attempt = DequeueAttempt(count, is_partial_fine, finish, kind or self.kind_of_one)
-        return self._start(attempt, self._dequeues, cancellation)
+        waiting = self._start(attempt, self._dequeues, cancellation)
+        return attempt.result() if waiting is None else waiting
 
-    def close(self, cancel_pending_enqueues: bool, cancellation: CancellationManager) -> Any:
+    def close(
+        self, cancel_pending_enqueues: bool, cancellation: CancellationManager
+    ) -> Deferred | None:
         """Refuse further elements; those that wait for room go in first, or are cancelled."""
         if not cancel_pending_enqueues:
             return self._start(CloseAttempt(), self._enqueues, cancellation)
         with self._lock:
             self._is_closed = True
-            dropped = [attempt for attempt in self._enqueues if not attempt.is_done]
+            dropped: list[Attempt] = [attempt for attempt in self._enqueues if not attempt.is_done]
             self._enqueues.clear()
             for attempt in dropped:
                 attempt.is_done = True
@@ -203,10 +212,11 @@ class Queue(Resource):
 
     def _start(
         self,
-        attempt: Attempt,
-        line: collections.deque[Any],
+        attempt: A,
+        line: collections.deque[A],
         cancellation: CancellationManager,
-    ) -> Any:
+    ) -> Deferred | None:
+        """Run the attempt; None if it is done, a Deferred of its result if it has to wait."""
         with self._lock:
             line.append(attempt)
             done = self._advance()
@@ -214,7 +224,7 @@ class Queue(Resource):
         if attempt in done:
             if attempt.error is not None:
                 raise attempt.error
-            return attempt.result()
+            return None
         return attempt.deferred.until_cancelled(cancellation, lambda: self._cancel(attempt))
 
     def _cancel(self, attempt: Attempt) -> None:
@@ -240,8 +250,8 @@ class Queue(Resource):
 
     def _run_line(
         self,
-        line: collections.deque[Any],
-        run: Callable[[Any], bool],
+        line: collections.deque[A],
+        run: Callable[[A], bool],
         done: list[Attempt],
     ) -> bool:
         """Whether anything moved."""

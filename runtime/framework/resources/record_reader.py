@@ -16,7 +16,8 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+
+import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.cancellation import CancellationManager
@@ -26,6 +27,7 @@ from runtime.framework.op_kernel import Deferred, FileGate
 from runtime.framework.resource_manager import Resource
 from runtime.framework.resources.queues import Element, Queue
 from runtime.framework.tensor_text import escape_bytes
+from runtime.framework.tensor_value import TensorValue
 
 Record = tuple[bytes, bytes]  # key and value
 # Makes the records of one piece of work; readers without files never look at the gate.
@@ -158,8 +160,8 @@ class Reader(Resource):
             self._finish(read, error)
         self._advance()
 
-    def _start_work(self, read: _Read, component: Any) -> None:
-        work = _name_of(component)
+    def _start_work(self, read: _Read, element: Element) -> None:
+        work = _name_of(element[0])
         path = os.fsdecode(work)
         if self._reads_files:
             read.files.check_read(path)
@@ -248,17 +250,16 @@ def _raise(error: OpError) -> tuple[str, bytes]:
     raise type(error)(error.message_without_node)
 
 
-def _first(elements: list[Element]) -> Any:
-    return elements[0][0]
+def _first(elements: list[Element]) -> Element:
+    return elements[0]
 
 
-def _name_of(component: Any) -> bytes:
+def _name_of(component: TensorValue) -> bytes:
     """The one string of a tensor that came out of the queue."""
-    if isinstance(component, bytes):
-        return component
-    if component.size != 1:
+    array = np.asarray(component, object)
+    if array.size != 1:
         raise InvalidArgumentError("Expected to dequeue a one-element string tensor")
-    name: bytes = component.item()
+    name: bytes = array.item()
     return name
 
 

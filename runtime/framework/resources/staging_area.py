@@ -26,8 +26,10 @@ from runtime.foundation.errors import (
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred
 from runtime.framework.resource_manager import Resource
+from runtime.framework.tensor_value import TensorValue
 
-Attempt = Callable[[], Any]  # the outputs, or WAIT
+Outcome = Any  # of an attempt: what the op returns, or WAIT
+Attempt = Callable[[], Outcome]
 WAIT = object()
 _REMOVED = object()
 
@@ -45,7 +47,7 @@ class StagingArea(Resource):
         self._bytes = 0
         self._line: list[tuple[Attempt, Deferred]] = []
 
-    def run(self, attempt: Attempt, cancellation: CancellationManager) -> Any:
+    def run(self, attempt: Attempt, cancellation: CancellationManager) -> Outcome:
         """The attempt's outputs, or a Deferred of them when it has to wait."""
         deferred = Deferred()
         entry = (attempt, deferred)
@@ -60,9 +62,9 @@ class StagingArea(Resource):
             return mine[0]
         return deferred.until_cancelled(cancellation, lambda: self._cancel(entry))
 
-    def _advance(self) -> list[tuple[Deferred, Any]]:
+    def _advance(self) -> list[tuple[Deferred, Outcome]]:
         """Run attempts until none can; the lock is held."""
-        done: list[tuple[Deferred, Any]] = []
+        done: list[tuple[Deferred, Outcome]] = []
         moved = True
         while moved:
             moved = False
@@ -98,7 +100,7 @@ class StagingArea(Resource):
         )
 
 
-def _complete(done: Sequence[tuple[Deferred, Any]]) -> None:
+def _complete(done: Sequence[tuple[Deferred, Outcome]]) -> None:
     for deferred, outcome in done:
         if isinstance(outcome, OpError):
             deferred.set_error(outcome)
@@ -106,7 +108,7 @@ def _complete(done: Sequence[tuple[Deferred, Any]]) -> None:
             deferred.set_value(outcome)
 
 
-def _size(values: Sequence[Any]) -> int:
+def _size(values: Sequence[TensorValue]) -> int:
     return sum(getattr(value, "nbytes", 0) for value in values)
 
 
@@ -117,9 +119,9 @@ class StagingBuffer(StagingArea):
 
     def __init__(self, capacity: int, memory_limit: int) -> None:
         super().__init__(capacity, memory_limit)
-        self._tuples: list[tuple[Any, ...]] = []
+        self._tuples: list[tuple[TensorValue, ...]] = []
 
-    def put(self, values: tuple[Any, ...]) -> Any:
+    def put(self, values: tuple[TensorValue, ...]) -> Outcome:
         """Add a tuple when there is room."""
         size = _size(values)
         self._check_size(size)
@@ -129,7 +131,7 @@ class StagingBuffer(StagingArea):
         self._bytes += size
         return None
 
-    def get(self) -> Any:
+    def get(self) -> Outcome:
         """Take the oldest tuple."""
         if not self._tuples:
             return WAIT
@@ -137,7 +139,7 @@ class StagingBuffer(StagingArea):
         self._bytes -= _size(values)
         return values
 
-    def peek(self, index: int) -> Any:
+    def peek(self, index: int) -> Outcome:
         """See the tuple at a place."""
         return self._tuples[index] if 0 <= index < len(self._tuples) else WAIT
 
@@ -160,11 +162,13 @@ class StagingMap(StagingArea):
         super().__init__(capacity, memory_limit)
         self._width = width  # tensors in a tuple
         self._is_ordered = is_ordered
-        self._complete: dict[int, list[Any]] = {}
-        self._incomplete: dict[int, list[Any]] = {}
+        self._complete: dict[int, list[TensorValue]] = {}
+        self._incomplete: dict[int, list[TensorValue]] = {}
         self._keys: dict[int, np.ndarray] = {}  # of complete tuples: the key as it came
 
-    def put(self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[Any]) -> Any:
+    def put(
+        self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[TensorValue]
+    ) -> Outcome:
         """Add parts of a key's tuple when there is room; a key that is complete stays as it is."""
         size = _size(values)
         self._check_size(size)
@@ -177,7 +181,9 @@ class StagingMap(StagingArea):
         self._bytes += size
         return None
 
-    def _add_parts(self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[Any]) -> None:
+    def _add_parts(
+        self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[TensorValue]
+    ) -> None:
         key = int(tensor.item())
         parts = self._incomplete.get(key, [_REMOVED] * self._width)
         for index, value in zip(indices, values, strict=False):  # there may be more values
@@ -193,7 +199,7 @@ class StagingMap(StagingArea):
             del self._incomplete[key]
             self._add_complete(tensor, parts)
 
-    def _add_complete(self, tensor: np.ndarray, parts: list[Any]) -> None:
+    def _add_complete(self, tensor: np.ndarray, parts: list[TensorValue]) -> None:
         """Add a tuple, unless its key has one."""
         key = int(tensor.item())
         if key in self._complete:
@@ -201,7 +207,7 @@ class StagingMap(StagingArea):
         else:
             self._complete[key], self._keys[key] = parts, tensor
 
-    def get(self, key: int, indices: Sequence[int]) -> Any:
+    def get(self, key: int, indices: Sequence[int]) -> Outcome:
         """Take parts of a key's tuple."""
         values = self.peek(key, indices)
         if values is not WAIT:
@@ -213,7 +219,7 @@ class StagingMap(StagingArea):
                 del self._complete[key], self._keys[key]
         return values
 
-    def get_any(self, indices: Sequence[int]) -> Any:
+    def get_any(self, indices: Sequence[int]) -> Outcome:
         """Take parts of some tuple, of the smallest key if ordered: (key, parts…).
 
         Else it is the newest, as TensorFlow's map without an order nearly always has it.
@@ -223,7 +229,7 @@ class StagingMap(StagingArea):
         key = min(self._complete) if self._is_ordered else next(reversed(self._complete))
         return self._keys[key], *self.get(key, indices)
 
-    def peek(self, key: int, indices: Sequence[int]) -> Any:
+    def peek(self, key: int, indices: Sequence[int]) -> Outcome:
         """See parts of a key's tuple."""
         parts = self._complete.get(key)
         if parts is None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined, merge
 from runtime.framework.resource_manager import Resource
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 
 
 class _Item:
@@ -27,7 +27,7 @@ class _Item:
 
     def __init__(self, shape: tuple[int, ...] | None = None) -> None:
         self.shape = shape  # of what was written; None: nothing was
-        self.value: Any = None  # None with a shape: zeros, or cleared
+        self.value: TensorValue = None  # None with a shape: zeros, or cleared
         self.is_read = False
         self.is_cleared = False
 
@@ -128,19 +128,20 @@ class TensorArray(Resource):
         with self._lock:
             self.element_shape = merge(self.element_shape, element_shape)
 
-    def write(self, index: int, value: Any) -> None:
+    def write(self, index: int, value: TensorValue) -> None:
         """Put one item in its place."""
         with self._lock:
             self._check_open()
             self._make_room(index)
-            item, shape = self._items[index], np.shape(value)
+            item, shape = self._items[index], np.asarray(value).shape
             self._check_write(index, item, shape)
             if self._identical_element_shapes:
                 self.element_shape = merge(self.element_shape, shape)
             item.shape = shape
-            item.value = value if item.value is None else np.add(item.value, value)
+            known = item.value
+            item.value = value if known is None else np.add(np.asarray(known), np.asarray(value))
 
-    def write_parts(self, parts: Sequence[tuple[int, Any]]) -> None:
+    def write_parts(self, parts: Sequence[tuple[int, TensorValue]]) -> None:
         """Put the parts of one tensor, (index, value), in their places; its gradient joins them."""
         with self._lock:
             if not self._adds_writes:
@@ -180,7 +181,7 @@ class TensorArray(Resource):
             check_allocation((index + 1,), np.int64)
             self._items += [_Item() for _ in range(index + 1 - size)]
 
-    def read(self, index: int) -> Any:
+    def read(self, index: int) -> TensorValue:
         """One item; zeros for one never written, when its shape is known."""
         with self._lock:
             self._check_open()
@@ -201,12 +202,12 @@ class TensorArray(Resource):
                 item.value, item.is_cleared = None, True
             return value
 
-    def read_many(self, indices: Iterable[int]) -> list[Any]:
+    def read_many(self, indices: Iterable[int]) -> list[TensorValue]:
         """The items at `indices`, as `read` gives each."""
         with self._lock:
             return [self.read(index) for index in indices]
 
-    def read_joined(self) -> list[Any]:
+    def read_joined(self) -> list[TensorValue]:
         """The items that a join takes, in order."""
         with self._lock:
             return self.read_many(range(self._joined_size))

@@ -15,12 +15,12 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.tensor_value import TensorValue
 
-_Undo = Callable[[list[Any]], object]
+_Undo = Callable[[list[TensorValue]], object]
 
 
 class TensorList:
@@ -44,14 +44,14 @@ class TensorList:
         self,
         element_dtype: DataType,
         element_shape: PartialShape,
-        items: Iterable[Any] = (),
+        items: Iterable[TensorValue] = (),
         max_num_elements: int = -1,
     ) -> None:
         self.element_dtype = element_dtype
         self.element_shape = element_shape
         self.max_num_elements = max_num_elements
         self._lock = threading.RLock()  # guards the items of all versions that share them
-        self._items: list[Any] | None = list(items)  # None: a successor has them
+        self._items: list[TensorValue] | None = list(items)  # None: a successor has them
         self._length = len(self._items)
         self._successor: TensorList | None = None
         self._undo: _Undo | None = None
@@ -64,17 +64,17 @@ class TensorList:
         """A list is a scalar tensor."""
         return ()
 
-    def items(self) -> list[Any]:
+    def items(self) -> list[TensorValue]:
         """The items, in a list of the caller's own."""
         with self._lock:
             return list(self._own_items())
 
-    def item(self, index: int) -> Any:
+    def item(self, index: int) -> TensorValue:
         """One item; the index must be in range."""
         with self._lock:
             return self._own_items()[index]
 
-    def with_item(self, index: int, value: Any) -> TensorList:
+    def with_item(self, index: int, value: TensorValue) -> TensorList:
         """The list with one item replaced; the index must be in range."""
         with self._lock:
             items = self._own_items()
@@ -82,25 +82,25 @@ class TensorList:
             items[index] = value
             return self._succeed(items, undo)
 
-    def pushed(self, value: Any) -> TensorList:
+    def pushed(self, value: TensorValue) -> TensorList:
         """The list with one item more at its end."""
         with self._lock:
             items = self._own_items()
             items.append(value)
             return self._succeed(items, _drop_last)
 
-    def popped(self) -> tuple[TensorList, Any]:
+    def popped(self) -> tuple[TensorList, TensorValue]:
         """The list without its last item, and that item; it must not be empty."""
         with self._lock:
             items = self._own_items()
             last = items.pop()
             return self._succeed(items, functools.partial(_append, value=last)), last
 
-    def with_items(self, items: Iterable[Any]) -> TensorList:
+    def with_items(self, items: Iterable[TensorValue]) -> TensorList:
         """A list of the same kind with other items."""
         return TensorList(self.element_dtype, self.element_shape, items, self.max_num_elements)
 
-    def _succeed(self, items: list[Any], undo: _Undo) -> TensorList:
+    def _succeed(self, items: list[TensorValue], undo: _Undo) -> TensorList:
         """Give the items, already changed, to a new version."""
         newer = TensorList.__new__(TensorList)
         newer.element_dtype = self.element_dtype
@@ -112,7 +112,7 @@ class TensorList:
         self._items, self._successor, self._undo = None, newer, undo
         return newer
 
-    def _own_items(self) -> list[Any]:
+    def _own_items(self) -> list[TensorValue]:
         """The items of this version, which may be changed in place; the lock is held."""
         if self._items is not None:
             return self._items
@@ -128,13 +128,13 @@ class TensorList:
         return items
 
 
-def _set(items: list[Any], *, index: int, value: Any) -> None:
+def _set(items: list[TensorValue], *, index: int, value: TensorValue) -> None:
     items[index] = value
 
 
-def _append(items: list[Any], *, value: Any) -> None:
+def _append(items: list[TensorValue], *, value: TensorValue) -> None:
     items.append(value)
 
 
-def _drop_last(items: list[Any]) -> None:
+def _drop_last(items: list[TensorValue]) -> None:
     items.pop()

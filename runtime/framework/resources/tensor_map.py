@@ -7,16 +7,17 @@ TF: tensorflow/core/kernels/tensor_map.h (TensorMap), framework/tensor_key.h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 
-_Identity = tuple[str, tuple[int, ...], Any]
-_Entries = dict[_Identity, tuple[Any, Any]]
+from runtime.framework.tensor_value import TensorValue
+
+_Identity = tuple[str, tuple[int, ...], Hashable]
+_Entries = dict[_Identity, tuple[TensorValue, TensorValue]]
 
 
-def _identity(key: Any) -> _Identity:
+def _identity(key: TensorValue) -> _Identity:
     """What makes two keys the same: element type, shape and bits (so NaN is itself, −0 not 0)."""
     array = np.asarray(key)
     bits = tuple(array.ravel().tolist()) if array.dtype.hasobject else array.tobytes()
@@ -28,28 +29,30 @@ class TensorMap:
 
     __slots__ = ("_entries",)
 
-    def __init__(self, entries: Mapping[_Identity, tuple[Any, Any]] | None = None) -> None:
+    def __init__(
+        self, entries: Mapping[_Identity, tuple[TensorValue, TensorValue]] | None = None
+    ) -> None:
         self._entries: _Entries = dict(entries or {})
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: TensorValue) -> bool:
         return _identity(key) in self._entries
 
-    def find(self, key: Any) -> Any:
+    def find(self, key: TensorValue) -> TensorValue:
         """The value at `key`, or None."""
         return self._entries.get(_identity(key), (None, None))[1]
 
-    def items(self) -> Iterator[tuple[Any, Any]]:
+    def items(self) -> Iterator[tuple[TensorValue, TensorValue]]:
         """(key, value) pairs in the order the keys came."""
         return iter(self._entries.values())
 
-    def inserted(self, key: Any, value: Any) -> TensorMap:
+    def inserted(self, key: TensorValue, value: TensorValue) -> TensorMap:
         """This map with `value` at `key`."""
         return TensorMap({**self._entries, _identity(key): (key, value)})
 
-    def erased(self, key: Any) -> TensorMap:
+    def erased(self, key: TensorValue) -> TensorMap:
         """This map without `key`."""
         dropped = _identity(key)
         return TensorMap({each: pair for each, pair in self._entries.items() if each != dropped})

@@ -7,12 +7,12 @@ their inputs and unbox their results.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from runtime.framework.tensor_value import TensorValue
 
-def box(value: Any) -> np.ndarray:
+
+def box(value: TensorValue) -> np.ndarray:
     """Return any tensor value as an array; a bare object becomes an array of rank 0."""
     if isinstance(value, np.ndarray):
         return value
@@ -23,7 +23,7 @@ def box(value: Any) -> np.ndarray:
     return array
 
 
-def unbox(result: Any) -> Any:
+def unbox(result: TensorValue) -> TensorValue:
     """Return a scalar resource or variant as a bare object, every other result as an array."""
     if isinstance(result, np.ndarray):
         if result.ndim or not result.dtype.hasobject or isinstance(result.item(), bytes):

@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/composite_tensor_ops.cc, composite_tensor_variant.h
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -15,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 
 
@@ -22,13 +22,13 @@ from runtime.kernels.array.boxing import box
 class CompositeTensorVariant:
     """The components of a composite tensor, their dtypes, and its type spec."""
 
-    components: tuple[Any, ...]
+    components: tuple[TensorValue, ...]
     types: tuple[DataType, ...]
     type_spec: pb.TypeSpecProto
 
 
 def composite_tensor_variant_from_components(
-    *components: Any,
+    *components: TensorValue,
     metadata: str,
     Tcomponents: tuple[DataType, ...],  # noqa: N803 # the attribute's name
 ) -> CompositeTensorVariant:
@@ -37,11 +37,11 @@ def composite_tensor_variant_from_components(
 
 
 def composite_tensor_variant_to_components(
-    encoded: Any,
+    encoded: TensorValue,
     *,
     metadata: str,
     Tcomponents: tuple[DataType, ...],  # noqa: N803 # the attribute's name
-) -> tuple[Any, ...]:
+) -> tuple[TensorValue, ...]:
     """CompositeTensorVariantToComponents: the components of the first variant in `encoded`."""
     _type_spec(metadata)
     array = box(encoded)

@@ -5,24 +5,23 @@ TF: tensorflow/core/kernels/{concat_op,pack_op,unpack_op,split_op,split_v_op}.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 
-def concat_v2(*values_and_axis: Any) -> np.ndarray:
+def concat_v2(*values_and_axis: TensorValue) -> np.ndarray:
     """ConcatV2: concatenate the values along the dimension given by the last input."""
-    values, axis = values_and_axis[:-1], values_and_axis[-1]
-    return _concatenate([box(value) for value in values], axis, "axis")
+    *arrays, axis = [box(value) for value in values_and_axis]
+    return _concatenate(arrays, axis, "axis")
 
 
-def concat(axis: np.ndarray, *values: Any) -> np.ndarray:
+def concat(axis: np.ndarray, *values: TensorValue) -> np.ndarray:
     """Concat: ConcatV2 with the dimension as its first input."""
     return _concatenate([box(value) for value in values], axis, "concat_dim")
 
@@ -62,7 +61,7 @@ def _check_joins(first: tuple[int, ...], index: int, other: tuple[int, ...], dim
             )
 
 
-def parallel_concat(*values: Any, shape: PartialShape) -> np.ndarray:
+def parallel_concat(*values: TensorValue, shape: PartialShape) -> np.ndarray:
     """ParallelConcat: concatenate N values `[1, …]` to `[N, …]`."""
     if shape is None or shape[0] != len(values):
         raise InvalidArgumentError(
@@ -114,7 +113,7 @@ def _check_offset_shape(first: np.ndarray, index: int, other: np.ndarray, dim: i
         )
 
 
-def pack(*values: Any, axis: int) -> np.ndarray:
+def pack(*values: TensorValue, axis: int) -> np.ndarray:
     """Pack: stack N tensors of one shape along a new dimension of size N."""
     arrays = [box(value) for value in values]
     first = arrays[0].shape
@@ -132,7 +131,7 @@ def pack(*values: Any, axis: int) -> np.ndarray:
     return np.concatenate([array.reshape(expanded) for array in arrays], axis)
 
 
-def unpack(value: np.ndarray, *, num: int, axis: int) -> list[Any]:
+def unpack(value: np.ndarray, *, num: int, axis: int) -> list[TensorValue]:
     """Unpack: one output for each index of dimension `axis`, which is removed."""
     array = box(value)
     ranks = array.ndim

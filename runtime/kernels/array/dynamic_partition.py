@@ -5,20 +5,19 @@ TF: tensorflow/core/kernels/{dynamic_partition_op,dynamic_stitch_op}.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.gather import check_indices
 
 
 def dynamic_partition(
-    data: Any, partitions: np.ndarray, *, num_partitions: int
+    data: TensorValue, partitions: np.ndarray, *, num_partitions: int
 ) -> list[np.ndarray]:
     """DynamicPartition: output i holds the slices of data [P…, S…] whose partition [P…] is i."""
     array = box(data)
@@ -33,7 +32,7 @@ def dynamic_partition(
     return [slices[flat == part] for part in range(num_partitions)]
 
 
-def dynamic_stitch(*indices_and_data: Any) -> np.ndarray:
+def dynamic_stitch(*indices_and_data: TensorValue) -> np.ndarray:
     """DynamicStitch: row indices[m][i] of the result is data[m][i]; later slices overwrite."""
     half = len(indices_and_data) // 2
     indices = [np.asarray(each) for each in indices_and_data[:half]]

@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/{constant_op.cc,sequence_ops.cc}
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from runtime.framework.register_types import (
     SINGLE_AND_DOUBLE,
 )
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 INT64_MAX = (1 << 63) - 1
@@ -34,7 +34,7 @@ FILL_TYPES = (
 )
 
 
-def fill(dims: Any, value: Any) -> Any:
+def fill(dims: np.ndarray, value: TensorValue) -> TensorValue:
     """Fill: a tensor of shape `dims` with every element `value`."""
     if np.ndim(dims) > 1:
         raise InvalidArgumentError(
@@ -57,7 +57,7 @@ def fill(dims: Any, value: Any) -> Any:
     return unbox(np.full(shape, value.reshape(()), value.dtype))
 
 
-def _scalar(name: str, value: Any) -> Any:
+def _scalar(name: str, value: np.ndarray) -> np.ndarray:
     if np.size(value) != 1 or np.ndim(value) > 1:
         raise InvalidArgumentError(
             f"{name} must be a scalar, not shape {shape_text(np.shape(value))}"
@@ -65,15 +65,15 @@ def _scalar(name: str, value: Any) -> Any:
     return np.reshape(value, ())[()]
 
 
-def _number_text(value: Any) -> str:
-    return str(value) if isinstance(value, np.integer) else f"{float(value):g}"
+def _number_text(value: np.ndarray) -> str:
+    return str(value) if value.dtype.kind in "iu" else f"{float(value):g}"
 
 
-def _ends(start: Any, limit: Any) -> str:
+def _ends(start: np.ndarray, limit: np.ndarray) -> str:
     return f"{_number_text(start)}/{_number_text(limit)}"
 
 
-def _range_size(start: Any, limit: Any, delta: Any) -> int:
+def _range_size(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> int:
     """Return the number of values in [start, limit) in steps of delta.
 
     Raises InvalidArgumentError for delta = 0, or a delta whose sign leads away from the limit.
@@ -84,7 +84,7 @@ def _range_size(start: Any, limit: Any, delta: Any) -> int:
         raise InvalidArgumentError(f"Requires start <= limit when delta > 0: {_ends(start, limit)}")
     if not delta > 0 and not start >= limit:
         raise InvalidArgumentError(f"Requires start >= limit when delta < 0: {_ends(start, limit)}")
-    if isinstance(start, np.integer):
+    if start.dtype.kind in "iu":
         return -((int(start) - int(limit)) // int(delta))
     steps = float(np.abs((limit - start) / delta))
     if not steps <= INT64_MAX:
@@ -92,7 +92,7 @@ def _range_size(start: Any, limit: Any, delta: Any) -> int:
     return math.ceil(steps)
 
 
-def make_range(start: Any, limit: Any, delta: Any) -> Any:
+def make_range(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray:
     """Range: start, start + delta, start + 2 · delta, … below (above, if delta < 0) limit."""
     start, limit, delta = _scalar("start", start), _scalar("limit", limit), _scalar("delta", delta)
     size = _range_size(start, limit, delta)
@@ -103,7 +103,7 @@ def make_range(start: Any, limit: Any, delta: Any) -> Any:
     return np.add(steps, start, out=steps)
 
 
-def lin_space(start: Any, stop: Any, num: Any) -> Any:
+def lin_space(start: np.ndarray, stop: np.ndarray, num: np.ndarray) -> np.ndarray:
     """LinSpace: `num` evenly spaced values from start to stop, both included."""
     for name, value in (("start", start), ("stop", stop), ("num", num)):
         if np.ndim(value):
@@ -122,17 +122,17 @@ def lin_space(start: Any, stop: Any, num: Any) -> Any:
     return values
 
 
-def zeros_like(x: Any) -> Any:
+def zeros_like(x: np.ndarray) -> np.ndarray:
     """Zeros of the shape and type of x."""
     return np.zeros(np.shape(x), x.dtype)
 
 
-def empty_strings_like(x: Any) -> Any:
+def empty_strings_like(x: np.ndarray) -> np.ndarray:
     """Empty strings in the shape of x."""
     return np.full(np.shape(x), b"", object)
 
 
-def ones_like(x: Any) -> Any:
+def ones_like(x: np.ndarray) -> np.ndarray:
     """Ones of the shape and type of x."""
     return np.ones(np.shape(x), x.dtype)
 

@@ -6,7 +6,7 @@ TF: tensorflow/core/kernels/{gather_op,gather_nd_op,one_hot_op}.cc
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import position_text, shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 
@@ -26,19 +27,21 @@ def check_indices(indices: np.ndarray, limit: int, name: str = "indices") -> Non
     raise InvalidArgumentError(f"{where} = {indices.ravel()[flat]} is not in [0, {limit})")
 
 
-def gather(params: Any, indices: np.ndarray) -> Any:
+def gather(params: TensorValue, indices: np.ndarray) -> TensorValue:
     """Gather: GatherV2 along the first dimension."""
     return _gather(box(params), indices, 0, 0)
 
 
-def gather_v2(params: Any, indices: np.ndarray, axis: np.ndarray, *, batch_dims: int) -> Any:
+def gather_v2(
+    params: TensorValue, indices: np.ndarray, axis: np.ndarray, *, batch_dims: int
+) -> TensorValue:
     """GatherV2: params [B…, P…, n, S…] and indices [B…, I…] give [B…, P…, I…, S…]."""
     if axis.ndim:
         raise InvalidArgumentError("axis must be scalar")
     return _gather(box(params), indices, int(axis), batch_dims)
 
 
-def _gather(params: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> Any:
+def _gather(params: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> TensorValue:
     ranks = params.ndim
     if ranks < 1:
         raise InvalidArgumentError("params must be at least 1 dimensional")
@@ -86,7 +89,9 @@ def _check_batch_dims(params: np.ndarray, indices: np.ndarray, axis: int, batch_
     return batch_dims
 
 
-def _gather_batches(params: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> Any:
+def _gather_batches(
+    params: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int
+) -> TensorValue:
     batch, outer = params.shape[:batch_dims], params.shape[batch_dims:axis]
     inner = params.shape[axis + 1 :]
     result_shape = batch + outer + indices.shape[batch_dims:] + inner
@@ -99,8 +104,8 @@ def _gather_batches(params: np.ndarray, indices: np.ndarray, axis: int, batch_di
 
 
 def gather_nd(
-    context: OpKernelContext, params: Any, indices: np.ndarray, *, bad_indices_policy: str
-) -> Any:
+    context: OpKernelContext, params: TensorValue, indices: np.ndarray, *, bad_indices_policy: str
+) -> TensorValue:
     """GatherNd: indices [I…, k] select the slices params[i1, …, ik]."""
     array = box(params)
     if array.ndim < 1:
@@ -164,8 +169,8 @@ def _raise_out_of_bounds(
 def one_hot(
     indices: np.ndarray,
     depth: np.ndarray,
-    on_value: Any,
-    off_value: Any,
+    on_value: TensorValue,
+    off_value: TensorValue,
     *,
     axis: int,
 ) -> np.ndarray:

@@ -5,28 +5,29 @@ TF: tensorflow/core/kernels/{identity_op,identity_n_op,constant_op,no_op}.cc
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 
 
-def identity(value: Any) -> Any:
+def identity(value: TensorValue) -> TensorValue:
     """Identity, and every other op that only returns its input."""
     return value
 
 
-def guarantee_const(value: Any) -> Any:
+def guarantee_const(value: TensorValue) -> TensorValue:
     """GuaranteeConst: the input; raises InvalidArgumentError for a variable's handle."""
     if isinstance(value, ResourceHandle):
         raise InvalidArgumentError("Input tensor cannot be a resource variable handle.")
     return value
 
 
-def identity_n(*values: Any) -> tuple[Any, ...]:
+def identity_n(*values: TensorValue) -> tuple[TensorValue, ...]:
     """IdentityN: the list of input tensors."""
     return values
 
@@ -35,7 +36,7 @@ def no_op() -> None:
     """NoOp: no outputs; the node exists only for its control edges."""
 
 
-def const(*, value: Any) -> Any:
+def const(*, value: TensorValue) -> TensorValue:
     """Const: the value of its attribute."""
     return value
 

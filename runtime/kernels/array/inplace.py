@@ -8,7 +8,6 @@ TF: tensorflow/core/kernels/inplace_ops.cc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,18 +15,19 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import from_numpy
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.array.identity import identity
 
-Change = Callable[[np.ndarray, Any, np.ndarray], None]
+Change = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
-def _assign_rows(rows: np.ndarray, places: Any, values: np.ndarray) -> None:
+def _assign_rows(rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
     rows[places] = values
 
 
 def _row_kernel(change: Change) -> Kernel:
-    def kernel(x: Any, i: Any, v: Any) -> Any:
+    def kernel(x: TensorValue, i: np.ndarray, v: TensorValue) -> TensorValue:
         rows, values = box(x), box(v)
         places = np.asarray(i)
         if places.ndim != 1:

@@ -9,7 +9,6 @@ TF: tensorflow/core/kernels/linalg/{matrix_diag_op.cc,matrix_set_diag_op.cc,matr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from runtime.framework.shapes import shape_text
 V2_ALIGN = "LEFT_LEFT"  # fixed in MatrixDiagV2, MatrixDiagPartV2 and MatrixSetDiagV2
 
 
-def _check_rank(name: str, value: Any, rank: int) -> None:
+def _check_rank(name: str, value: np.ndarray, rank: int) -> None:
     if np.ndim(value) < rank:
         raise InvalidArgumentError(
             f"{name} must be at least {rank}-dim, received shape: {shape_text(np.shape(value))}"
@@ -30,7 +29,7 @@ def _check_rank(name: str, value: Any, rank: int) -> None:
 
 
 def _band_limits(
-    k: Any, none: str = "Expected diag_index to have at least 1 element"
+    k: np.ndarray | int, none: str = "Expected diag_index to have at least 1 element"
 ) -> tuple[int, int]:
     """Return (lower, upper) from one or two numbers; `none` is the message for an empty k."""
     if np.ndim(k) > 1:
@@ -90,8 +89,12 @@ def _diagonals(
 
 
 def matrix_diag_part(
-    input: Any, k: Any = 0, padding_value: Any = 0, *, align: str = V2_ALIGN
-) -> Any:
+    input: np.ndarray,
+    k: np.ndarray | int = 0,
+    padding_value: np.ndarray | int = 0,
+    *,
+    align: str = V2_ALIGN,
+) -> np.ndarray:
     """The diagonals lower … upper: `[…, diagonals, longest]`, or `[…, longest]` for one."""
     _check_rank("input", input, 2)
     lower, upper = _band_limits(k)
@@ -106,28 +109,30 @@ def matrix_diag_part(
     return result[..., 0, :] if lower == upper else result
 
 
-def matrix_diag_part_v1(input: Any) -> Any:
+def matrix_diag_part_v1(input: np.ndarray) -> np.ndarray:
     """The main diagonal of `[…, m, n]`."""
     return matrix_diag_part(input)
 
 
-def matrix_diag_part_v2(input: Any, k: Any, padding_value: Any) -> Any:
+def matrix_diag_part_v2(input: np.ndarray, k: np.ndarray, padding_value: np.ndarray) -> np.ndarray:
     """`matrix_diag_part` with shorter diagonals aligned to the left."""
     return matrix_diag_part(input, k, padding_value)
 
 
-def matrix_diag_part_v3(input: Any, k: Any, padding_value: Any, *, align: str) -> Any:
+def matrix_diag_part_v3(
+    input: np.ndarray, k: np.ndarray, padding_value: np.ndarray, *, align: str
+) -> np.ndarray:
     """`matrix_diag_part` with shorter diagonals aligned by `align`."""
     return matrix_diag_part(input, k, padding_value, align=align)
 
 
-def _as_band(diagonal: Any, lower: int, upper: int) -> Any:
+def _as_band(diagonal: np.ndarray, lower: int, upper: int) -> np.ndarray:
     """Return the diagonals as `[…, diagonals, longest]`, also where there is only one."""
     return diagonal[..., np.newaxis, :] if lower == upper else diagonal
 
 
 def _output_size(
-    num_rows: Any, num_cols: Any, least_rows: int, least_columns: int
+    num_rows: np.ndarray | int, num_cols: np.ndarray | int, least_rows: int, least_columns: int
 ) -> tuple[int, int]:
     for name, value in (("num_rows", num_rows), ("num_cols", num_cols)):
         if np.ndim(value):
@@ -150,14 +155,14 @@ def _output_size(
 
 
 def matrix_diag(
-    diagonal: Any,
-    k: Any = 0,
-    num_rows: Any = -1,
-    num_cols: Any = -1,
-    padding_value: Any = 0,
+    diagonal: np.ndarray,
+    k: np.ndarray | int = 0,
+    num_rows: np.ndarray | int = -1,
+    num_cols: np.ndarray | int = -1,
+    padding_value: np.ndarray | int = 0,
     *,
     align: str = V2_ALIGN,
-) -> Any:
+) -> np.ndarray:
     """Matrices `[…, rows, columns]` with the given diagonals and `padding_value` elsewhere."""
     _check_rank("diagonal", diagonal, 1)
     lower, upper = _band_limits(k)
@@ -184,24 +189,38 @@ def matrix_diag(
     return result
 
 
-def matrix_diag_v1(diagonal: Any) -> Any:
+def matrix_diag_v1(diagonal: np.ndarray) -> np.ndarray:
     """Square matrices with the given main diagonal."""
     return matrix_diag(diagonal)
 
 
-def matrix_diag_v2(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Any:
+def matrix_diag_v2(
+    diagonal: np.ndarray,
+    k: np.ndarray,
+    num_rows: np.ndarray,
+    num_cols: np.ndarray,
+    padding_value: np.ndarray,
+) -> np.ndarray:
     """`matrix_diag` with shorter diagonals aligned to the left."""
     return matrix_diag(diagonal, k, num_rows, num_cols, padding_value)
 
 
 def matrix_diag_v3(
-    diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, *, align: str
-) -> Any:
+    diagonal: np.ndarray,
+    k: np.ndarray,
+    num_rows: np.ndarray,
+    num_cols: np.ndarray,
+    padding_value: np.ndarray,
+    *,
+    align: str,
+) -> np.ndarray:
     """`matrix_diag` with shorter diagonals aligned by `align`."""
     return matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align=align)
 
 
-def matrix_set_diag(input: Any, diagonal: Any, k: Any = 0, *, align: str = V2_ALIGN) -> Any:
+def matrix_set_diag(
+    input: np.ndarray, diagonal: np.ndarray, k: np.ndarray | int = 0, *, align: str = V2_ALIGN
+) -> np.ndarray:
     """`input` with its diagonals lower … upper replaced."""
     _check_rank("input", input, 2)
     _check_rank("diagonal", diagonal, 1)
@@ -226,22 +245,24 @@ def matrix_set_diag(input: Any, diagonal: Any, k: Any = 0, *, align: str = V2_AL
     return result
 
 
-def matrix_set_diag_v1(input: Any, diagonal: Any) -> Any:
+def matrix_set_diag_v1(input: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     """`input` with its main diagonal replaced."""
     return matrix_set_diag(input, diagonal)
 
 
-def matrix_set_diag_v2(input: Any, diagonal: Any, k: Any) -> Any:
+def matrix_set_diag_v2(input: np.ndarray, diagonal: np.ndarray, k: np.ndarray) -> np.ndarray:
     """`matrix_set_diag` with shorter diagonals aligned to the left."""
     return matrix_set_diag(input, diagonal, k)
 
 
-def matrix_set_diag_v3(input: Any, diagonal: Any, k: Any, *, align: str) -> Any:
+def matrix_set_diag_v3(
+    input: np.ndarray, diagonal: np.ndarray, k: np.ndarray, *, align: str
+) -> np.ndarray:
     """`matrix_set_diag` with shorter diagonals aligned by `align`."""
     return matrix_set_diag(input, diagonal, k, align=align)
 
 
-def matrix_band_part(input: Any, num_lower: Any, num_upper: Any) -> Any:
+def matrix_band_part(input: np.ndarray, num_lower: np.ndarray, num_upper: np.ndarray) -> np.ndarray:
     """The diagonals −num_lower … num_upper, zeros elsewhere; a negative number keeps all."""
     _check_rank("input", input, 2)
     rows, columns = input.shape[-2:]
@@ -259,7 +280,9 @@ def matrix_band_part(input: Any, num_lower: Any, num_upper: Any) -> Any:
                 f"got: {value}"
             )
     if num_lower == np.iinfo(np.int64).min:
-        num_lower = 0  # as if 0, since TensorFlow's row - num_lower overflows
+        num_lower = np.zeros_like(
+            num_lower
+        )  # as if 0, since TensorFlow's row - num_lower overflows
     offset = np.arange(columns) - np.arange(rows)[:, np.newaxis]
     inside = ((num_lower < 0) | (-offset <= num_lower)) & ((num_upper < 0) | (offset <= num_upper))
     return np.where(inside, input, np.zeros((), input.dtype))

@@ -5,14 +5,13 @@ TF: tensorflow/core/kernels/{pad_op,mirror_pad_op,tile_ops}.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 
@@ -21,11 +20,11 @@ def pad(value: np.ndarray, paddings: np.ndarray) -> np.ndarray:
     return pad_v2(value, paddings, b"" if value.dtype.hasobject else value.dtype.type(0))
 
 
-def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: Any) -> np.ndarray:
+def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: np.ndarray | bytes) -> np.ndarray:
     """PadV2: `constant` (a scalar) around the input."""
     if np.ndim(constant):
         raise InvalidArgumentError(
-            f"constant_values must be a scalar. Found: {shape_text(constant.shape)}"
+            f"constant_values must be a scalar. Found: {shape_text(np.shape(constant))}"
         )
     margins = _margins(value, paddings, " ")
     for before, after in margins:
@@ -124,7 +123,7 @@ def mirror_pad_grad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np
     return result
 
 
-def tile(value: Any, multiples: np.ndarray) -> Any:
+def tile(value: TensorValue, multiples: np.ndarray) -> TensorValue:
     """Tile: multiples[d] copies of the input along dimension d."""
     array = box(value)
     if multiples.ndim != 1 or multiples.size != array.ndim:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import position_text, shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.math.row_runs import combine_runs, run_starts, stable_order
 
@@ -63,7 +63,7 @@ def _minimum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
 
 
 def scatter_nd(
-    indices: np.ndarray, updates: Any, shape: np.ndarray, *, bad_indices_policy: str
+    indices: np.ndarray, updates: TensorValue, shape: np.ndarray, *, bad_indices_policy: str
 ) -> np.ndarray:
     """ScatterNd: zeros of `shape` with the updates [I…, S…] added at indices [I…, k]."""
     updates = box(updates)
@@ -180,7 +180,7 @@ def _raise_bad_index(
 
 
 def scatter_nd_non_aliasing_add(
-    input: Any, indices: np.ndarray, updates: Any, *, bad_indices_policy: str
+    input: TensorValue, indices: np.ndarray, updates: TensorValue, *, bad_indices_policy: str
 ) -> np.ndarray:
     """ScatterNdNonAliasingAdd: the input plus the updates [I…, S…] at indices [I…, k]."""
     array, changes = box(input), box(updates)
@@ -190,7 +190,7 @@ def scatter_nd_non_aliasing_add(
 
 def _tensor_scatter(combine: Combine) -> Callable[..., np.ndarray]:
     def kernel(
-        tensor: Any, indices: np.ndarray, updates: Any, *, bad_indices_policy: str
+        tensor: TensorValue, indices: np.ndarray, updates: TensorValue, *, bad_indices_policy: str
     ) -> np.ndarray:
         array, changes = box(tensor), box(updates)
         _check_ranks(indices.shape, changes.shape)

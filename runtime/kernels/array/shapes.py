@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/{shape_ops,reshape_op,broadcast_to_op}.cc
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,15 +14,16 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text, sizes_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 
-def _shape_of(value: Any) -> tuple[int, ...]:
+def _shape_of(value: TensorValue) -> tuple[int, ...]:
     """The shape of a tensor; a bare resource or variant is a scalar."""
     return value.shape if isinstance(value, np.ndarray) else ()
 
 
-def shape(value: Any, *, out_type: DataType) -> np.ndarray:
+def shape(value: TensorValue, *, out_type: DataType) -> np.ndarray:
     """Shape: the sizes of the dimensions, [rank]."""
     sizes = _shape_of(value)
     try:
@@ -35,12 +35,12 @@ def shape(value: Any, *, out_type: DataType) -> np.ndarray:
         ) from None
 
 
-def shape_n(*values: Any, out_type: DataType) -> list[np.ndarray]:
+def shape_n(*values: TensorValue, out_type: DataType) -> list[np.ndarray]:
     """ShapeN: the shape of each input."""
     return [shape(value, out_type=out_type) for value in values]
 
 
-def size(value: Any, *, out_type: DataType) -> np.ndarray:
+def size(value: TensorValue, *, out_type: DataType) -> np.ndarray:
     """Size: the number of elements."""
     count = math.prod(_shape_of(value))
     if out_type is DataType.INT32 and count >= 1 << 31:
@@ -50,7 +50,7 @@ def size(value: Any, *, out_type: DataType) -> np.ndarray:
     return np.array(count, out_type.numpy)
 
 
-def rank(value: Any) -> np.ndarray:
+def rank(value: TensorValue) -> np.ndarray:
     """Rank: the number of dimensions."""
     return np.array(len(_shape_of(value)), np.int32)
 
@@ -58,7 +58,7 @@ def rank(value: Any) -> np.ndarray:
 TENSORFLOW_RANKS = 254  # TensorFlow's shapes have fewer dimensions than this
 
 
-def reshape(tensor: Any, shape: np.ndarray) -> Any:
+def reshape(tensor: TensorValue, shape: np.ndarray) -> TensorValue:
     """Reshape: a view of another shape; one size may be −1, which is computed."""
     if shape.ndim > 1:
         raise InvalidArgumentError(f"sizes input must be 1-D, not {shape_text(shape.shape)}")
@@ -109,7 +109,7 @@ def _missing_size(shape: tuple[int, ...], product: int, has_zero: bool) -> int:
     return count // product
 
 
-def expand_dims(value: Any, dim: np.ndarray) -> np.ndarray:
+def expand_dims(value: TensorValue, dim: np.ndarray) -> np.ndarray:
     """ExpandDims: a view with a dimension of size 1 inserted."""
     array = box(value)
     if dim.size != 1:
@@ -123,7 +123,7 @@ def expand_dims(value: Any, dim: np.ndarray) -> np.ndarray:
     return array.reshape(*array.shape[:axis], 1, *array.shape[axis:])
 
 
-def squeeze(value: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
+def squeeze(value: TensorValue, *, squeeze_dims: tuple[int, ...]) -> TensorValue:
     """Squeeze: a view without its dimensions of size 1, all of them or those in `squeeze_dims`."""
     array = box(value)
     ranks = array.ndim
@@ -144,7 +144,7 @@ def squeeze(value: Any, *, squeeze_dims: tuple[int, ...]) -> Any:
     return unbox(array.reshape(sizes))
 
 
-def ensure_shape(value: Any, *, shape: tuple[int, ...] | None) -> Any:
+def ensure_shape(value: TensorValue, *, shape: tuple[int, ...] | None) -> TensorValue:
     """EnsureShape: the input; InvalidArgumentError unless it has the expected shape."""
     got = _shape_of(value)
     fits = shape is None or (
@@ -159,7 +159,7 @@ def ensure_shape(value: Any, *, shape: tuple[int, ...] | None) -> Any:
     return value
 
 
-def broadcast_to(value: Any, shape: np.ndarray) -> Any:
+def broadcast_to(value: TensorValue, shape: np.ndarray) -> TensorValue:
     """BroadcastTo: a copy repeated along new leading dimensions and dimensions of size 1."""
     array = box(value)
     if shape.ndim != 1:

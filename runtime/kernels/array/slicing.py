@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from types import EllipsisType
 
 import numpy as np
 
@@ -16,10 +16,14 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
+# One entry of a basic index of numpy: the result is a view.
+Index = int | slice | EllipsisType | None
 
-def slice_(value: Any, begin: np.ndarray, size: np.ndarray) -> Any:
+
+def slice_(value: TensorValue, begin: np.ndarray, size: np.ndarray) -> TensorValue:
     """Slice: `size` elements from `begin` in each dimension; a size of −1 extends to the end."""
     array = box(value)
     if begin.shape != (array.ndim,) or size.shape != (array.ndim,):
@@ -27,7 +31,7 @@ def slice_(value: Any, begin: np.ndarray, size: np.ndarray) -> Any:
             f"Expected begin and size arguments to be 1-D tensors of size {array.ndim}, but got "
             f"shapes {shape_text(begin.shape)} and {shape_text(size.shape)} instead."
         )
-    index: list[Any] = []
+    index: list[Index] = []
     for axis, (start, count) in enumerate(zip(begin.tolist(), size.tolist(), strict=True)):
         length = array.shape[axis]
         if not 0 <= start <= length:
@@ -63,7 +67,7 @@ def strided_slice_index(
     end: np.ndarray,
     strides: np.ndarray,
     masks: StridedSliceMasks,
-) -> tuple[Any, ...]:
+) -> tuple[Index, ...]:
     """The numpy index (basic, so it makes a view) that StridedSlice's inputs describe.
 
     Raises InvalidArgumentError for vectors of unequal size, a zero stride, two ellipses, too many
@@ -81,7 +85,7 @@ def strided_slice_index(
     if masks.ellipsis & (masks.ellipsis - 1):
         raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
     starts, stops, steps = begin.tolist(), end.tolist(), strides.tolist()
-    index: list[Any] = []
+    index: list[Index] = []
     axis = 0
     for entry in range(count):
         bit = 1 << entry
@@ -121,7 +125,7 @@ def _entry_index(
 
 
 def strided_slice(
-    value: Any,
+    value: TensorValue,
     begin: np.ndarray,
     end: np.ndarray,
     strides: np.ndarray,
@@ -131,7 +135,7 @@ def strided_slice(
     ellipsis_mask: int,
     new_axis_mask: int,
     shrink_axis_mask: int,
-) -> Any:
+) -> TensorValue:
     """StridedSlice: a view of the input."""
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     array = box(value)
@@ -146,7 +150,7 @@ def strided_slice_grad(
     begin: np.ndarray,
     end: np.ndarray,
     strides: np.ndarray,
-    gradient: Any,
+    gradient: TensorValue,
     *,
     T: DataType,  # noqa: N803 # the attribute's name
     begin_mask: int,
@@ -178,7 +182,7 @@ def strided_slice_grad(
     return result
 
 
-def put_in_slice(array: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
+def put_in_slice(array: np.ndarray, index: tuple[Index, ...], value: TensorValue) -> None:
     """Write `value`, broadcast to the slice `array[index]`, into `array`."""
     # With an ellipsis numpy returns a view even of a single element.
     target = array[index if Ellipsis in index else (*index, ...)]
@@ -188,24 +192,24 @@ def put_in_slice(array: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
         target[...] = value
     except ValueError:
         raise InvalidArgumentError(
-            f"Cannot broadcast input shape {shape_text(np.shape(value))} into final shape "
+            f"Cannot broadcast input shape {shape_text(box(value).shape)} into final shape "
             f"{shape_text(target.shape)}"
         ) from None
 
 
 def tensor_strided_slice_update(
-    value: Any,
+    value: TensorValue,
     begin: np.ndarray,
     end: np.ndarray,
     strides: np.ndarray,
-    update: Any,
+    update: TensorValue,
     *,
     begin_mask: int,
     end_mask: int,
     ellipsis_mask: int,
     new_axis_mask: int,
     shrink_axis_mask: int,
-) -> Any:
+) -> TensorValue:
     """TensorStridedSliceUpdate: a copy of the input with `update` written at the slice."""
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     result = box(value).copy()

@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/list_kernels.h (TensorListConcat, TensorListSplit, �
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -22,12 +20,13 @@ from runtime.framework.partial_shapes import (
 )
 from runtime.framework.resources.tensor_list import TensorList
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import as_list, merged_shape, rows, stacked, zeros
 
 
 def tensor_list_gather(
-    handle: Any, indices: np.ndarray, element_shape: Any, *, element_dtype: DataType
+    handle: TensorList, indices: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> np.ndarray:
     """TensorListGather: the elements at `indices` [n], stacked to [n, *element_shape]."""
     tensor_list = as_list(handle, element_dtype)
@@ -50,7 +49,11 @@ def tensor_list_gather(
 
 
 def _scatter(
-    tensor: Any, indices: np.ndarray, element_shape: Any, size: int, element_dtype: DataType
+    tensor: np.ndarray,
+    indices: np.ndarray,
+    element_shape: np.ndarray,
+    size: int,
+    element_dtype: DataType,
 ) -> TensorList:
     shape, positions = shape_from_tensor(element_shape), np.ravel(indices).tolist()
     if size < -1:
@@ -64,16 +67,16 @@ def _scatter(
                 f"TensorListScatter: Trying to scatter at index {position} in list with size {size}"
             )
     check_allocation((size,), np.int64)
-    items: list[Any] = [None] * size
+    items: list[TensorValue] = [None] * size
     for position, row in zip(positions, rows(tensor), strict=True):
         items[position] = row
     return TensorList(element_dtype, shape, items)
 
 
-def _check_scatter(tensor: Any, positions: list[int], shape: PartialShape) -> None:
-    if not np.ndim(tensor):
+def _check_scatter(tensor: np.ndarray, positions: list[int], shape: PartialShape) -> None:
+    if not tensor.ndim:
         raise InvalidArgumentError("Tensor must be at least a vector, but saw shape: []")
-    inner = np.shape(tensor)[1:]
+    inner = tensor.shape[1:]
     if not is_compatible(shape, inner):
         raise InvalidArgumentError(
             f"Specified a list with shape {shape_text(shape)} "
@@ -89,16 +92,16 @@ def _check_scatter(tensor: Any, positions: list[int], shape: PartialShape) -> No
 
 
 def tensor_list_scatter(
-    tensor: Any, indices: np.ndarray, element_shape: Any, *, element_dtype: DataType
+    tensor: TensorValue, indices: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """TensorListScatter: a list whose elements at `indices` are the rows of `tensor`."""
-    return _scatter(tensor, indices, element_shape, -1, element_dtype)
+    return _scatter(box(tensor), indices, element_shape, -1, element_dtype)
 
 
 def tensor_list_scatter_v2(
-    tensor: Any,
+    tensor: TensorValue,
     indices: np.ndarray,
-    element_shape: Any,
+    element_shape: np.ndarray,
     num_elements: np.ndarray,
     *,
     element_dtype: DataType,
@@ -106,11 +109,11 @@ def tensor_list_scatter_v2(
     """TensorListScatterV2: TensorListScatter with the list's length; −1 for the shortest one."""
     if np.ndim(num_elements):
         raise InvalidArgumentError("num_elements must be a scalar")
-    return _scatter(tensor, indices, element_shape, int(num_elements), element_dtype)
+    return _scatter(box(tensor), indices, element_shape, int(num_elements), element_dtype)
 
 
 def tensor_list_scatter_into_existing_list(
-    handle: Any, tensor: Any, indices: np.ndarray, *, element_dtype: DataType
+    handle: TensorList, tensor: TensorValue, indices: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """TensorListScatterIntoExistingList: the list with the rows of `tensor` at `indices`."""
     if indices.ndim != 1:
@@ -118,20 +121,21 @@ def tensor_list_scatter_into_existing_list(
             f"Expected indices to be a vector, but received shape: {shape_text(indices.shape)}"
         )
     tensor_list, positions = as_list(handle, element_dtype), indices.tolist()
-    _check_scatter(tensor, positions, tensor_list.element_shape)
+    array = box(tensor)
+    _check_scatter(array, positions, tensor_list.element_shape)
     items = tensor_list.items()
     missing = max(positions, default=-1) + 1 - len(items)
     if missing > 0:
         check_allocation((missing,), np.int64)
         # TensorFlow fills the gap with empty vectors, not with uninitialised elements.
         items += [zeros((0,), element_dtype)] * missing
-    for position, row in zip(positions, rows(tensor), strict=True):
+    for position, row in zip(positions, rows(array), strict=True):
         items[position] = row
     return tensor_list.with_items(items)
 
 
 def tensor_list_split(
-    tensor: Any, element_shape: Any, lengths: np.ndarray, *, element_dtype: DataType
+    tensor: TensorValue, element_shape: np.ndarray, lengths: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """TensorListSplit: a list of consecutive pieces of `tensor` along dimension 0."""
     array = box(tensor)
@@ -177,7 +181,7 @@ def _piece_ends(lengths: list[int], total: int) -> list[int]:
 
 
 def tensor_list_concat(
-    handle: Any, *, element_dtype: DataType, element_shape: PartialShape
+    handle: TensorList, *, element_dtype: DataType, element_shape: PartialShape
 ) -> tuple[np.ndarray, np.ndarray]:
     """TensorListConcat: the elements concatenated along dimension 0, and their lengths [n].
 
@@ -190,7 +194,11 @@ def tensor_list_concat(
 
 
 def tensor_list_concat_v2(
-    handle: Any, element_shape: Any, leading_dims: np.ndarray, *, element_dtype: DataType
+    handle: TensorList,
+    element_shape: np.ndarray,
+    leading_dims: np.ndarray,
+    *,
+    element_dtype: DataType,
 ) -> tuple[np.ndarray, np.ndarray]:
     """TensorListConcatV2: `leading_dims` are the lengths of the uninitialised elements."""
     tensor_list = as_list(handle, element_dtype)
@@ -211,7 +219,7 @@ def _concat(
     for index, item in enumerate(items):
         if item is None:
             item = zeros((_uninitialized_length(index, first, leading_dims), *inner), dtype)
-        parts.append(item)
+        parts.append(box(item))
     lengths = np.array([len(part) for part in parts], np.int64)
     if not parts:
         return np.empty((0, *inner), dtype.numpy), lengths
@@ -220,7 +228,7 @@ def _concat(
 
 
 def _common_length_and_inner_shape(
-    items: list[Any], shape: PartialShape
+    items: list[TensorValue], shape: PartialShape
 ) -> tuple[int, tuple[int, ...]]:
     """(length common to all elements or −1, shape of an element without dimension 0)."""
     first, inner = (-1, None) if shape is None else (shape[0], shape[1:])
@@ -228,17 +236,18 @@ def _common_length_and_inner_shape(
     for index, item in enumerate(items):
         if item is None:
             continue
-        if not np.ndim(item):
+        array = box(item)
+        if not array.ndim:
             raise InvalidArgumentError(
                 f"Concat saw a scalar shape at index {index} but requires at least vectors."
             )
-        inner = merge(inner, np.shape(item)[1:])
-        if first not in (-1, len(item)):
+        inner = merge(inner, array.shape[1:])
+        if first not in (-1, len(array)):
             raise InvalidArgumentError(
                 "First entry of element_shape input does not match the first dim of list element "
-                f"at index: {index} Expected: {first} Actual: {len(item)}"
+                f"at index: {index} Expected: {first} Actual: {len(array)}"
             )
-        lengths.add(len(item))
+        lengths.add(len(array))
     if inner is None or not is_fully_defined(inner):
         problem = (
             "Trying to concat list with only uninitialized tensors but "
@@ -268,7 +277,9 @@ def _uninitialized_length(index: int, first: int, leading_dims: list[int] | None
     return leading_dims[index]
 
 
-def tensor_list_concat_lists(input_a: Any, input_b: Any, *, element_dtype: DataType) -> Any:
+def tensor_list_concat_lists(
+    input_a: TensorValue, input_b: TensorValue, *, element_dtype: DataType
+) -> TensorValue:
     """TensorListConcatLists: lists of the elements of `input_a`, then those of `input_b`."""
     first, second = box(input_a), box(input_b)
     if first.shape != second.shape:
@@ -298,7 +309,9 @@ def _concatenated(index: int, one: TensorList, other: TensorList, dtype: DataTyp
     return one.with_items([*one.items(), *other.items()])
 
 
-def tensor_list_push_back_batch(handles: Any, tensor: Any, *, element_dtype: DataType) -> Any:
+def tensor_list_push_back_batch(
+    handles: TensorValue, tensor: TensorValue, *, element_dtype: DataType
+) -> TensorValue:
     """TensorListPushBackBatch: lists [batch], each with its row of `tensor` appended."""
     lists, array = box(handles), box(tensor)
     if array.ndim < 1:

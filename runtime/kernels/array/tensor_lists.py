@@ -5,7 +5,7 @@ TF: tensorflow/core/kernels/list_kernels.h, list_kernels.cc
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from runtime.framework.partial_shapes import (
 )
 from runtime.framework.resources.tensor_list import TensorList
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 
-def as_list(value: Any, element_dtype: DataType | None = None) -> TensorList:
+def as_list(value: TensorValue, element_dtype: DataType | None = None) -> TensorList:
     """The list that a variant holds.
 
     Raises InvalidArgumentError for any other value, or if the dtypes differ.
@@ -48,13 +49,13 @@ def zeros(shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
     return np.full(shape, b"", object) if dtype == DataType.STRING else np.zeros(shape, dtype.numpy)
 
 
-def rows(tensor: Any) -> list[Any]:
+def rows(tensor: TensorValue) -> list[TensorValue]:
     """The slices of a tensor along dimension 0, as views."""
     array = box(tensor)
     return [unbox(array[index, ...]) for index in range(len(array))]
 
 
-def stacked(items: list[Any], shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
+def stacked(items: Sequence[TensorValue], shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
     """Elements of one shape, stacked: `[len(items), *shape]`; zeros for uninitialised ones."""
     check_allocation((len(items), *shape), dtype.numpy)
     result = np.empty((len(items), *shape), dtype.numpy)
@@ -65,17 +66,19 @@ def stacked(items: list[Any], shape: tuple[int, ...], dtype: DataType) -> np.nda
     return result
 
 
-def merged_shape(tensor_list: TensorList, element_shape: Any, items: list[Any]) -> PartialShape:
+def merged_shape(
+    tensor_list: TensorList, element_shape: np.ndarray, items: Sequence[TensorValue]
+) -> PartialShape:
     """The element shape merged from the op's input, the list's own and the shapes of `items`."""
     shape = merge(shape_from_tensor(element_shape), tensor_list.element_shape)
     for item in items:
         if item is not None:
-            shape = merge(shape, np.shape(item))
+            shape = merge(shape, box(item).shape)
     return shape
 
 
 def tensor_list_reserve(
-    element_shape: Any, num_elements: np.ndarray, *, element_dtype: DataType
+    element_shape: np.ndarray, num_elements: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """TensorListReserve: a list of `num_elements` uninitialised elements."""
     if np.ndim(num_elements):
@@ -93,7 +96,7 @@ def tensor_list_reserve(
 
 
 def empty_tensor_list(
-    element_shape: Any, max_num_elements: np.ndarray, *, element_dtype: DataType
+    element_shape: np.ndarray, max_num_elements: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """EmptyTensorList: a list without elements."""
     if np.ndim(max_num_elements):
@@ -106,23 +109,24 @@ def empty_tensor_list(
 
 
 def tensor_list_from_tensor(
-    tensor: Any, element_shape: Any, *, element_dtype: DataType
+    tensor: TensorValue, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
     """TensorListFromTensor: a list of the rows of a tensor."""
-    if not np.ndim(tensor):
+    array = box(tensor)
+    if not array.ndim:
         raise InvalidArgumentError("Tensor must be at least a vector, but saw shape: []")
-    shape, inner = shape_from_tensor(element_shape), np.shape(tensor)[1:]
+    shape, inner = shape_from_tensor(element_shape), array.shape[1:]
     if not is_compatible(shape, inner):
         raise InvalidArgumentError(
             f"Specified a list with shape {shape_text(shape)} "
             f"from a tensor with shape {shape_text(inner)}"
         )
-    return TensorList(element_dtype, shape, rows(tensor))
+    return TensorList(element_dtype, shape, rows(array))
 
 
 def tensor_list_get_item(
-    handle: Any, index: np.ndarray, element_shape: Any, *, element_dtype: DataType
-) -> Any:
+    handle: TensorList, index: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
+) -> TensorValue:
     """TensorListGetItem: one element, or zeros if it is uninitialised."""
     tensor_list, position = as_list(handle, element_dtype), int(np.asarray(index).item())
     if not 0 <= position < len(tensor_list):
@@ -144,9 +148,9 @@ def tensor_list_get_item(
 
 
 def tensor_list_set_item(
-    handle: Any,
+    handle: TensorList,
     index: np.ndarray,
-    item: Any,
+    item: TensorValue,
     *,
     element_dtype: DataType,
     resize_if_index_out_of_bounds: bool,
@@ -169,8 +173,8 @@ def tensor_list_set_item(
     return tensor_list.with_item(position, item)
 
 
-def _check_item(tensor_list: TensorList, item: Any, verb: str) -> None:
-    shape = np.shape(box(item))
+def _check_item(tensor_list: TensorList, item: TensorValue, verb: str) -> None:
+    shape = box(item).shape
     if not is_compatible(tensor_list.element_shape, shape):
         words = {
             "set": "Tried to set a tensor with incompatible shape at a list index. Item",
@@ -182,7 +186,9 @@ def _check_item(tensor_list: TensorList, item: Any, verb: str) -> None:
         )
 
 
-def tensor_list_push_back(handle: Any, tensor: Any, *, element_dtype: DataType) -> TensorList:
+def tensor_list_push_back(
+    handle: TensorList, tensor: TensorValue, *, element_dtype: DataType
+) -> TensorList:
     """TensorListPushBack: the list with a tensor appended."""
     tensor_list = as_list(handle, element_dtype)
     _check_item(tensor_list, tensor, "append")
@@ -196,8 +202,8 @@ def tensor_list_push_back(handle: Any, tensor: Any, *, element_dtype: DataType) 
 
 
 def tensor_list_pop_back(
-    handle: Any, element_shape: Any, *, element_dtype: DataType
-) -> tuple[TensorList, Any]:
+    handle: TensorList, element_shape: np.ndarray, *, element_dtype: DataType
+) -> tuple[TensorList, TensorValue]:
     """TensorListPopBack: the list without its last element, and that element."""
     tensor_list = as_list(handle, element_dtype)
     if not len(tensor_list):
@@ -215,7 +221,7 @@ def tensor_list_pop_back(
 
 
 def tensor_list_stack(
-    handle: Any, element_shape: Any, *, element_dtype: DataType, num_elements: int
+    handle: TensorList, element_shape: np.ndarray, *, element_dtype: DataType, num_elements: int
 ) -> np.ndarray:
     """TensorListStack: all elements, stacked: `[length, *element_shape]`."""
     tensor_list = as_list(handle, element_dtype)
@@ -237,12 +243,12 @@ def tensor_list_stack(
     return stacked(items, shape, element_dtype)
 
 
-def tensor_list_length(handle: Any) -> np.int32:
+def tensor_list_length(handle: TensorList) -> np.int32:
     """TensorListLength: the number of elements."""
     return np.int32(len(as_list(handle)))
 
 
-def tensor_list_resize(handle: Any, size: np.ndarray) -> TensorList:
+def tensor_list_resize(handle: TensorList, size: np.ndarray) -> TensorList:
     """TensorListResize: the first `size` elements, followed by uninitialised ones if needed."""
     if np.ndim(size):
         raise InvalidArgumentError("size must be a scalar")
@@ -256,7 +262,7 @@ def tensor_list_resize(handle: Any, size: np.ndarray) -> TensorList:
     return tensor_list.with_items([*items, *[None] * (wanted - len(items))])
 
 
-def tensor_list_element_shape(handle: Any, *, shape_type: DataType) -> np.ndarray:
+def tensor_list_element_shape(handle: TensorList, *, shape_type: DataType) -> np.ndarray:
     """TensorListElementShape: an element's shape with −1 for unknown sizes; −1 for unknown rank."""
     shape = as_list(handle).element_shape
     return np.array(-1 if shape is None else shape, shape_type.numpy)

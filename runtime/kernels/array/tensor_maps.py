@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/map_kernels.h, map_kernels.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
@@ -16,13 +14,14 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resources.tensor_map import TensorMap
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_text import readable, summarize
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.data.optionals import element_type
 
 _SHOWN_KEY_ELEMENTS = 1000  # elements of a key shown in a message; TensorFlow shows all
 
 
-def as_map(value: Any) -> TensorMap:
+def as_map(value: TensorValue) -> TensorMap:
     """The map that a scalar variant holds; InvalidArgumentError for any other value."""
     array = box(value)
     if array.ndim:
@@ -38,19 +37,19 @@ def empty_tensor_map() -> TensorMap:
     return TensorMap()
 
 
-def tensor_map_size(input_handle: Any) -> np.int32:
+def tensor_map_size(input_handle: TensorMap) -> np.int32:
     """TensorMapSize: the number of entries."""
     return np.int32(len(as_map(input_handle)))
 
 
-def tensor_map_insert(input_handle: Any, key: Any, value: Any) -> TensorMap:
+def tensor_map_insert(input_handle: TensorMap, key: TensorValue, value: TensorValue) -> TensorMap:
     """TensorMapInsert: the map with `value` at `key`, which replaces an older value."""
     return as_map(input_handle).inserted(key, value)
 
 
 def tensor_map_lookup(
-    context: OpKernelContext, input_handle: Any, key: Any, *, value_dtype: DataType
-) -> Any:
+    context: OpKernelContext, input_handle: TensorMap, key: TensorValue, *, value_dtype: DataType
+) -> TensorValue:
     """TensorMapLookup: the value at a key; InvalidArgumentError if the key is missing."""
     value = as_map(input_handle).find(key)
     if value is None:
@@ -66,7 +65,7 @@ def tensor_map_lookup(
     return value
 
 
-def tensor_map_erase(input_handle: Any, key: Any) -> TensorMap:
+def tensor_map_erase(input_handle: TensorMap, key: TensorValue) -> TensorMap:
     """TensorMapErase: the map without a key; InvalidArgumentError if the key is missing."""
     found = as_map(input_handle)
     if key not in found:
@@ -76,12 +75,12 @@ def tensor_map_erase(input_handle: Any, key: Any) -> TensorMap:
     return found.erased(key)
 
 
-def tensor_map_has_key(input_handle: Any, key: Any) -> np.bool_:
+def tensor_map_has_key(input_handle: TensorMap, key: TensorValue) -> np.bool_:
     """TensorMapHasKey: whether the map has the key."""
     return np.bool_(key in as_map(input_handle))
 
 
-def tensor_map_stack_keys(input_handle: Any, *, key_dtype: DataType) -> Any:
+def tensor_map_stack_keys(input_handle: TensorMap, *, key_dtype: DataType) -> np.ndarray:
     """TensorMapStackKeys: all keys, stacked; they must have the same dtype and shape."""
     keys = [box(key) for key, _ in as_map(input_handle).items()]
     if not keys:
@@ -94,7 +93,7 @@ def tensor_map_stack_keys(input_handle: Any, *, key_dtype: DataType) -> Any:
     return np.stack(keys)
 
 
-def _key_text(key: Any) -> str:
+def _key_text(key: TensorValue) -> str:
     return readable(summarize(key, element_type(key), _SHOWN_KEY_ELEMENTS))
 
 

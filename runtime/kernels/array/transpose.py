@@ -5,17 +5,16 @@ TF: tensorflow/core/kernels/{transpose_op,reverse_op,roll_op,reverse_sequence_op
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 
-def transpose(value: Any, perm: np.ndarray) -> Any:
+def transpose(value: TensorValue, perm: np.ndarray) -> TensorValue:
     """Transpose: a view with the dimensions in the order `perm`."""
     array = box(value)
     ranks = array.ndim
@@ -38,10 +37,12 @@ def transpose(value: Any, perm: np.ndarray) -> Any:
     return unbox(array.transpose(order))
 
 
-def conjugate_transpose(value: Any, perm: np.ndarray) -> Any:
+def conjugate_transpose(value: TensorValue, perm: np.ndarray) -> TensorValue:
     """ConjugateTranspose: the complex conjugate of Transpose."""
     result = transpose(value, perm)
-    return np.conj(result) if result.dtype.kind == "c" else result
+    if isinstance(result, np.ndarray) and result.dtype.kind == "c":
+        return np.conj(result)
+    return result
 
 
 def invert_permutation(permutation: np.ndarray) -> np.ndarray:
@@ -61,7 +62,7 @@ def invert_permutation(permutation: np.ndarray) -> np.ndarray:
     return result
 
 
-def reverse_v2(value: Any, axis: np.ndarray) -> Any:
+def reverse_v2(value: TensorValue, axis: np.ndarray) -> TensorValue:
     """ReverseV2: the elements in reverse order along each dimension in `axis`."""
     array = box(value)
     if not array.ndim or not array.size:
@@ -82,7 +83,7 @@ def reverse_v2(value: Any, axis: np.ndarray) -> Any:
     return unbox(np.flip(array, tuple(seen))) if seen else value
 
 
-def reverse(value: Any, dims: np.ndarray) -> Any:
+def reverse(value: TensorValue, dims: np.ndarray) -> TensorValue:
     """Reverse: ReverseV2 with one bool per dimension."""
     array = box(value)
     if not array.ndim:

@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/{unique_op,listdiff_op,where_op,unravel_index_op}.cc
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -144,7 +143,7 @@ def _first_occurrences_of_objects(
         ordered = np.fromiter(map(number_of.__getitem__, keys), np.int64, len(keys))
         first_of, _, counts = _first_occurrences_by_table(ordered, len(number_of))
         return first_of, ordered, counts
-    seen: dict[Any, int] = {}
+    seen: dict[tuple[object, ...], int] = {}
     first: list[int] = []
     numbers = np.empty(len(rows), np.int64)
     for index, row in enumerate(map(tuple, rows.tolist())):

@@ -9,7 +9,6 @@ import itertools
 import logging
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,14 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, string_tensor
 from runtime.framework.tensor_text import readable, summarize, summarize_ends
+from runtime.framework.tensor_value import TensorValue
 
 _log = logging.getLogger(__name__)
 
 
 def assert_(
     condition: np.ndarray,
-    *data: Any,
+    *data: TensorValue,
     T: tuple[DataType, ...],  # noqa: N803
     summarize: int,
 ) -> None:
@@ -39,7 +39,7 @@ def assert_(
 
 
 def _bracketed_summaries(
-    data: Sequence[Any], data_types: Sequence[DataType], max_entries: int
+    data: Sequence[TensorValue], data_types: Sequence[DataType], max_entries: int
 ) -> list[str]:
     pairs = zip(data, data_types, strict=True)
     return [f"[{readable(summarize(each, kind, max_entries))}]" for each, kind in pairs]
@@ -47,13 +47,13 @@ def _bracketed_summaries(
 
 def print_(
     context: OpKernelContext,
-    input: Any,
-    *data: Any,
+    input: TensorValue,
+    *data: TensorValue,
     U: tuple[DataType, ...],  # noqa: N803
     message: str,
     first_n: int,
     summarize: int,
-) -> Any:
+) -> TensorValue:
     """Log `data` on the first `first_n` calls (on every call if negative) and return `input`."""
     calls = context.kernel_state(itertools.count)  # next() is atomic
     if first_n < 0 or next(calls) < first_n:
@@ -77,7 +77,7 @@ _STREAMS: dict[str, Callable[[OpKernelContext, str], None]] = {
 _FILE_PREFIX = "file://"
 
 
-def print_v2(context: OpKernelContext, input: Any, *, output_stream: str, end: str) -> None:
+def print_v2(context: OpKernelContext, input: np.ndarray, *, output_stream: str, end: str) -> None:
     """Log a scalar string, or append it to the file that a `file://` stream names."""
     given = as_strings(input)
     if given.ndim:
@@ -100,7 +100,7 @@ def print_v2(context: OpKernelContext, input: Any, *, output_stream: str, end: s
 
 
 def string_format(
-    *inputs: Any,
+    *inputs: TensorValue,
     T: tuple[DataType, ...],  # noqa: N803
     template: str,
     placeholder: str,

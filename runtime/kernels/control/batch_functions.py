@@ -9,7 +9,6 @@ TF: tensorflow/core/kernels/batch_kernels.cc
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -17,11 +16,13 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
+from runtime.framework.tensor_value import TensorValue
+from runtime.kernels.array.boxing import box
 
 
 def batch_function(
     context: OpKernelContext,
-    *inputs: Any,
+    *inputs: TensorValue,
     f: NameAttrList,
     num_batch_threads: int,
     max_batch_size: int,
@@ -30,14 +31,15 @@ def batch_function(
     enable_large_batch_splitting: bool,
     Tin: tuple[DataType, ...],  # noqa: N803 # the attribute's name
     Tout: tuple[DataType, ...],  # noqa: N803
-) -> list[Any] | Deferred:
+) -> list[TensorValue] | Deferred:
     """BatchFunction: call `f` with the batched inputs and the captured inputs."""
     _check_allowed_sizes(allowed_batch_sizes, max_batch_size, enable_large_batch_splitting)
     sizes = []
     for each in inputs[: len(Tin)]:
-        if not np.ndim(each):
+        shape = box(each).shape
+        if not shape:
             raise InvalidArgumentError("Batching input tensors must have at least one dimension")
-        sizes.append(np.shape(each)[0])
+        sizes.append(shape[0])
     if len(set(sizes)) > 1:
         raise InvalidArgumentError(
             "Batching input tensors supplied in a given op invocation must have equal "

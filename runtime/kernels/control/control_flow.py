@@ -10,7 +10,6 @@ TF: tensorflow/core/kernels/functional_ops.cc, control_flow_ops.cc
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,12 @@ from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import DEAD, Deferred, KernelDef, OpKernelContext
+from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 
 
-def as_condition(value: Any) -> bool:
+def as_condition(value: TensorValue) -> bool:
     """The truth value of a tensor: a scalar's value; for others whether it is non-empty."""
     array = np.asarray(value)
     if array.ndim:
@@ -33,11 +34,11 @@ def as_condition(value: Any) -> bool:
 
 def if_op(
     context: OpKernelContext,
-    condition: Any,
-    *inputs: Any,
+    condition: np.ndarray,
+    *inputs: TensorValue,
     then_branch: NameAttrList,
     else_branch: NameAttrList,
-) -> list[Any] | Deferred:
+) -> list[TensorValue] | Deferred:
     """If: call one of two functions with the same inputs."""
     return context.start_function(then_branch if as_condition(condition) else else_branch, *inputs)
 
@@ -45,9 +46,9 @@ def if_op(
 def case(
     context: OpKernelContext,
     branch_index: np.ndarray,
-    *inputs: Any,
+    *inputs: TensorValue,
     branches: tuple[NameAttrList, ...],
-) -> list[Any] | Deferred:
+) -> list[TensorValue] | Deferred:
     """Case: call one of several functions; an index out of range selects the last."""
     index = int(branch_index)
     if not 0 <= index < len(branches):
@@ -56,8 +57,8 @@ def case(
 
 
 def while_op(
-    context: OpKernelContext, *inputs: Any, cond: NameAttrList, body: NameAttrList
-) -> list[Any] | Deferred:
+    context: OpKernelContext, *inputs: TensorValue, cond: NameAttrList, body: NameAttrList
+) -> list[TensorValue] | Deferred:
     """While: call `body` on the loop variables as long as `cond` of them is true."""
     if context.step.may_wait(cond) or context.step.may_wait(body):
         return _WaitingLoop(context, cond, body).start(list(inputs))
@@ -70,7 +71,7 @@ def while_op(
         values = _checked_results(values, call(body, values))
 
 
-def _condition_value(outcome: list[Any]) -> bool:
+def _condition_value(outcome: list[TensorValue]) -> bool:
     if len(outcome) != 1:
         raise InvalidArgumentError(
             f"Expected a single scalar return value from WhileOp cond, got {len(outcome)} tensors."
@@ -78,7 +79,7 @@ def _condition_value(outcome: list[Any]) -> bool:
     return as_condition(outcome[0])
 
 
-def _checked_results(values: list[Any], results: list[Any]) -> list[Any]:
+def _checked_results(values: list[TensorValue], results: list[TensorValue]) -> list[TensorValue]:
     if len(results) != len(values):
         raise InvalidArgumentError(
             f"While loop body returned {len(results)} arguments. Expected: {len(values)}."
@@ -93,12 +94,12 @@ class _WaitingLoop:
         self._step = context.step
         self._cond = cond
         self._body = body
-        self._values: list[Any] = []
+        self._values: list[TensorValue] = []
         self._is_condition_next = True  # whether `cond` is called next, or `body`
         self._is_finished = False
         self._result = Deferred()
 
-    def start(self, values: list[Any]) -> Deferred:
+    def start(self, values: list[TensorValue]) -> Deferred:
         """Begin the first iteration."""
         self._values = values
         self._continue()
@@ -151,9 +152,9 @@ def for_op(
     start: np.ndarray,
     limit: np.ndarray,
     delta: np.ndarray,
-    *inputs: Any,
+    *inputs: TensorValue,
     body: NameAttrList,
-) -> list[Any]:
+) -> list[TensorValue]:
     """For: call `body` on (i, loop variables) for i in range(start, limit, delta)."""
     for name, given in (("start", start), ("limit", limit), ("delta", delta)):
         if np.ndim(given):
@@ -174,23 +175,23 @@ def for_op(
 
 
 def partitioned_call(
-    context: OpKernelContext, *inputs: Any, f: NameAttrList
-) -> list[Any] | Deferred:
+    context: OpKernelContext, *inputs: TensorValue, f: NameAttrList
+) -> list[TensorValue] | Deferred:
     """Call a function. Recursive calls only: all others are inlined."""
     return context.start_function(f, *inputs)
 
 
 def symbolic_gradient(
     context: OpKernelContext,
-    *inputs: Any,
+    *inputs: TensorValue,
     f: NameAttrList,
     Tout: tuple[DataType, ...],  # noqa: N803 - the attribute's name
-) -> list[Any] | Deferred:
+) -> list[TensorValue] | Deferred:
     """Call the gradient of `f`. Recursive calls only: all others are inlined."""
     return context.start_function(NameAttrList("SymbolicGradient", {"f": f, "Tout": Tout}), *inputs)
 
 
-def switch(data: Any, pred: np.ndarray) -> tuple[Any, Any]:
+def switch(data: TensorValue, pred: np.ndarray) -> tuple[TensorValue, TensorValue]:
     """(output_false, output_true): the data at the selected output, DEAD at the other."""
     array = np.asarray(pred)
     if array.ndim:
@@ -200,7 +201,7 @@ def switch(data: Any, pred: np.ndarray) -> tuple[Any, Any]:
     return (DEAD, data) if bool(array) else (data, DEAD)
 
 
-def switch_n(data: Any, output_index: np.ndarray, *, num_outs: int) -> list[Any]:
+def switch_n(data: TensorValue, output_index: np.ndarray, *, num_outs: int) -> list[TensorValue]:
     """The data at one of `num_outs` outputs, the last if the index is out of range."""
     index = int(output_index)
     if not 0 <= index < num_outs:
@@ -208,7 +209,7 @@ def switch_n(data: Any, output_index: np.ndarray, *, num_outs: int) -> list[Any]
     return [data if position == index else DEAD for position in range(num_outs)]
 
 
-def ref_select(index: Any, *variables: Any) -> Any:
+def ref_select(index: np.ndarray, *variables: Variable) -> Variable:
     """The reference variable at an index."""
     if np.ndim(index):
         raise InvalidArgumentError(

@@ -5,18 +5,17 @@ TF: tensorflow/core/kernels/function_ops.cc (RemoteCallOp), functional_ops.cc (D
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.framework.attr_value import NameAttrList, text
 from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
 from runtime.framework.string_tensor import scalar_string
+from runtime.framework.tensor_value import TensorValue
 
 
 def remote_call(
-    context: OpKernelContext, target: Any, *args: Any, f: NameAttrList
-) -> list[Any] | Deferred:
+    context: OpKernelContext, target: np.ndarray, *args: TensorValue, f: NameAttrList
+) -> list[TensorValue] | Deferred:
     """RemoteCall: the outputs of the function `f`, run on the device named `target`.
 
     Raises InvalidArgumentError for a name that is not a device's, InternalError for a device that

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def _resource(
     return found
 
 
-def check_rows(tensors: Sequence[Any]) -> None:
+def check_rows(tensors: Sequence[np.ndarray]) -> None:
     """Raise InvalidArgumentError unless all tensors have the same number of rows, at least 1-D."""
     if not all(map(np.ndim, tensors)):
         raise InvalidArgumentError("Batching input tensors must have at least one dimension.")
@@ -55,13 +55,13 @@ def check_rows(tensors: Sequence[Any]) -> None:
 
 def batch(
     context: OpKernelContext,
-    *in_tensors: Any,
+    *in_tensors: np.ndarray,
     max_batch_size: int,
     batch_timeout_micros: int,
     allowed_batch_sizes: tuple[int, ...],
     container: str,
     shared_name: str,
-) -> Deferred | tuple[Any, ...]:
+) -> Deferred | tuple[np.ndarray, ...]:
     """Batch: (batched tensors…, batch_index [steps, 3], id); see StepBatcher."""
     sizes = allowed_batch_sizes
     if any(size >= following for size, following in itertools.pairwise(sizes)):
@@ -83,7 +83,7 @@ def batch(
     return batcher.add(in_tensors, context.cancellation)
 
 
-def _check_index(batched: Any, index: Any, key: Any) -> None:
+def _check_index(batched: np.ndarray, index: np.ndarray, key: np.ndarray) -> None:
     if np.ndim(key):
         raise InvalidArgumentError(f"Input id should be scalar; Got: {shape_text(np.shape(key))}.")
     if not np.ndim(batched):
@@ -94,7 +94,7 @@ def _check_index(batched: Any, index: Any, key: Any) -> None:
         )
 
 
-def _check_parts(batched: Any, index: Any) -> None:
+def _check_parts(batched: np.ndarray, index: np.ndarray) -> None:
     if not np.ndim(batched) or np.ndim(index) != 2:
         raise InvalidArgumentError(
             f"Expected rows and an index [steps, 3], got shapes {shape_text(np.shape(batched))} "
@@ -120,14 +120,14 @@ def _check_parts(batched: Any, index: Any) -> None:
 
 def unbatch(
     context: OpKernelContext,
-    batched_tensor: Any,
-    batch_index: Any,
-    id: Any,  # the argument's name
+    batched_tensor: np.ndarray,
+    batch_index: np.ndarray,
+    id: np.ndarray,  # the argument's name
     *,
     timeout_micros: int,
     container: str,
     shared_name: str,
-) -> Any:
+) -> np.ndarray | Deferred:
     """Unbatch: this step's rows of a batched tensor, which one of the batch's steps supplies."""
     _check_parts(batched_tensor, batch_index)
     if np.ndim(id):
@@ -141,14 +141,14 @@ def unbatch(
 
 def unbatch_grad(
     context: OpKernelContext,
-    original_input: Any,
-    batch_index: Any,
-    grad: Any,
-    id: Any,  # the argument's name
+    original_input: np.ndarray,
+    batch_index: np.ndarray,
+    grad: np.ndarray,
+    id: np.ndarray,  # the argument's name
     *,
     container: str,
     shared_name: str,
-) -> Any:
+) -> np.ndarray | Deferred:
     """UnbatchGrad: in the step that has the batch the gradients of all steps, else no rows."""
     _check_index(grad, batch_index, id)
     keys = None

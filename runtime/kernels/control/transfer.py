@@ -5,14 +5,13 @@ TF: tensorflow/core/kernels/sendrecv_ops.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
+from runtime.framework.tensor_value import TensorValue
 
 
 def send(
     context: OpKernelContext,
-    tensor: Any,
+    tensor: TensorValue,
     *,
     tensor_name: str,
     send_device: str,

@@ -33,6 +33,7 @@ from runtime.framework.kernel_registry import bind
 from runtime.framework.op_kernel import KernelDef, OpKernelContext, StepState
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.tensor_codec import shape_to_proto
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.data.dataset_graphs import GraphDataset
 from runtime.kernels.data.dataset_rebatching import SplitBatchesDataset
 from runtime.kernels.data.dataset_sharding import SHARD_HINT, ShardDataset
@@ -91,7 +92,7 @@ def _inserted_node(op: str, types: Types, shapes: Shapes, **attrs: Any) -> _Inse
     return _InsertedNode(node_def)
 
 
-def _rebuilt(step: StepState, dataset: Dataset, inputs: Iterable[Any]) -> Dataset:
+def _rebuilt(step: StepState, dataset: Dataset, inputs: Iterable[TensorValue]) -> Dataset:
     """The dataset that the same node creates from other inputs."""
     assert dataset.origin is not None
     node = dataset.origin.node
@@ -288,9 +289,9 @@ def _not_shardable(op: str) -> str:
 
 def auto_shard_dataset(
     context: OpKernelContext,
-    input_dataset: Any,
-    num_workers: Any,
-    index: Any,
+    input_dataset: Dataset,
+    num_workers: np.ndarray,
+    index: np.ndarray,
     *,
     auto_shard_policy: int,
     num_replicas: int,
@@ -329,9 +330,9 @@ def auto_shard_dataset(
 
 def experimental_auto_shard_dataset(
     context: OpKernelContext,
-    input_dataset: Any,
-    num_workers: Any,
-    index: Any,
+    input_dataset: Dataset,
+    num_workers: np.ndarray,
+    index: np.ndarray,
     *,
     auto_shard_policy: int,
 ) -> Dataset:

@@ -7,13 +7,13 @@ tensorflow/core/kernels/data/experimental/dense_to_sparse_batch_dataset_op.cc
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import DataLossError, InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.data.dataset import (
+    Dataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -36,7 +36,11 @@ class _BatchedDataset(UnaryDataset):
     """A dataset of batches of `batch_size`."""
 
     def __init__(
-        self, input_dataset: Any, batch_size: Any, drop_remainder: Any, types: Types = ()
+        self,
+        input_dataset: Dataset,
+        batch_size: np.ndarray,
+        drop_remainder: np.ndarray | bool,
+        types: Types = (),
     ) -> None:
         super().__init__(input_dataset, types)
         self.batch_size = scalar_argument(batch_size, "batch_size")
@@ -97,9 +101,9 @@ class BatchDataset(_BatchedDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        batch_size: Any,
-        drop_remainder: Any = False,
+        input_dataset: Dataset,
+        batch_size: np.ndarray,
+        drop_remainder: np.ndarray | bool = False,
         *,
         output_types: Types,
         output_shapes: Shapes,
@@ -135,10 +139,10 @@ class ParallelBatchDataset(_BatchedDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        batch_size: Any,
-        num_parallel_calls: Any,
-        drop_remainder: Any,
+        input_dataset: Dataset,
+        batch_size: np.ndarray,
+        num_parallel_calls: np.ndarray,
+        drop_remainder: np.ndarray,
         *,
         output_types: Types,
         output_shapes: Shapes,
@@ -153,9 +157,9 @@ class PaddedBatchDataset(_BatchedDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        batch_size: Any,
-        *shapes_values_and_drop: Any,
+        input_dataset: Dataset,
+        batch_size: np.ndarray,
+        *shapes_values_and_drop: np.ndarray,
         N: int,  # noqa: N803 # the attribute's name
         output_shapes: Shapes,
     ) -> None:
@@ -207,7 +211,7 @@ class PaddedBatchDataset(_BatchedDataset):
         for number, value in enumerate(values):
             if any(size > limit for size, limit in zip(value.shape, sizes, strict=True)):
                 raise DataLossError("Attempted to pad to a smaller size than the input element.")
-            where: tuple[Any, ...] = (number, *map(slice, value.shape))
+            where: tuple[int | slice, ...] = (number, *map(slice, value.shape))
             batch[where] = value if sizes else value.item() if value.dtype.hasobject else value
         return batch
 
@@ -219,9 +223,9 @@ class DenseToSparseBatchDataset(_BatchedDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        batch_size: Any,
-        row_shape: Any,
+        input_dataset: Dataset,
+        batch_size: np.ndarray,
+        row_shape: np.ndarray,
         *,
         output_types: Types,
         output_shapes: Shapes,
@@ -240,7 +244,7 @@ class DenseToSparseBatchDataset(_BatchedDataset):
 
     def check(self, element: Element) -> None:
         """Raise InvalidArgumentError for another rank than the row's, DataLossError if larger."""
-        shape = np.shape(element[0])
+        shape = box(element[0]).shape
         if len(shape) != len(self._row_shape):
             raise InvalidArgumentError(self._problem(shape, "incompatible with"))
         if any(0 <= limit < size for size, limit in zip(shape, self._row_shape, strict=True)):

@@ -10,7 +10,8 @@ import itertools
 import os
 import threading
 import weakref
-from typing import Any
+
+import numpy as np
 
 from runtime.foundation.errors import AlreadyExistsError, NotFoundError, OutOfRangeError
 from runtime.framework.attr_value import text
@@ -31,6 +32,8 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import Resource, ResourceHandle
 from runtime.framework.string_tensor import scalar_string
+from runtime.framework.tensor_value import TensorValue
+from runtime.kernels.array.boxing import box
 
 _numbers = itertools.count()  # next() is atomic
 
@@ -80,7 +83,7 @@ def dummy_memory_cache() -> ResourceHandle:
     return ResourceHandle("", "", MemoryCache.type_name)
 
 
-def delete_memory_cache(handle: Any, deleter: Any) -> None:
+def delete_memory_cache(handle: ResourceHandle, deleter: TensorValue) -> None:
     """DeleteMemoryCache: do nothing; a cache lives as long as its handles."""
 
 
@@ -91,9 +94,9 @@ class CacheDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        filename: Any,
-        cache: Any = None,
+        input_dataset: Dataset,
+        filename: np.ndarray,
+        cache: ResourceHandle | None = None,
         *,
         output_types: Types,
         output_shapes: Shapes,
@@ -252,7 +255,7 @@ class _FileWriterIterator(UnaryIterator):
             for index, element in enumerate(self.seen):
                 parts = zip(element, self._dataset.output_types, strict=True)
                 for component, (value, data_type) in enumerate(parts):
-                    writer.add(_key(index, component), value, data_type)
+                    writer.add(_key(index, component), box(value), data_type)
             writer.finish()
         for number in range(self.number + 1):
             _remove(self._lock_file(number))

@@ -5,7 +5,7 @@ TF: tensorflow/core/kernels/data/experimental/{ignore_errors,assert_cardinality}
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from runtime.foundation.errors import (
     FailedPreconditionError,
@@ -15,6 +15,7 @@ from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     AlignedDataset,
+    Dataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -31,7 +32,9 @@ class IgnoreErrorsDataset(UnaryDataset):
 
     kind = "IgnoreErrors"
 
-    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+    def __init__(
+        self, input_dataset: Dataset, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
         super().__init__(input_dataset)
 
     @property
@@ -59,7 +62,12 @@ class AssertCardinalityDataset(AlignedDataset):
     kind = "AssertCardinality"
 
     def __init__(
-        self, input_dataset: Any, cardinality: Any, *, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        cardinality: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset, output_types, output_shapes)
         self._cardinality: int = scalar_argument(cardinality, "cardinality")

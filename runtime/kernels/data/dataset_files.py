@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import os
 import pathlib
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from runtime.framework.io.record_files import Records, open_records, text_lines,
 from runtime.framework.io.record_writer import tf_record_bytes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.string_tensor import items_of, scalar_string, string_tensor
+from runtime.kernels.array.boxing import box
 from runtime.kernels.io.files import file_name, matching_files
 
 _COMPRESSIONS = ("", "ZLIB", "GZIP")
@@ -39,7 +39,7 @@ _COMPRESSIONS = ("", "ZLIB", "GZIP")
 class FilesDataset(Dataset, abc.ABC):
     """A dataset of the records of several files."""
 
-    def __init__(self, filenames: Any) -> None:
+    def __init__(self, filenames: np.ndarray) -> None:
         super().__init__((DataType.STRING,), (None,))
         if np.ndim(filenames) > 1:
             raise InvalidArgumentError("`filenames` must be a scalar or a vector.")
@@ -101,7 +101,9 @@ class TextLineDataset(FilesDataset):
 
     kind = "TextLine"
 
-    def __init__(self, filenames: Any, compression_type: Any, buffer_size: Any) -> None:
+    def __init__(
+        self, filenames: np.ndarray, compression_type: np.ndarray, buffer_size: np.ndarray
+    ) -> None:
         super().__init__(filenames)
         self._compression = _compression(compression_type)
 
@@ -111,7 +113,7 @@ class TextLineDataset(FilesDataset):
         return ((key, line.replace(b"\r", b"")) for key, line in lines)
 
 
-def _compression(compression_type: Any) -> str:
+def _compression(compression_type: np.ndarray | bytes) -> str:
     name = text(scalar_string(compression_type))
     if name not in _COMPRESSIONS:
         raise InvalidArgumentError("Unsupported compression_type.")
@@ -124,7 +126,11 @@ class TFRecordDataset(FilesDataset):
     kind = "TFRecord"
 
     def __init__(
-        self, filenames: Any, compression_type: Any, buffer_size: Any, byte_offsets: Any = None
+        self,
+        filenames: np.ndarray,
+        compression_type: np.ndarray,
+        buffer_size: np.ndarray,
+        byte_offsets: np.ndarray | None = None,
     ) -> None:
         super().__init__(filenames)
         # TensorFlow treats an unknown compression as none.
@@ -161,12 +167,12 @@ class FixedLengthRecordDataset(FilesDataset):
 
     def __init__(
         self,
-        filenames: Any,
-        header_bytes: Any,
-        record_bytes: Any,
-        footer_bytes: Any,
-        buffer_size: Any,
-        compression_type: Any = b"",
+        filenames: np.ndarray,
+        header_bytes: np.ndarray,
+        record_bytes: np.ndarray,
+        footer_bytes: np.ndarray,
+        buffer_size: np.ndarray,
+        compression_type: np.ndarray | bytes = b"",
     ) -> None:
         super().__init__(filenames)
         self._header = scalar_argument(header_bytes, "header_bytes")
@@ -204,7 +210,7 @@ class MatchingFilesDataset(Dataset):
 
     kind = "MatchingFiles"
 
-    def __init__(self, patterns: Any) -> None:
+    def __init__(self, patterns: np.ndarray) -> None:
         super().__init__((DataType.STRING,), ((),))
         if np.ndim(patterns) > 1:
             raise InvalidArgumentError("`patterns` must be a scalar or a vector.")
@@ -238,7 +244,10 @@ class _FileNames(Dataset):
 
 
 def dataset_to_tf_record(
-    context: OpKernelContext, input_dataset: Any, filename: Any, compression_type: Any
+    context: OpKernelContext,
+    input_dataset: Dataset,
+    filename: np.ndarray,
+    compression_type: np.ndarray,
 ) -> None:
     """DatasetToTFRecord: write the strings of a dataset as one file of TFRecords."""
     path = file_name(filename, "`filename`")
@@ -253,7 +262,7 @@ def dataset_to_tf_record(
     records: list[bytes] = []
     while (element := iterator.get_next(context)) is not None:
         context.cancellation.check()
-        records.append(scalar_string(element[0]))
+        records.append(scalar_string(box(element[0])))
     try:
         pathlib.Path(path).write_bytes(tf_record_bytes(records, compression))
     except OSError as error:

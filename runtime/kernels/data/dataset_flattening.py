@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/data/{flat_map,interleave,parallel_interleave}_datas
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import NameAttrList
@@ -15,6 +14,7 @@ from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     ConcatenatingIterator,
+    Dataset,
     DatasetIterator,
     Element,
     State,
@@ -26,6 +26,7 @@ from runtime.framework.data.dataset import (
 from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.data.dataset_functions import check_parallelism
 
 
@@ -36,8 +37,8 @@ class FlatMapDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures: Any,
+        input_dataset: Dataset,
+        *captures: TensorValue,
         f: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,
@@ -97,8 +98,8 @@ class InterleaveDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures_and_sizes: Any,
+        input_dataset: Dataset,
+        *captures_and_sizes: TensorValue,
         f: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,
@@ -151,8 +152,8 @@ class ParallelInterleaveDataset(InterleaveDataset):
     def __init__(
         self,
         context: OpKernelContext,
-        input_dataset: Any,
-        *captures_and_sizes: Any,
+        input_dataset: Dataset,
+        *captures_and_sizes: TensorValue,
         f: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,

@@ -8,13 +8,12 @@ tensorflow/core/kernels/data/experimental/{scan,map_and_batch}_dataset_op.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.data.captured_function import CapturedFunction, check_output_count
 from runtime.framework.data.dataset import (
     UNKNOWN,
+    Dataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -27,6 +26,7 @@ from runtime.framework.data.iterator_resource import check_shapes
 from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.data.element_components import stack
 
@@ -38,8 +38,8 @@ class MapDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures: Any,
+        input_dataset: Dataset,
+        *captures: TensorValue,
         f: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,
@@ -76,8 +76,8 @@ class ParallelMapDataset(MapDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures_and_calls: Any,
+        input_dataset: Dataset,
+        *captures_and_calls: TensorValue,
         f: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,
@@ -97,7 +97,7 @@ class ParallelMapDataset(MapDataset):
         )
 
 
-def check_parallelism(num_parallel_calls: Any) -> None:
+def check_parallelism(num_parallel_calls: TensorValue) -> None:
     """Raise InvalidArgumentError unless it is positive or −1 (chosen by the runtime)."""
     count = scalar_argument(num_parallel_calls, "num_parallel_calls")
     if count < 1 and count != -1:
@@ -134,8 +134,8 @@ class MapAndBatchDataset(MapDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures_and_sizes: Any,
+        input_dataset: Dataset,
+        *captures_and_sizes: TensorValue,
         f: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,
@@ -201,8 +201,8 @@ class ScanDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *state_and_captures: Any,
+        input_dataset: Dataset,
+        *state_and_captures: TensorValue,
         f: NameAttrList,
         Tstate: Types,  # noqa: N803 # the attribute's name
         output_types: Types,
@@ -253,12 +253,12 @@ class _ScanIterator(UnaryIterator):
 
 def reduce_dataset(
     context: OpKernelContext,
-    input_dataset: Any,
-    *state_and_captures: Any,
+    input_dataset: Dataset,
+    *state_and_captures: TensorValue,
     f: NameAttrList,
     Tstate: Types,  # noqa: N803 # the attribute's name
     output_shapes: Shapes,
-) -> tuple[Any, ...]:
+) -> tuple[TensorValue, ...]:
     """ReduceDataset: the final state, updated by a function of (state, element)."""
     state = state_and_captures[: len(Tstate)]
     function = CapturedFunction(f, state_and_captures[len(Tstate) :])

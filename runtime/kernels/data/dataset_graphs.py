@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/data/dataset_ops.cc (DatasetToGraph, DatasetFromGrap
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from google.protobuf.message import DecodeError
 
@@ -35,7 +33,11 @@ _FUNCTION = "dataset_of_graph"
 
 
 def dataset_to_graph(
-    context: OpKernelContext, dataset: Any, *, allow_stateful: bool, strip_device_assignment: bool
+    context: OpKernelContext,
+    dataset: Dataset,
+    *,
+    allow_stateful: bool,
+    strip_device_assignment: bool,
 ) -> np.ndarray:
     """DatasetToGraph: the nodes that create a dataset, as a serialized GraphDef."""
     return _graph(context, dataset, not allow_stateful, strip_device_assignment)
@@ -43,7 +45,7 @@ def dataset_to_graph(
 
 def dataset_to_graph_v2(
     context: OpKernelContext,
-    dataset: Any,
+    dataset: Dataset,
     *,
     external_state_policy: int,
     strip_device_assignment: bool,
@@ -53,7 +55,7 @@ def dataset_to_graph_v2(
 
 
 def _graph(
-    context: OpKernelContext, dataset: Any, fails_on_state: bool, strips_devices: bool
+    context: OpKernelContext, dataset: Dataset, fails_on_state: bool, strips_devices: bool
 ) -> np.ndarray:
     if fails_on_state:
         try:
@@ -70,13 +72,13 @@ def _graph(
     return string_tensor([graph.SerializeToString(deterministic=True)], ())
 
 
-def dataset_fingerprint(context: OpKernelContext, dataset: Any) -> np.ndarray:
+def dataset_fingerprint(context: OpKernelContext, dataset: Dataset) -> np.ndarray:
     """DatasetFingerprint: a 64-bit hash of the pipeline's graph."""
     graph = DatasetGraphBuilder(context).build(as_dataset(dataset))
     return np.array(graph_hash(graph), np.uint64)
 
 
-def dataset_from_graph(context: OpKernelContext, graph_def: Any) -> Dataset:
+def dataset_from_graph(context: OpKernelContext, graph_def: np.ndarray) -> Dataset:
     """DatasetFromGraph: the dataset that a serialized GraphDef creates."""
     try:
         graph = pb.GraphDef.FromString(scalar_string(graph_def))
@@ -99,7 +101,7 @@ class GraphDataset(UnaryDataset):
 
     kind = "FromGraph"
 
-    def __init__(self, dataset: Dataset, runner: Any) -> None:
+    def __init__(self, dataset: Dataset, runner: object) -> None:
         super().__init__(dataset)
         self.origin = dataset.origin
         self._runner = runner

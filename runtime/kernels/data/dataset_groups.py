@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/data/experimental/{group_by_window,group_by_reducer}
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import (
@@ -21,6 +19,7 @@ from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     ConcatenatingIterator,
+    Dataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -31,6 +30,7 @@ from runtime.framework.data.dataset import (
 from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
+from runtime.framework.tensor_value import TensorValue
 
 
 class GroupByWindowDataset(UnaryDataset):
@@ -40,8 +40,8 @@ class GroupByWindowDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures: Any,
+        input_dataset: Dataset,
+        *captures: TensorValue,
         key_func: NameAttrList,
         reduce_func: NameAttrList,
         window_size_func: NameAttrList,
@@ -120,7 +120,9 @@ class _GroupByWindowIterator(ConcatenatingIterator):
         outputs = self._reduced(context, key, elements)
         return as_dataset(outputs[0]).iterate(context, self._prefix)
 
-    def _reduced(self, context: OpKernelContext, key: int, elements: WindowElements) -> list[Any]:
+    def _reduced(
+        self, context: OpKernelContext, key: int, elements: WindowElements
+    ) -> list[TensorValue]:
         """The reduce function's results; its errors, also OutOfRangeError, become InternalError."""
         reduce = self._dataset.reduce
         try:
@@ -141,8 +143,8 @@ class GroupByReducerDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures: Any,
+        input_dataset: Dataset,
+        *captures: TensorValue,
         key_func: NameAttrList,
         init_func: NameAttrList,
         reduce_func: NameAttrList,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+
+import numpy as np
 
 from runtime.foundation.errors import (
     InvalidArgumentError,
@@ -26,6 +27,7 @@ from runtime.framework.data.dataset import (
 from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes, common_shape
+from runtime.framework.tensor_value import TensorValue
 
 
 def _common_shapes(datasets: Sequence[Dataset]) -> Shapes:
@@ -41,8 +43,8 @@ class ConcatenateDataset(Dataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        another_dataset: Any,
+        input_dataset: Dataset,
+        another_dataset: Dataset,
         *,
         output_types: Types,
         output_shapes: Shapes,
@@ -110,7 +112,7 @@ class ZipDataset(Dataset):
 
     kind = "Zip"
 
-    def __init__(self, *inputs: Any, output_types: Types, output_shapes: Shapes) -> None:
+    def __init__(self, *inputs: TensorValue, output_types: Types, output_shapes: Shapes) -> None:
         self.inputs = [as_dataset(each) for each in inputs]
         shapes = tuple(shape for each in self.inputs for shape in each.output_shapes)
         super().__init__(output_types, shapes)
@@ -151,7 +153,7 @@ class _ZipIterator(DatasetIterator):
         if self.is_finished:
             return None
         context.cancellation.check()
-        result: list[Any] = []
+        result: list[TensorValue] = []
         failure: OpError | None = None
         for position, each in enumerate(self.inputs):
             try:
@@ -177,8 +179,8 @@ class DirectedInterleaveDataset(Dataset):
 
     def __init__(
         self,
-        selector: Any,
-        *inputs: Any,
+        selector: Dataset,
+        *inputs: TensorValue,
         stop_on_empty_dataset: bool,
         output_types: Types,
         output_shapes: Shapes,
@@ -222,7 +224,7 @@ class _DirectedInterleaveIterator(DatasetIterator):
             selected = self.selector.get_next(context)
             if selected is None or not any(self.inputs):
                 break
-            index = self._checked(int(selected[0]))
+            index = self._checked(int(np.asarray(selected[0])))
             source = self.inputs[index]
             if source is None:
                 continue

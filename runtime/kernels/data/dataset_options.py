@@ -9,7 +9,7 @@ tensorflow/core/kernels/data/experimental/{threadpool,stats_aggregator,sleep}_da
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -33,6 +33,7 @@ from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.string_tensor import string_tensor
+from runtime.framework.tensor_value import TensorValue
 
 _MAX_THREADS = 65536
 
@@ -41,7 +42,11 @@ class PassThroughDataset(AlignedDataset):
     """A dataset with the elements of its input; further (tuning) inputs are ignored."""
 
     def __init__(
-        self, input_dataset: Any, *tuning: Any, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        *tuning: TensorValue,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset)
 
@@ -60,7 +65,9 @@ class NonSerializableDataset(PassThroughDataset):
 
     kind = "NonSerializable"
 
-    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+    def __init__(
+        self, input_dataset: Dataset, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
         super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
         self.output_shapes = output_shapes
 
@@ -76,7 +83,12 @@ class PrefetchDataset(PassThroughDataset):
     kind = "Prefetch"
 
     def __init__(
-        self, input_dataset: Any, buffer_size: Any, *, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        buffer_size: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
         if scalar_argument(buffer_size, "buffer_size") < -1:
@@ -92,7 +104,12 @@ class ThreadsDataset(PassThroughDataset):
     argument: ClassVar[str] = "num_threads"
 
     def __init__(
-        self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        count: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
         self.check(scalar_argument(count, self.argument))
@@ -126,7 +143,7 @@ class OptimizeDataset(PassThroughDataset):
     def __init__(
         self,
         context: OpKernelContext,
-        input_dataset: Any,
+        input_dataset: Dataset,
         *names: np.ndarray,
         output_types: Types,
         output_shapes: Shapes,
@@ -144,7 +161,12 @@ class RewriteDataset(PassThroughDataset):
     kind = "Rewrite"
 
     def __init__(
-        self, input_dataset: Any, rewrite_name: Any, *, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        rewrite_name: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
         if np.ndim(rewrite_name):
@@ -158,7 +180,7 @@ class OptionsDataset(PassThroughDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
+        input_dataset: Dataset,
         *,
         serialized_options: str,
         output_types: Types,
@@ -180,8 +202,8 @@ class SleepDataset(PassThroughDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        sleep_microseconds: Any,
+        input_dataset: Dataset,
+        sleep_microseconds: np.ndarray,
         *,
         output_types: Types,
         output_shapes: Shapes,
@@ -223,7 +245,7 @@ class ChooseFastestDataset(Dataset):
 
     kind = "ChooseFastest"
 
-    def __init__(self, *inputs: Any, output_types: Types, output_shapes: Shapes) -> None:
+    def __init__(self, *inputs: TensorValue, output_types: Types, output_shapes: Shapes) -> None:
         super().__init__(output_types, output_shapes)
         self._inputs = [as_dataset(each) for each in inputs]
         self._cardinality = UNKNOWN
@@ -250,12 +272,12 @@ class ChooseFastestDataset(Dataset):
         return self._inputs[0].iterate(context, prefix)
 
 
-def dataset_variant(input_handle: Any) -> Dataset:
+def dataset_variant(input_handle: Dataset) -> Dataset:
     """WrapDatasetVariant and UnwrapDatasetVariant: the dataset itself."""
     return as_dataset(input_handle)
 
 
-def get_options(dataset: Any) -> np.ndarray:
+def get_options(dataset: Dataset) -> np.ndarray:
     """GetOptions: the options of all datasets of a pipeline, as a serialized Options message."""
     return string_tensor([serialized_options(as_dataset(dataset))], ())
 

@@ -6,12 +6,11 @@ tensorflow/core/kernels/data/experimental/take_while_dataset_op.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.data.captured_function import CapturedFunction
 from runtime.framework.data.dataset import (
     UNKNOWN,
+    Dataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -20,6 +19,7 @@ from runtime.framework.data.dataset import (
 from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.data.dataset_functions import check_parallelism
 
 
@@ -28,8 +28,8 @@ class PredicateDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures: Any,
+        input_dataset: Dataset,
+        *captures: TensorValue,
         predicate: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,
@@ -61,8 +61,8 @@ class ParallelFilterDataset(FilterDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures_and_calls: Any,
+        input_dataset: Dataset,
+        *captures_and_calls: TensorValue,
         predicate: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,
@@ -106,8 +106,8 @@ class TakeWhileDataset(PredicateDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        *captures: Any,
+        input_dataset: Dataset,
+        *captures: TensorValue,
         predicate: NameAttrList,
         output_types: Types,
         output_shapes: Shapes,

@@ -5,14 +5,13 @@ TF: tensorflow/core/kernels/data/experimental/{unbatch,rebatch}_dataset_op.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
+    Dataset,
     DatasetIterator,
     Element,
     State,
@@ -28,13 +27,17 @@ from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.array.boxing import box
 from runtime.kernels.data.element_components import row
 
+Batch = tuple[np.ndarray, ...]  # an element whose components have rows
+
 
 class UnbatchDataset(UnaryDataset):
     """UnbatchDataset: the slices of each element along the first dimension."""
 
     kind = "Unbatch"
 
-    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+    def __init__(
+        self, input_dataset: Dataset, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
         shapes = as_dataset(input_dataset).output_shapes
         rows = tuple(None if shape is None else shape[1:] for shape in shapes)
         super().__init__(input_dataset, output_shapes=rows)
@@ -58,7 +61,7 @@ class _UnbatchIterator(UnaryIterator):
 
     def __init__(self, dataset: UnbatchDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
-        self.batch: Element | None = None
+        self.batch: Batch | None = None
         self.position = 0  # in the batch
 
     def get_next(self, context: OpKernelContext) -> Element | None:
@@ -74,7 +77,7 @@ class _UnbatchIterator(UnaryIterator):
         return tuple(row(component, self.position - 1) for component in self.batch)
 
 
-def _check_batch(components: Element) -> None:
+def _check_batch(components: Batch) -> None:
     for index, component in enumerate(components):
         if not component.ndim:
             raise InvalidArgumentError(
@@ -94,9 +97,9 @@ class RebatchDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        batch_sizes: Any,
-        drop_remainder: Any,
+        input_dataset: Dataset,
+        batch_sizes: np.ndarray,
+        drop_remainder: np.ndarray,
         *,
         output_types: Types,
         output_shapes: Shapes,
@@ -127,7 +130,7 @@ class _RebatchIterator(UnaryIterator):
     def __init__(self, dataset: RebatchDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
-        self.batch: Element | None = None  # the input's batch that still has rows
+        self.batch: Batch | None = None  # the input's batch that still has rows
         self.offset = 0  # of the first row that has not been returned
         self.turn = 0  # index into the batch sizes
 
@@ -135,7 +138,7 @@ class _RebatchIterator(UnaryIterator):
         if self.input is None and self.batch is None:
             return None
         wanted = self._dataset.batch_sizes[self.turn]
-        parts: list[Element] = []
+        parts: list[Batch] = []
         count = 0
         while count < wanted and self._has_rows(context):
             assert self.batch is not None
@@ -185,7 +188,12 @@ class SplitBatchesDataset(UnaryDataset):
     kind = "Rebatch"
 
     def __init__(
-        self, input_dataset: Any, num_replicas: Any, *, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        num_replicas: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset, output_types, output_shapes)
         self.num_replicas = scalar_argument(num_replicas, "num_replicas")
@@ -208,7 +216,7 @@ class _SplitBatchesIterator(UnaryIterator):
     def __init__(self, dataset: SplitBatchesDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
         self._count = dataset.num_replicas
-        self.batch: Element | None = None
+        self.batch: Batch | None = None
         self.part = 0  # index of the next part of the batch
 
     def get_next(self, context: OpKernelContext) -> Element | None:

@@ -6,15 +6,17 @@ tensorflow/core/kernels/data/experimental/unique_dataset_op.cc
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.data.dataset import (
     INFINITE,
     UNKNOWN,
     AlignedDataset,
+    Dataset,
     DatasetIterator,
     Element,
+    State,
     UnaryDataset,
     UnaryIterator,
     scalar_argument,
@@ -32,7 +34,12 @@ class TakeDataset(AlignedDataset):
     kind = "Take"
 
     def __init__(
-        self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        count: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset)
         self.count = scalar_argument(count, "count")
@@ -73,7 +80,12 @@ class SkipDataset(UnaryDataset):
     kind = "Skip"
 
     def __init__(
-        self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        count: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset)
         self.count = scalar_argument(count, "count")
@@ -124,7 +136,12 @@ class RepeatDataset(UnaryDataset):
     kind = "Repeat"
 
     def __init__(
-        self, input_dataset: Any, count: Any, *, output_types: Types, output_shapes: Shapes
+        self,
+        input_dataset: Dataset,
+        count: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(input_dataset)
         self.count = scalar_argument(count, "count")
@@ -187,7 +204,9 @@ class UniqueDataset(UnaryDataset):
 
     kind = "Unique"
 
-    def __init__(self, input_dataset: Any, *, output_types: Types, output_shapes: Shapes) -> None:
+    def __init__(
+        self, input_dataset: Dataset, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
         super().__init__(input_dataset)
         if len(self.input.output_types) != 1:
             raise InvalidArgumentError(
@@ -221,7 +240,7 @@ class _UniqueIterator(UnaryIterator):
                 return element
         return None
 
-    def restore(self, context: OpKernelContext, saved: Any) -> None:
+    def restore(self, context: OpKernelContext, saved: State) -> None:
         super().restore(context, saved)
         self._known = {nested_text(element[0]) for element in self.seen}
 

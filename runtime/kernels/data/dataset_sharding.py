@@ -5,10 +5,11 @@ TF: tensorflow/core/kernels/data/shard_dataset_op.cc
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
 from runtime.framework.data.dataset import (
+    Dataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -29,9 +30,9 @@ class ShardDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        num_shards: Any,
-        index: Any,
+        input_dataset: Dataset,
+        num_shards: np.ndarray,
+        index: np.ndarray,
         *,
         require_non_empty: bool,
         output_types: Types,

@@ -9,7 +9,6 @@ tensorflow/core/kernels/data/experimental/{random_dataset,sampling_dataset}_op.c
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -31,11 +30,17 @@ from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.tensor_value import TensorValue
 
 _numbers = itertools.count()  # next() is atomic
 
 
-def _generator(seed: Any, seed2: Any, reshuffles: bool, handle: Any = None) -> SeedGenerator:
+def _generator(
+    seed: TensorValue,
+    seed2: TensorValue,
+    reshuffles: bool,
+    handle: TensorValue = None,
+) -> SeedGenerator:
     """The generator of a handle; a new one if there is no handle or it is a dummy."""
     resource = handle.resource if isinstance(handle, ResourceHandle) else None
     if isinstance(resource, SeedGenerator):
@@ -43,13 +48,17 @@ def _generator(seed: Any, seed2: Any, reshuffles: bool, handle: Any = None) -> S
     return SeedGenerator(scalar_argument(seed, "seed"), scalar_argument(seed2, "seed2"), reshuffles)
 
 
-def anonymous_seed_generator(seed: Any, seed2: Any, reshuffle: Any) -> tuple[ResourceHandle, None]:
+def anonymous_seed_generator(
+    seed: np.ndarray, seed2: np.ndarray, reshuffle: np.ndarray
+) -> tuple[ResourceHandle, None]:
     """AnonymousSeedGenerator: (handle that alone refers to a new generator, its deleter)."""
     seeds = (scalar_argument(seed, "seed"), scalar_argument(seed2, "seed2"))
     return _anonymous(SeedGenerator(*seeds, scalar_argument(reshuffle, "reshuffle"))), None
 
 
-def anonymous_random_seed_generator(seed: Any, seed2: Any) -> tuple[ResourceHandle, None]:
+def anonymous_random_seed_generator(
+    seed: np.ndarray, seed2: np.ndarray
+) -> tuple[ResourceHandle, None]:
     """AnonymousRandomSeedGenerator: AnonymousSeedGenerator with new seeds for every pass."""
     return _anonymous(_generator(seed, seed2, True)), None
 
@@ -64,7 +73,7 @@ def _anonymous(generator: SeedGenerator) -> ResourceHandle:
     return ResourceHandle("", name, SeedGenerator.type_name, resource=generator)
 
 
-def delete_seed_generator(handle: Any, deleter: Any) -> None:
+def delete_seed_generator(handle: ResourceHandle, deleter: TensorValue) -> None:
     """DeleteSeedGenerator: do nothing; a generator lives as long as its handles."""
 
 
@@ -79,9 +88,9 @@ class ShuffleDataset(UnaryDataset):
     def __init__(
         self,
         context: OpKernelContext,
-        input_dataset: Any,
-        buffer_size: Any,
-        *seeds_and_count: Any,
+        input_dataset: Dataset,
+        buffer_size: np.ndarray,
+        *seeds_and_count: TensorValue,
         output_types: Types,
         output_shapes: Shapes,
     ) -> None:
@@ -185,10 +194,10 @@ class GlobalShuffleDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        seed: Any,
-        seed2: Any,
-        seed_generator: Any,
+        input_dataset: Dataset,
+        seed: np.ndarray,
+        seed2: np.ndarray,
+        seed_generator: ResourceHandle,
         *,
         reshuffle_each_iteration: bool,
         output_types: Types,
@@ -248,7 +257,7 @@ class RandomDataset(Dataset):
     kind = "Random"
 
     def __init__(
-        self, seed: Any, seed2: Any, *, output_types: Types, output_shapes: Shapes
+        self, seed: np.ndarray, seed2: np.ndarray, *, output_types: Types, output_shapes: Shapes
     ) -> None:
         super().__init__(output_types, output_shapes)
         self.generator = _generator(seed, seed2, False)
@@ -268,9 +277,9 @@ class RandomDatasetV2(RandomDataset):
 
     def __init__(
         self,
-        seed: Any,
-        seed2: Any,
-        seed_generator: Any,
+        seed: np.ndarray,
+        seed2: np.ndarray,
+        seed_generator: ResourceHandle,
         *,
         rerandomize_each_iteration: bool,
         output_types: Types,
@@ -302,10 +311,10 @@ class SamplingDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        rate: Any,
-        seed: Any,
-        seed2: Any,
+        input_dataset: Dataset,
+        rate: np.ndarray,
+        seed: np.ndarray,
+        seed2: np.ndarray,
         *,
         output_types: Types,
         output_shapes: Shapes,

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any
+
+import numpy as np
 
 import protos as pb
 from runtime.foundation.errors import NotFoundError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.data.captured_function import CapturedFunction
 from runtime.framework.data.dataset import (
+    Dataset,
     DatasetIterator,
     Element,
     State,
@@ -28,6 +30,7 @@ from runtime.framework.io.snapshot_files import (
 )
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.data.saved_datasets import StoredRun, WritingIterator
 from runtime.kernels.io.files import file_name
 
@@ -42,9 +45,9 @@ class SnapshotDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        path: Any,
-        *captures: Any,
+        input_dataset: Dataset,
+        path: np.ndarray,
+        *captures: TensorValue,
         compression: str,
         reader_prefix: str,
         writer_prefix: str,

@@ -6,8 +6,6 @@ TF: tensorflow/core/kernels/data/{tensor,tensor_slice,sparse_tensor_slice}_datas
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
@@ -19,6 +17,7 @@ from runtime.framework.data.dataset import (
     DatasetIterator,
     Element,
     IndexIterator,
+    State,
     scalar_argument,
     wrapped,
 )
@@ -27,6 +26,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.data.element_components import row
 from runtime.kernels.sparse.sparse_tensor_checks import built_shape
@@ -52,7 +52,7 @@ class TensorDataset(IndexedDataset):
 
     def __init__(
         self,
-        *components: Any,
+        *components: TensorValue,
         Toutput_types: tuple[DataType, ...],  # noqa: N803 # the attribute's name
         output_shapes: tuple[PartialShape, ...],
     ) -> None:
@@ -77,7 +77,7 @@ class TensorSliceDataset(IndexedDataset):
 
     def __init__(
         self,
-        *components: Any,
+        *components: TensorValue,
         Toutput_types: tuple[DataType, ...],  # noqa: N803 # the attribute's name
         output_shapes: tuple[PartialShape, ...],
     ) -> None:
@@ -108,7 +108,7 @@ class ListDataset(IndexedDataset):
 
     def __init__(
         self,
-        *tensors: Any,
+        *tensors: TensorValue,
         output_types: tuple[DataType, ...],
         output_shapes: tuple[PartialShape, ...],
     ) -> None:
@@ -217,9 +217,9 @@ class RangeDataset(IndexedDataset):
 
     def __init__(
         self,
-        start: Any,
-        stop: Any,
-        step: Any,
+        start: np.ndarray,
+        stop: np.ndarray,
+        step: np.ndarray,
         *,
         output_types: tuple[DataType, ...],
         output_shapes: tuple[PartialShape, ...],
@@ -275,7 +275,7 @@ class GeneratorDataset(Dataset):
 
     def __init__(
         self,
-        *arguments: Any,
+        *arguments: TensorValue,
         init_func: NameAttrList,
         next_func: NameAttrList,
         finalize_func: NameAttrList,
@@ -303,7 +303,7 @@ class _GeneratorIterator(DatasetIterator):
     def __init__(self, dataset: GeneratorDataset, prefix: str) -> None:
         self._dataset = dataset
         self._prefix = prefix
-        self._generator: list[Any] | None = None  # the results of `init`
+        self._generator: list[TensorValue] | None = None  # the results of `init`
         self._is_finished = False
 
     def get_next(self, context: OpKernelContext) -> Element | None:
@@ -319,7 +319,7 @@ class _GeneratorIterator(DatasetIterator):
             dataset.finalize.with_error_context(context, self._prefix, *self._generator)
             return None
 
-    def save(self) -> Any:
+    def save(self) -> State:
         raise UnimplementedError("GeneratorDataset does not support checkpointing.")
 
 

@@ -6,10 +6,11 @@ tensorflow/core/kernels/data/experimental/sliding_window_dataset_op.cc
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.data.dataset import (
+    Dataset,
     DatasetIterator,
     Element,
     UnaryDataset,
@@ -20,6 +21,7 @@ from runtime.framework.data.dataset import (
 from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.data.element_components import stack
 
 
@@ -30,11 +32,11 @@ class WindowDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        size: Any,
-        shift: Any,
-        stride: Any,
-        drop_remainder: Any = True,
+        input_dataset: Dataset,
+        size: np.ndarray,
+        shift: np.ndarray,
+        stride: np.ndarray,
+        drop_remainder: np.ndarray | bool = True,
         *,
         output_types: Types,
         output_shapes: Shapes,
@@ -85,10 +87,10 @@ class SlidingWindowDataset(WindowDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        window_size: Any,
-        window_shift: Any,
-        window_stride: Any,
+        input_dataset: Dataset,
+        window_size: np.ndarray,
+        window_shift: np.ndarray,
+        window_stride: np.ndarray,
         *,
         drop_remainder: bool,
         output_types: Types,
@@ -146,7 +148,7 @@ class _WindowIterator(UnaryIterator):
         return dataset.window(window)
 
 
-def window_op(*inputs: Any, output_types: Types, output_shapes: Shapes) -> WindowElements:
+def window_op(*inputs: TensorValue, output_types: Types, output_shapes: Shapes) -> WindowElements:
     """WindowOp: a dataset of elements given as a flat list of all their components.
 
     An incomplete element at the end is left out.

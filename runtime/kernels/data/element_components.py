@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 
-def row(component: np.ndarray, index: int) -> Any:
+def row(component: np.ndarray, index: int) -> TensorValue:
     """One slice of a tensor along its first dimension."""
     return unbox(component[index, ...])
 
 
-def stack(values: Sequence[Any]) -> np.ndarray:
+def stack(values: Sequence[TensorValue]) -> np.ndarray:
     """Stack tensors of one shape along a new first dimension."""
     arrays = [box(value) for value in values]
     first = arrays[0]
@@ -37,7 +37,7 @@ def _mismatch(first: np.ndarray, other: np.ndarray) -> str:
     )
 
 
-def nested_text(value: Any) -> bytes:
+def nested_text(value: TensorValue) -> bytes:
     """Bytes that are equal only for equal tensors of one dtype: shape and contents."""
     array = box(value)
     if array.dtype.hasobject:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from runtime.framework.resource_op_kernel import (
     resource_handle,
 )
 from runtime.framework.string_tensor import string_tensor
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.data.dataset_graphs import FAIL_ON_STATE, dataset_of
 
@@ -120,11 +120,11 @@ def anonymous_iterator_v2(
     return _anonymous(output_types, output_shapes), None
 
 
-def delete_iterator(handle: Any, deleter: Any) -> None:
+def delete_iterator(handle: ResourceHandle, deleter: TensorValue) -> None:
     """DeleteIterator: no effect; an anonymous iterator lives as long as its handles."""
 
 
-def _resource(context: OpKernelContext, handle: Any) -> IteratorResource:
+def _resource(context: OpKernelContext, handle: ResourceHandle) -> IteratorResource:
     if isinstance(handle, np.ndarray) and handle.ndim == 0:
         handle = handle.item()
     if not isinstance(handle, ResourceHandle):
@@ -134,13 +134,13 @@ def _resource(context: OpKernelContext, handle: Any) -> IteratorResource:
     return context.resources.look_up(handle.container, IteratorResource, handle.name)
 
 
-def make_iterator(context: OpKernelContext, dataset: Any, handle: Any) -> None:
+def make_iterator(context: OpKernelContext, dataset: Dataset, handle: ResourceHandle) -> None:
     """MakeIterator: initialize the iterator to the beginning of a dataset."""
     _resource(context, handle).make(context, as_dataset(dataset))
 
 
 def iterator_get_next(
-    context: OpKernelContext, handle: Any, *, output_types: Types, output_shapes: Shapes
+    context: OpKernelContext, handle: ResourceHandle, *, output_types: Types, output_shapes: Shapes
 ) -> Element:
     """IteratorGetNext: the next element; raises OutOfRangeError at the end."""
     element = _resource(context, handle).get_next(context)
@@ -161,14 +161,14 @@ def _checked(element: Element, output_types: Types, output_shapes: Shapes) -> El
 
 
 def iterator_get_next_as_optional(
-    context: OpKernelContext, handle: Any, *, output_types: Types, output_shapes: Shapes
+    context: OpKernelContext, handle: ResourceHandle, *, output_types: Types, output_shapes: Shapes
 ) -> Optional:
     """IteratorGetNextAsOptional: the next element in an optional, which is empty at the end."""
     element = _resource(context, handle).get_next(context)
     return Optional(element and _checked(element, output_types, output_shapes))
 
 
-def iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarray:
+def iterator_to_string_handle(context: OpKernelContext, handle: ResourceHandle) -> np.ndarray:
     """IteratorToStringHandle: the handle as a string, which other graphs may be fed with."""
     _resource(context, handle)
     name: str = handle.name
@@ -180,7 +180,11 @@ def iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarr
 
 
 def iterator_from_string_handle(
-    context: OpKernelContext, string_handle: Any, *, output_types: Types, output_shapes: Shapes
+    context: OpKernelContext,
+    string_handle: np.ndarray,
+    *,
+    output_types: Types,
+    output_shapes: Shapes,
 ) -> ResourceHandle:
     """IteratorFromStringHandle: the handle in a string.
 
@@ -200,14 +204,14 @@ def iterator_from_string_handle(
     return handle
 
 
-def iterator_get_device(context: OpKernelContext, handle: Any) -> np.ndarray:
+def iterator_get_device(context: OpKernelContext, handle: ResourceHandle) -> np.ndarray:
     """IteratorGetDevice: the name of the iterator's device."""
     _resource(context, handle)
     return string_tensor([handle.device.encode()], ())
 
 
 def serialize_iterator(
-    context: OpKernelContext, handle: Any, *, external_state_policy: int
+    context: OpKernelContext, handle: ResourceHandle, *, external_state_policy: int
 ) -> pb.VariantTensorDataProto:
     """SerializeIterator: the state of an iterator as a variant, for a checkpoint."""
     resource = _resource(context, handle)
@@ -219,7 +223,9 @@ def serialize_iterator(
     )
 
 
-def deserialize_iterator(context: OpKernelContext, handle: Any, serialized: Any) -> None:
+def deserialize_iterator(
+    context: OpKernelContext, handle: ResourceHandle, serialized: TensorValue
+) -> None:
     """DeserializeIterator: restore the saved position of an iterator, which must be initialized."""
     if isinstance(serialized, np.ndarray) and serialized.ndim == 0:
         serialized = serialized.item()
@@ -228,7 +234,7 @@ def deserialize_iterator(context: OpKernelContext, handle: Any, serialized: Any)
 
 
 def dataset_cardinality(
-    context: OpKernelContext, dataset: Any, *, cardinality_options: str
+    context: OpKernelContext, dataset: Dataset, *, cardinality_options: str
 ) -> np.int64:
     """DatasetCardinality: the number of elements, −1 for infinite, −2 for unknown.
 
@@ -240,13 +246,13 @@ def dataset_cardinality(
     return np.int64(source.cardinality)
 
 
-def experimental_dataset_cardinality(dataset: Any) -> np.int64:
+def experimental_dataset_cardinality(dataset: Dataset) -> np.int64:
     """ExperimentalDatasetCardinality: number of elements, −1 for infinite, −2 for unknown."""
     return np.int64(as_dataset(dataset).cardinality)
 
 
 def dataset_to_single_element(
-    context: OpKernelContext, dataset: Any, *, output_types: Types, output_shapes: Shapes
+    context: OpKernelContext, dataset: Dataset, *, output_types: Types, output_shapes: Shapes
 ) -> Element:
     """DatasetToSingleElement: the only element; raises InvalidArgumentError for none or more."""
     source = as_dataset(dataset).iterate(context, "SingleElementIterator")
@@ -261,8 +267,8 @@ def dataset_to_single_element(
 
 def get_element_at_index(
     context: OpKernelContext,
-    dataset: Any,
-    index: Any,
+    dataset: Dataset,
+    index: np.ndarray,
     *,
     output_types: Types,
     output_shapes: Shapes,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections
 import itertools
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from runtime.framework.resource_op_kernel import (
     handle_to_string,
     resource_handle,
 )
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.state.resource_variables import as_handle
 
 _anonymous_ids = itertools.count()  # next() is atomic
@@ -130,7 +130,7 @@ def anonymous_multi_device_iterator_v3(
     return _anonymous(devices, output_types, output_shapes)
 
 
-def _resource(context: OpKernelContext, handle: Any) -> MultiDeviceIterator:
+def _resource(context: OpKernelContext, handle: ResourceHandle) -> MultiDeviceIterator:
     handle = as_handle(handle)
     if isinstance(handle.resource, MultiDeviceIterator):
         return handle.resource
@@ -138,7 +138,7 @@ def _resource(context: OpKernelContext, handle: Any) -> MultiDeviceIterator:
 
 
 def multi_device_iterator_init(
-    context: OpKernelContext, dataset: Any, handle: Any, max_buffer_size: Any
+    context: OpKernelContext, dataset: Dataset, handle: ResourceHandle, max_buffer_size: np.ndarray
 ) -> np.ndarray:
     """MultiDeviceIteratorInit: start a pass over a dataset; `max_buffer_size` is ignored."""
     resource = _resource(context, handle)
@@ -146,7 +146,10 @@ def multi_device_iterator_init(
 
 
 def multi_device_iterator_get_next(
-    context: OpKernelContext, handle: Any, shard_num: Any, incarnation_id: Any
+    context: OpKernelContext,
+    handle: ResourceHandle,
+    shard_num: np.ndarray,
+    incarnation_id: np.ndarray,
 ) -> Element:
     """MultiDeviceIteratorGetNextFromShard: the next element; raises OutOfRangeError at the end."""
     shard, incarnation = np.asarray(shard_num).item(), np.asarray(incarnation_id).item()
@@ -156,7 +159,9 @@ def multi_device_iterator_get_next(
     return element
 
 
-def multi_device_iterator_to_string_handle(context: OpKernelContext, handle: Any) -> np.ndarray:
+def multi_device_iterator_to_string_handle(
+    context: OpKernelContext, handle: ResourceHandle
+) -> np.ndarray:
     """MultiDeviceIteratorToStringHandle: the handle as a string."""
     resource, handle = _resource(context, handle), as_handle(handle)
     if handle.resource is not None:
@@ -166,7 +171,11 @@ def multi_device_iterator_to_string_handle(context: OpKernelContext, handle: Any
 
 
 def multi_device_iterator_from_string_handle(
-    context: OpKernelContext, string_handle: Any, *, output_types: Types, output_shapes: Shapes
+    context: OpKernelContext,
+    string_handle: np.ndarray,
+    *,
+    output_types: Types,
+    output_shapes: Shapes,
 ) -> ResourceHandle:
     """MultiDeviceIteratorFromStringHandle: the handle in a string.
 
@@ -180,7 +189,9 @@ def multi_device_iterator_from_string_handle(
     return handle
 
 
-def delete_multi_device_iterator(handle: Any, *iterators_and_deleter: Any) -> None:
+def delete_multi_device_iterator(
+    handle: ResourceHandle, *iterators_and_deleter: TensorValue
+) -> None:
     """DeleteMultiDeviceIterator: no effect; the iterator lives as long as its handles."""
 
 

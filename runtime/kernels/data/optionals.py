@@ -5,7 +5,7 @@ TF: tensorflow/core/kernels/optional_ops.cc, variant_op_registry.h
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resources.tensor_list import TensorList
 from runtime.framework.resources.tensor_map import TensorMap
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.array.tensor_lists import zeros
 
 
-def _as_optional(value: Any, op: str) -> Optional:
+def _as_optional(value: TensorValue, op: str) -> Optional:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, Optional):
@@ -31,7 +32,7 @@ def _as_optional(value: Any, op: str) -> Optional:
     return value
 
 
-def optional_from_value(*components: Any) -> Optional:
+def optional_from_value(*components: TensorValue) -> Optional:
     """OptionalFromValue: an optional with the value `components`."""
     return Optional(components)
 
@@ -41,17 +42,17 @@ def optional_none() -> Optional:
     return Optional()
 
 
-def optional_has_value(optional: Any) -> np.bool_:
+def optional_has_value(optional: Optional) -> np.bool_:
     """OptionalHasValue: whether the optional has a value."""
     return np.bool_(_as_optional(optional, "OptionalHasValue").components is not None)
 
 
 def optional_get_value(
-    optional: Any,
+    optional: Optional,
     *,
     output_types: tuple[DataType, ...],
     output_shapes: tuple[PartialShape, ...],
-) -> tuple[Any, ...]:
+) -> tuple[TensorValue, ...]:
     """OptionalGetValue: the components of the optional's value.
 
     Raises InvalidArgumentError for an optional without a value, and for components of another
@@ -71,7 +72,7 @@ def optional_get_value(
                 "The given optional does not match the expected type for component "
                 f"{index}. Expected: {wanted.tf_name}. Actual: {actual.tf_name}."
             )
-        shape = np.shape(box(value))
+        shape = box(value).shape
         if not is_compatible(output_shapes[index], shape):
             raise InvalidArgumentError(
                 "The given optional does not match the expected shape for component "
@@ -81,7 +82,7 @@ def optional_get_value(
     return components
 
 
-def element_type(value: Any) -> DataType:
+def element_type(value: TensorValue) -> DataType:
     """Return the element type of a value, determined from the value alone."""
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return from_numpy(value.dtype)
@@ -92,7 +93,7 @@ def element_type(value: Any) -> DataType:
     return DataType.RESOURCE if isinstance(first, ResourceHandle) else DataType.VARIANT
 
 
-def _map_variants(function: Any, *inputs: Any) -> Any:
+def _map_variants(function: Callable[..., TensorValue], *inputs: TensorValue) -> TensorValue:
     arrays = [box(each) for each in inputs]
     result = np.empty(arrays[0].size, object)
     for index, values in enumerate(zip(*(a.ravel().tolist() for a in arrays), strict=True)):
@@ -100,7 +101,7 @@ def _map_variants(function: Any, *inputs: Any) -> Any:
     return unbox(result.reshape(arrays[0].shape))
 
 
-def _zeros_like(value: Any) -> Any:
+def _zeros_like(value: TensorValue) -> TensorValue:
     if isinstance(value, TensorList):
         return value.with_items([_zero_item(value, item) for item in value.items()])
     if isinstance(value, Optional):
@@ -115,14 +116,14 @@ def _zeros_like(value: Any) -> Any:
     raise InvalidArgumentError(f"No zeros of a variant of {type(value).__name__}")
 
 
-def _zero_item(tensor_list: TensorList, item: Any) -> Any:
+def _zero_item(tensor_list: TensorList, item: TensorValue) -> TensorValue:
     if tensor_list.element_dtype == DataType.VARIANT:
         return None if item is None else _map_variants(_zeros_like, item)
-    shape = tensor_list.element_shape if item is None else np.shape(item)
+    shape = tensor_list.element_shape if item is None else box(item).shape
     return zeros(shape, tensor_list.element_dtype) if is_fully_defined(shape) else None
 
 
-def _add(one: Any, other: Any) -> Any:
+def _add(one: TensorValue, other: TensorValue) -> TensorValue:
     if isinstance(one, TensorList) and isinstance(other, TensorList):
         return _add_lists(one, other)
     if isinstance(one, Optional) and isinstance(other, Optional):
@@ -141,17 +142,17 @@ def _add(one: Any, other: Any) -> Any:
     raise InvalidArgumentError(f"Variants of {type(one).__name__} cannot be added")
 
 
-def _add_tensors(one: Any, other: Any) -> Any:
-    if np.shape(one) != np.shape(other):
+def _add_tensors(one: TensorValue, other: TensorValue) -> TensorValue:
+    first, second = box(one), box(other)
+    if first.shape != second.shape:
         raise InvalidArgumentError(
             "Trying to add two tensors with incompatible element shapes. "
-            f"One is {shape_text(np.shape(one))} and the other is {shape_text(np.shape(other))}"
+            f"One is {shape_text(first.shape)} and the other is {shape_text(second.shape)}"
         )
-    dtype = np.asarray(one).dtype
-    if dtype.kind in "bOS":
-        number = DataType.BOOL if dtype.kind == "b" else DataType.STRING
+    if first.dtype.kind in "bO":
+        number = DataType.BOOL if first.dtype.kind == "b" else DataType.STRING
         raise InvalidArgumentError(f"Trying to add unsupported dtype {number.value}")
-    return np.add(one, other)
+    return np.add(first, second)
 
 
 def _add_lists(one: TensorList, other: TensorList) -> TensorList:
@@ -171,7 +172,7 @@ def _add_lists(one: TensorList, other: TensorList) -> TensorList:
             f"One is {shape_text(one.element_shape)} and the other is "
             f"{shape_text(other.element_shape)}"
         )
-    items: list[Any] = []
+    items: list[TensorValue] = []
     for a, b in zip(one.items(), other.items(), strict=True):
         if a is None or b is None:
             items.append(b if a is None else a)
@@ -188,12 +189,12 @@ def _add_maps(one: TensorMap, other: TensorMap) -> TensorMap:
     return one
 
 
-def zeros_like_variant(x: Any) -> Any:
+def zeros_like_variant(x: TensorValue) -> TensorValue:
     """ZerosLike: lists, optionals and ragged tensors of zeros in the same shapes; empty maps."""
     return _map_variants(_zeros_like, x)
 
 
-def add_n_variants(*inputs: Any) -> Any:
+def add_n_variants(*inputs: TensorValue) -> TensorValue:
     """AddN: the sums of lists, maps, optionals and ragged tensors, item by item."""
     total = inputs[0]
     for each in inputs[1:]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType, Types
-from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.op_kernel import Deferred, Kernel, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, Shapes, is_compatible, is_fully_defined
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import resource_handle
@@ -28,6 +27,7 @@ from runtime.framework.resources.queue_kinds import (
 )
 from runtime.framework.resources.queues import Element, Queue
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import rows, stacked
 from runtime.kernels.state.resource_variables import as_handle
@@ -175,7 +175,7 @@ def priority_queue(
     return _handle(context, container, shared_name, make)
 
 
-def queue_of(context: OpKernelContext, handle: Any) -> Queue:
+def queue_of(context: OpKernelContext, handle: ResourceHandle) -> Queue:
     """Return the queue of a handle; raises NotFoundError if it does not exist."""
     handle = as_handle(handle)
     return context.resources.look_up(handle.container, Queue, handle.name)
@@ -202,7 +202,9 @@ def _check_signature(context: OpKernelContext, queue: Queue, attr: str, is_input
     )
 
 
-def queue_enqueue(context: OpKernelContext, handle: Any, *components: Any) -> Any:
+def queue_enqueue(
+    context: OpKernelContext, handle: ResourceHandle, *components: TensorValue
+) -> Deferred | None:
     """QueueEnqueue: add one element; waits for space."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "Tcomponents", True)
@@ -216,7 +218,9 @@ def queue_enqueue(context: OpKernelContext, handle: Any, *components: Any) -> An
     return queue.enqueue([components], context.cancellation)
 
 
-def queue_enqueue_many(context: OpKernelContext, handle: Any, *components: Any) -> Any:
+def queue_enqueue_many(
+    context: OpKernelContext, handle: ResourceHandle, *components: TensorValue
+) -> Deferred | None:
     """QueueEnqueueMany: add an element for each row of the components; waits for space."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "Tcomponents", True)
@@ -245,7 +249,7 @@ def _check_many(queue: Queue, index: int, array: np.ndarray, count: int) -> None
         )
 
 
-def queue_dequeue(context: OpKernelContext, handle: Any) -> Any:
+def queue_dequeue(context: OpKernelContext, handle: ResourceHandle) -> Deferred | Element:
     """QueueDequeue: remove and return one element; waits until there is one."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "component_types", False)
@@ -256,22 +260,28 @@ def _single_element(elements: list[Element]) -> Element:
     return elements[0]
 
 
-def queue_dequeue_many(context: OpKernelContext, handle: Any, n: Any) -> Any:
+def queue_dequeue_many(
+    context: OpKernelContext, handle: ResourceHandle, n: np.ndarray
+) -> Deferred | Element:
     """QueueDequeueMany: remove and return n elements, stacked; waits until there are n."""
     return _dequeue_many(context, handle, _first_number(n), False)
 
 
-def queue_dequeue_up_to(context: OpKernelContext, handle: Any, n: Any) -> Any:
+def queue_dequeue_up_to(
+    context: OpKernelContext, handle: ResourceHandle, n: np.ndarray
+) -> Deferred | Element:
     """QueueDequeueUpTo: remove and return n elements, stacked; fewer from a closed queue."""
     return _dequeue_many(context, handle, _first_number(n), True)
 
 
-def _first_number(n: Any) -> int:
+def _first_number(n: np.ndarray) -> int:
     """Return the first number of `n`; TensorFlow ignores any others."""
     return np.asarray(n).ravel()[:1].item()
 
 
-def _dequeue_many(context: OpKernelContext, handle: Any, count: int, is_partial_fine: bool) -> Any:
+def _dequeue_many(
+    context: OpKernelContext, handle: ResourceHandle, count: int, is_partial_fine: bool
+) -> Deferred | Element:
     queue = queue_of(context, handle)
     op = "DequeueUpToOp" if is_partial_fine else "DequeueManyOp"
     if count < 0:
@@ -293,34 +303,37 @@ def stack_elements(queue: Queue, elements: list[Element]) -> tuple[np.ndarray, .
     return tuple(_stack_component(list(items), dtype, shape) for items, dtype, shape in parts)
 
 
-def _stack_component(items: list[Any], dtype: DataType, shape: PartialShape) -> np.ndarray:
+def _stack_component(items: list[TensorValue], dtype: DataType, shape: PartialShape) -> np.ndarray:
     """Return the items stacked, padded at the end of dimensions whose size is not declared."""
     if is_fully_defined(shape):
         return stacked(items, shape, dtype)
+    arrays = [box(item) for item in items]
     assert shape is not None, "queues with unknown ranks are refused when they are made"
-    largest = np.max([np.shape(item) for item in items] or [[0] * len(shape)], axis=0).tolist()
+    largest = np.max([list(array.shape) for array in arrays] or [[0] * len(shape)], axis=0).tolist()
     if not items:
         largest = [max(size, 0) for size in shape]
     check_allocation((len(items), *largest), dtype.numpy)
     blank = b"" if dtype == DataType.STRING else 0
     result = np.full((len(items), *largest), blank, dtype.numpy)
-    for row, item in zip(result, items, strict=True):
-        row[tuple(map(slice, np.shape(item)))] = item
+    for row, item, array in zip(result, items, arrays, strict=True):
+        row[tuple(map(slice, array.shape))] = item
     return result
 
 
-def queue_close(context: OpKernelContext, handle: Any, *, cancel_pending_enqueues: bool) -> Any:
+def queue_close(
+    context: OpKernelContext, handle: ResourceHandle, *, cancel_pending_enqueues: bool
+) -> Deferred | None:
     """QueueClose: reject further elements; remaining ones can still be dequeued."""
     queue = queue_of(context, handle)
     return queue.close(cancel_pending_enqueues, context.cancellation)
 
 
-def queue_size(context: OpKernelContext, handle: Any) -> np.int32:
+def queue_size(context: OpKernelContext, handle: ResourceHandle) -> np.int32:
     """QueueSize: the number of elements, int32."""
     return np.int32(queue_of(context, handle).size)
 
 
-def queue_is_closed(context: OpKernelContext, handle: Any) -> np.bool_:
+def queue_is_closed(context: OpKernelContext, handle: ResourceHandle) -> np.bool_:
     """QueueIsClosed: whether the queue was closed."""
     return np.bool_(queue_of(context, handle).is_closed)
 

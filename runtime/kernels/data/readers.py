@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -119,12 +118,15 @@ def identity_reader(
     )
 
 
-def _reader(context: OpKernelContext, handle: Any) -> Reader:
+KeysAndValues = tuple[np.ndarray, np.ndarray]
+
+
+def _reader(context: OpKernelContext, handle: ResourceHandle) -> Reader:
     handle = as_handle(handle)
     return context.resources.look_up(handle.container, Reader, handle.name)
 
 
-def _name_queue(context: OpKernelContext, handle: Any) -> Queue:
+def _name_queue(context: OpKernelContext, handle: ResourceHandle) -> Queue:
     queue = queue_of(context, handle)
     if queue.component_types != (DataType.STRING,):
         types = ", ".join(each.tf_name for each in queue.component_types)
@@ -134,10 +136,12 @@ def _name_queue(context: OpKernelContext, handle: Any) -> Queue:
     return queue
 
 
-def reader_read(context: OpKernelContext, reader_handle: Any, queue_handle: Any) -> Any:
+def reader_read(
+    context: OpKernelContext, reader_handle: ResourceHandle, queue_handle: ResourceHandle
+) -> KeysAndValues | Deferred:
     """ReaderRead: the key and the value of the next record."""
 
-    def one(records: list[Record]) -> tuple[np.ndarray, np.ndarray]:
+    def one(records: list[Record]) -> KeysAndValues:
         key, value = records[0]
         return string_tensor([key], ()), string_tensor([value], ())
 
@@ -145,15 +149,18 @@ def reader_read(context: OpKernelContext, reader_handle: Any, queue_handle: Any)
 
 
 def reader_read_up_to(
-    context: OpKernelContext, reader_handle: Any, queue_handle: Any, num_records: np.ndarray
-) -> Any:
+    context: OpKernelContext,
+    reader_handle: ResourceHandle,
+    queue_handle: ResourceHandle,
+    num_records: np.ndarray,
+) -> KeysAndValues | Deferred:
     """ReaderReadUpTo: the keys and values of up to `num_records` records of one file."""
     if np.size(num_records) != 1 or (count := np.asarray(num_records).item()) < 0:
         raise InvalidArgumentError(
             f"num_records must be one number that is not negative, got {num_records}"
         )
 
-    def several(records: list[Record]) -> tuple[np.ndarray, np.ndarray]:
+    def several(records: list[Record]) -> KeysAndValues:
         return string_tensor(key for key, _ in records), string_tensor(
             value for _, value in records
         )
@@ -163,11 +170,11 @@ def reader_read_up_to(
 
 def _read(
     context: OpKernelContext,
-    reader_handle: Any,
-    queue_handle: Any,
+    reader_handle: ResourceHandle,
+    queue_handle: ResourceHandle,
     count: int,
-    outputs_of: Callable[[list[Record]], Any],
-) -> Any:
+    outputs_of: Callable[[list[Record]], KeysAndValues],
+) -> KeysAndValues | Deferred:
     reader, queue = _reader(context, reader_handle), _name_queue(context, queue_handle)
     if not count:  # no file needs to be opened
         return outputs_of([])
@@ -184,22 +191,26 @@ def _read(
     return outputs
 
 
-def reader_num_records_produced(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
+def reader_num_records_produced(
+    context: OpKernelContext, reader_handle: ResourceHandle
+) -> np.ndarray:
     """ReaderNumRecordsProduced: the number of records read since the last reset."""
     return np.array(_reader(context, reader_handle).num_records_produced, np.int64)
 
 
-def reader_num_work_units_completed(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
+def reader_num_work_units_completed(
+    context: OpKernelContext, reader_handle: ResourceHandle
+) -> np.ndarray:
     """ReaderNumWorkUnitsCompleted: the number of files read to their end since the last reset."""
     return np.array(_reader(context, reader_handle).num_work_units_completed, np.int64)
 
 
-def reader_reset(context: OpKernelContext, reader_handle: Any) -> None:
+def reader_reset(context: OpKernelContext, reader_handle: ResourceHandle) -> None:
     """ReaderReset: discard the current file and set the counts to 0."""
     _reader(context, reader_handle).reset()
 
 
-def reader_serialize_state(context: OpKernelContext, reader_handle: Any) -> np.ndarray:
+def reader_serialize_state(context: OpKernelContext, reader_handle: ResourceHandle) -> np.ndarray:
     """ReaderSerializeState: the reader's state as bytes.
 
     Raises UnimplementedError for a reader with more than one record per file.
@@ -210,7 +221,9 @@ def reader_serialize_state(context: OpKernelContext, reader_handle: Any) -> np.n
     return string_tensor([reader.serialize_state()], ())
 
 
-def reader_restore_state(context: OpKernelContext, reader_handle: Any, state: Any) -> None:
+def reader_restore_state(
+    context: OpKernelContext, reader_handle: ResourceHandle, state: np.ndarray
+) -> None:
     """ReaderRestoreState: continue from a state that ReaderSerializeState returned."""
     reader, text = _reader(context, reader_handle), as_strings(state)
     if text.ndim:

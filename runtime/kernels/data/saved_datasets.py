@@ -40,6 +40,7 @@ from runtime.framework.io.snapshot_files import (
 )
 from runtime.framework.op_kernel import FileGate, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.io.files import file_name
 
 
@@ -49,16 +50,17 @@ def shard_of(function: CapturedFunction, context: OpKernelContext, element: Elem
     Raises InvalidArgumentError for any output but one scalar integer.
     """
     outputs = function(context, *element)
-    if len(outputs) != 1 or np.ndim(outputs[0]) or np.asarray(outputs[0]).dtype.kind not in "iu":
+    output = np.asarray(outputs[0]) if len(outputs) == 1 else None
+    if output is None or output.ndim or output.dtype.kind not in "iu":
         raise InvalidArgumentError("`shard_func` must return a scalar int64.")
-    return int(outputs[0])
+    return int(output)
 
 
 def save_dataset(
     context: OpKernelContext,
-    input_dataset: Any,
-    path: Any,
-    *captures: Any,
+    input_dataset: Dataset,
+    path: np.ndarray,
+    *captures: TensorValue,
     compression: str,
     shard_func: NameAttrList,
     use_shard_func: bool,
@@ -85,9 +87,9 @@ class SaveDataset(UnaryDataset):
 
     def __init__(
         self,
-        input_dataset: Any,
-        path: Any,
-        *captures: Any,
+        input_dataset: Dataset,
+        path: np.ndarray,
+        *captures: TensorValue,
         compression: str,
         shard_func: NameAttrList,
         use_shard_func: bool,
@@ -166,8 +168,8 @@ class ShardDataset(Dataset):
 
     def __init__(
         self,
-        shard_dir: Any,
-        start_index: Any,
+        shard_dir: np.ndarray,
+        start_index: np.ndarray | int,
         *,
         compression: str,
         version: int,
@@ -195,7 +197,12 @@ class ChunkDataset(ShardDataset):
     kind = "SnapshotChunk"
 
     def __init__(
-        self, chunk_file: Any, *, compression: str, output_types: Types, output_shapes: Shapes
+        self,
+        chunk_file: np.ndarray,
+        *,
+        compression: str,
+        output_types: Types,
+        output_shapes: Shapes,
     ) -> None:
         super().__init__(
             chunk_file,
@@ -231,7 +238,7 @@ class _ShardIterator(DatasetIterator):
         return element
 
 
-def nested_readers(*inputs: Any, output_types: Types, output_shapes: Shapes) -> Dataset:
+def nested_readers(*inputs: TensorValue, output_types: Types, output_shapes: Shapes) -> Dataset:
     """SnapshotNestedDatasetReader: a dataset whose elements are the input datasets."""
     return WindowElements([(as_dataset(each),) for each in inputs], (DataType.VARIANT,), ((),))
 
@@ -269,7 +276,7 @@ class StoredRun:
         shards: list[Element] = []
         for folder in shard_folders(self._path, self._run_id):
             name = np.array(folder.encode("utf-8", "surrogateescape"), object)
-            shards.append((ShardDataset(name, np.int64(0), **self._options),))
+            shards.append((ShardDataset(name, 0, **self._options),))
         nested = WindowElements(shards, (DataType.VARIANT,), ((),))
         return function.dataset(context, prefix, nested).iterate(context, prefix)
 
@@ -309,8 +316,8 @@ class LoadDataset(Dataset):
 
 def load_dataset(
     context: OpKernelContext,
-    path: Any,
-    *captures: Any,
+    path: np.ndarray,
+    *captures: TensorValue,
     compression: str,
     reader_func: NameAttrList,
     output_types: Types,

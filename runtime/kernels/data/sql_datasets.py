@@ -52,9 +52,9 @@ class SqlDataset(Dataset):
 
     def __init__(
         self,
-        driver_name: Any,
-        data_source_name: Any,
-        query: Any,
+        driver_name: np.ndarray,
+        data_source_name: np.ndarray,
+        query: np.ndarray,
         *,
         output_types: tuple[DataType, ...],
         output_shapes: tuple[PartialShape, ...],

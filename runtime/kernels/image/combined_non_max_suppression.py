@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/image/non_max_suppression_op.cc (CombinedNonMaxSuppr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -73,7 +71,7 @@ def _best_of_image(
     return np.concatenate(found_boxes), np.concatenate(found_scores), np.concatenate(found_classes)
 
 
-def _scalar(name: str, value: np.ndarray) -> Any:
+def _scalar(name: str, value: np.ndarray) -> float:
     if np.ndim(value):
         raise InvalidArgumentError(f"{name} must be 0-D, got shape {shape_text(np.shape(value))}")
     return np.asarray(value).item()

@@ -198,7 +198,7 @@ def _sample(image_size: np.ndarray, boxes: np.ndarray, limits: Limits, stream: P
     return begin, size, corners.reshape(1, 1, 4)
 
 
-def _scalar(min_object_covered: Any) -> float:
+def _scalar(min_object_covered: np.ndarray) -> float:
     if np.ndim(min_object_covered):
         raise InvalidArgumentError(
             f"min_object_covered must be 0-D, got shape {shape_text(np.shape(min_object_covered))}"
@@ -217,7 +217,11 @@ def _limits(context: OpKernelContext, min_object_covered: float) -> Limits:
 
 
 def sample_distorted_bounding_box(
-    context: OpKernelContext, image_size: Any, bounding_boxes: Any, *, min_object_covered: float
+    context: OpKernelContext,
+    image_size: np.ndarray,
+    bounding_boxes: np.ndarray,
+    *,
+    min_object_covered: float,
 ) -> Crop:
     """SampleDistortedBoundingBox: a crop from the node's random sequence."""
     limits = _limits(context, min_object_covered)
@@ -225,7 +229,10 @@ def sample_distorted_bounding_box(
 
 
 def sample_distorted_bounding_box_v2(
-    context: OpKernelContext, image_size: Any, bounding_boxes: Any, min_object_covered: Any
+    context: OpKernelContext,
+    image_size: np.ndarray,
+    bounding_boxes: np.ndarray,
+    min_object_covered: np.ndarray,
 ) -> Crop:
     """SampleDistortedBoundingBoxV2: with `min_object_covered` as a tensor."""
     covered = _scalar(min_object_covered)
@@ -236,10 +243,10 @@ def sample_distorted_bounding_box_v2(
 
 def stateless_sample_distorted_bounding_box(
     context: OpKernelContext,
-    image_size: Any,
-    bounding_boxes: Any,
-    min_object_covered: Any,
-    seed: Any,
+    image_size: np.ndarray,
+    bounding_boxes: np.ndarray,
+    min_object_covered: np.ndarray,
+    seed: np.ndarray,
 ) -> Crop:
     """StatelessSampleDistortedBoundingBox: the crop determined by a seed `[2]`."""
     limits = _limits(context, _scalar(min_object_covered))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.image.png_wide_colours import wide_colours
 
+if TYPE_CHECKING:  # servers without image ops never load Pillow
+    from PIL import Image, ImageFile
+
 MAX_PIXELS = 1 << 26
 MAGIC = {b"\xff\xd8\xff": "JPEG", b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP"}
 OP_OF_FORMAT = {"JPEG": "decode_jpeg", "PNG": "decode_png", "GIF": "decode_gif"}
@@ -32,7 +35,7 @@ GREY_WEIGHTS = np.array([9797, 19234, 3737], np.uint32)  # of 32768: 0.299, 0.58
 
 
 def decode_jpeg(
-    contents: Any, *, channels: int, ratio: int, try_recover_truncated: bool
+    contents: np.ndarray, *, channels: int, ratio: int, try_recover_truncated: bool
 ) -> np.ndarray:
     """Pixels `[h, w, channels]` uint8, downscaled by `ratio` 1, 2, 4 or 8."""
     if ratio not in (1, 2, 4, 8):
@@ -40,12 +43,12 @@ def decode_jpeg(
     return _decode_still("DecodeJpeg", contents, channels, ratio, try_recover_truncated)
 
 
-def decode_png(contents: Any, *, channels: int, dtype: DataType) -> np.ndarray:
+def decode_png(contents: np.ndarray, *, channels: int, dtype: DataType) -> np.ndarray:
     """Pixels `[h, w, channels]` uint8 or uint16."""
     return _to_dtype(*_decode_still_with_format("DecodePng", contents, channels, dtype))
 
 
-def decode_gif(contents: Any) -> np.ndarray:
+def decode_gif(contents: np.ndarray) -> np.ndarray:
     """Frames `[frames, h, w, 3]` uint8; one frame from a still image."""
     data, kind = _read(contents)
     if kind == "BMP":
@@ -55,7 +58,7 @@ def decode_gif(contents: Any) -> np.ndarray:
     return _decode(data, kind, 3, DataType.UINT8)[None]
 
 
-def decode_bmp(contents: Any, *, channels: int) -> np.ndarray:
+def decode_bmp(contents: np.ndarray, *, channels: int) -> np.ndarray:
     """Pixels `[h, w, channels]` uint8; palettes are not looked up, as in TensorFlow."""
     _check_channels(channels)
     if channels == 1:
@@ -71,7 +74,7 @@ def decode_bmp(contents: Any, *, channels: int) -> np.ndarray:
 
 
 def decode_image(
-    contents: Any, *, channels: int, dtype: DataType, expand_animations: bool
+    contents: np.ndarray, *, channels: int, dtype: DataType, expand_animations: bool
 ) -> np.ndarray:
     """Pixels of any format `[h, w, channels]`; a GIF gives all frames if `expand_animations`.
 
@@ -89,7 +92,7 @@ def decode_image(
     return _to_dtype(_decode(data, kind, channels, dtype), kind, dtype)
 
 
-def extract_jpeg_shape(contents: Any, *, output_type: DataType) -> np.ndarray:
+def extract_jpeg_shape(contents: np.ndarray, *, output_type: DataType) -> np.ndarray:
     """(height, width, channels) of a JPEG, from its header."""
     data = _scalar_bytes(contents)
     try:
@@ -103,7 +106,7 @@ def extract_jpeg_shape(contents: Any, *, output_type: DataType) -> np.ndarray:
 
 
 def decode_and_crop_jpeg(
-    contents: Any,
+    contents: np.ndarray,
     crop_window: np.ndarray,
     *,
     channels: int,
@@ -125,7 +128,7 @@ def decode_and_crop_jpeg(
     return pixels[top : top + height, left : left + width]
 
 
-def _scalar_bytes(contents: Any) -> bytes:
+def _scalar_bytes(contents: np.ndarray) -> bytes:
     if np.ndim(contents):
         raise InvalidArgumentError(
             f"`contents` must be scalar but got shape{shape_text(np.shape(contents))}"
@@ -136,7 +139,7 @@ def _scalar_bytes(contents: Any) -> bytes:
     return bytes(data)
 
 
-def _read(contents: Any) -> tuple[bytes, str]:
+def _read(contents: np.ndarray) -> tuple[bytes, str]:
     """Return the file's bytes and the name of its format."""
     data = _scalar_bytes(contents)
     for magic, kind in MAGIC.items():
@@ -162,14 +165,14 @@ def _check_channels(channels: int) -> None:
 
 
 def _decode_still(
-    op: str, contents: Any, channels: int, ratio: int, recover: bool = False
+    op: str, contents: np.ndarray, channels: int, ratio: int, recover: bool = False
 ) -> np.ndarray:
     return _decode_still_with_format(op, contents, channels, DataType.UINT8, ratio, recover)[0]
 
 
 def _decode_still_with_format(
     op: str,
-    contents: Any,
+    contents: np.ndarray,
     channels: int,
     dtype: DataType,
     ratio: int = 1,
@@ -204,7 +207,7 @@ def _to_dtype(pixels: np.ndarray, kind: str, dtype: DataType) -> np.ndarray:
     return pixels.astype(np.uint16) * np.uint16(factor)
 
 
-def _open(data: bytes) -> Any:
+def _open(data: bytes) -> ImageFile.ImageFile:
     """Return a Pillow image of checked size whose pixels are not decoded yet."""
     # imported at the first image, so that servers without image ops never load Pillow
     from PIL import Image
@@ -256,7 +259,7 @@ def _decode(
         raise InvalidArgumentError(INVALID[kind].format(size=len(data))) from None
 
 
-def _jpeg_pixels(image: Any, channels: int, ratio: int) -> np.ndarray:
+def _jpeg_pixels(image: ImageFile.ImageFile, channels: int, ratio: int) -> np.ndarray:
     if channels == 0:
         channels = 1 if image.mode == "L" else 3
     size = (max(image.width // ratio, 1), max(image.height // ratio, 1))
@@ -265,17 +268,18 @@ def _jpeg_pixels(image: Any, channels: int, ratio: int) -> np.ndarray:
     return pixels[..., None] if channels == 1 else pixels
 
 
-def _file_pixels(image: Any, data: bytes) -> np.ndarray:
+def _file_pixels(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
     """Return the pixels `[h, w, c]` with the file's channels; palettes are looked up."""
     if image.format == "PNG" and data[24] == 16 and data[25] != 0:
         return wide_colours(image, data)
     if image.mode.startswith("I"):  # grey of 16 bits
         return np.asarray(image).astype(np.uint16)[..., None]
+    shown: Image.Image = image
     if image.mode == "P" or "transparency" in image.info:
-        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
-    if image.mode == "1":
-        image = image.convert("L")
-    pixels = np.asarray(image)
+        shown = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    if shown.mode == "1":
+        shown = shown.convert("L")
+    pixels = np.asarray(shown)
     return pixels[..., None] if pixels.ndim == 2 else pixels
 
 

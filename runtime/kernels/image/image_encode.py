@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 
@@ -116,7 +115,7 @@ def encode_jpeg(
             f"format {format} expects {expected} channels, got {shape_text(image.shape)}"
         )
     scale = CENTIMETRES_PER_INCH if density_unit == "cm" else 1
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "quality": quality,
         "progressive": progressive,
         "optimize": optimize_size,
@@ -128,7 +127,7 @@ def encode_jpeg(
     return _jpeg(image, options)
 
 
-def encode_jpeg_variable_quality(images: np.ndarray, quality: Any) -> np.ndarray:
+def encode_jpeg_variable_quality(images: np.ndarray, quality: np.ndarray) -> np.ndarray:
     """Pixels `[h, w, 1 or 3]` uint8 as a JPEG file, with the quality given by a tensor."""
     if np.ndim(quality):
         raise InvalidArgumentError(f"quality must be scalar: {shape_text(np.shape(quality))}")
@@ -151,7 +150,7 @@ def _check_image(image: np.ndarray) -> None:
         )
 
 
-def _jpeg(pixels: np.ndarray, options: dict[str, Any]) -> np.ndarray:
+def _jpeg(pixels: np.ndarray, options: dict[str, object]) -> np.ndarray:
     if pixels.size == 0:
         raise InternalError("JPEG encoding failed")
     # imported at the first image, so that servers without image ops never load Pillow

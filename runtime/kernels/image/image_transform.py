@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/image/image_ops.h, scale_and_translate_op.cc, sampli
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def image_projective_transform_v3(
     images: np.ndarray,
     transforms: np.ndarray,
     output_shape: np.ndarray,
-    fill_value: Any,
+    fill_value: np.ndarray | np.float32,
     *,
     interpolation: str,
     fill_mode: str,
@@ -191,7 +190,11 @@ def scale_and_translate(
 
 
 def _check_scaling(
-    images: np.ndarray, scale: Any, translation: Any, kernel_type: str, name: str = "input"
+    images: np.ndarray,
+    scale: np.ndarray,
+    translation: np.ndarray,
+    kernel_type: str,
+    name: str = "input",
 ) -> None:
     if kernel_type not in KERNEL_FUNCTIONS:
         raise InvalidArgumentError(f"Unrecognized kernel type: {kernel_type}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -102,13 +101,13 @@ class Selection:
         return np.array(selected, np.int32), np.array(kept, np.float32)
 
 
-def _scalar(name: str, value: Any) -> Any:
+def _scalar(name: str, value: np.ndarray | float) -> float:
     if np.ndim(value):
         raise InvalidArgumentError(f"{name} must be 0-D, got shape {shape_text(np.shape(value))}")
     return np.asarray(value).item()
 
 
-def _output_size(value: Any) -> int:
+def _output_size(value: np.ndarray) -> int:
     size = int(_scalar("max_output_size", value))
     if size < 0:
         raise InvalidArgumentError("output size must be non-negative")
@@ -144,10 +143,10 @@ def _check_scores(count: int, scores: np.ndarray) -> None:
 def _select(
     boxes: np.ndarray,
     scores: np.ndarray,
-    max_output_size: Any,
-    iou_threshold: Any,
-    score_threshold: Any = LOWEST,
-    soft_nms_sigma: Any = 0.0,
+    max_output_size: np.ndarray,
+    iou_threshold: np.ndarray | float,
+    score_threshold: np.ndarray | float = LOWEST,
+    soft_nms_sigma: np.ndarray | float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     size = _output_size(max_output_size)
     threshold = _scalar("iou_threshold", iou_threshold)
@@ -163,14 +162,14 @@ def _select(
 
 
 def non_max_suppression(
-    boxes: np.ndarray, scores: np.ndarray, max_output_size: Any, *, iou_threshold: float
+    boxes: np.ndarray, scores: np.ndarray, max_output_size: np.ndarray, *, iou_threshold: float
 ) -> np.ndarray:
     """Indices of the selected boxes, best first: `boxes` `[n, 4]`, `scores` `[n]`."""
     return _select(boxes, scores, max_output_size, iou_threshold)[0]
 
 
 def non_max_suppression_v2(
-    boxes: np.ndarray, scores: np.ndarray, max_output_size: Any, iou_threshold: Any
+    boxes: np.ndarray, scores: np.ndarray, max_output_size: np.ndarray, iou_threshold: np.ndarray
 ) -> np.ndarray:
     """`non_max_suppression` with the IoU threshold as a tensor."""
     return _select(boxes, scores, max_output_size, iou_threshold)[0]
@@ -179,9 +178,9 @@ def non_max_suppression_v2(
 def non_max_suppression_v3(
     boxes: np.ndarray,
     scores: np.ndarray,
-    max_output_size: Any,
-    iou_threshold: Any,
-    score_threshold: Any,
+    max_output_size: np.ndarray,
+    iou_threshold: np.ndarray,
+    score_threshold: np.ndarray,
 ) -> np.ndarray:
     """`non_max_suppression_v2` among boxes scored above a threshold."""
     return _select(boxes, scores, max_output_size, iou_threshold, score_threshold)[0]
@@ -190,9 +189,9 @@ def non_max_suppression_v3(
 def non_max_suppression_v4(
     boxes: np.ndarray,
     scores: np.ndarray,
-    max_output_size: Any,
-    iou_threshold: Any,
-    score_threshold: Any,
+    max_output_size: np.ndarray,
+    iou_threshold: np.ndarray,
+    score_threshold: np.ndarray,
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -207,10 +206,10 @@ def non_max_suppression_v4(
 def non_max_suppression_v5(
     boxes: np.ndarray,
     scores: np.ndarray,
-    max_output_size: Any,
-    iou_threshold: Any,
-    score_threshold: Any,
-    soft_nms_sigma: Any,
+    max_output_size: np.ndarray,
+    iou_threshold: np.ndarray,
+    score_threshold: np.ndarray,
+    soft_nms_sigma: np.ndarray,
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -235,9 +234,9 @@ def _padded(vector: np.ndarray, size: int) -> np.ndarray:
 def non_max_suppression_with_overlaps(
     overlaps: np.ndarray,
     scores: np.ndarray,
-    max_output_size: Any,
-    overlap_threshold: Any,
-    score_threshold: Any,
+    max_output_size: np.ndarray,
+    overlap_threshold: np.ndarray,
+    score_threshold: np.ndarray,
 ) -> np.ndarray:
     """Indices of the selected boxes, given the overlap of each pair: `overlaps` `[n, n]`."""
     size = _output_size(max_output_size)

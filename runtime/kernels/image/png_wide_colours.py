@@ -8,19 +8,22 @@ byte for the high one, and so returns the low bytes.
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:  # as in image_decode
+    from PIL import ImageFile
 
 _GREY_AND_ALPHA = "LA;16B"
 
 
-def wide_colours(image: Any, data: bytes) -> np.ndarray:
+def wide_colours(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
     """Return uint16 pixels `[h, w, c]` of an opened 16-bit PNG; `data` is its file.
 
     A transparent colour gets an alpha of 0, all other colours are opaque.
     """
-    unpacker = image.tile[0].args
+    unpacker = str(image.tile[0].args)
     if unpacker == _GREY_AND_ALPHA:
         pixels = _unpacked(data, "RGBA", "RGBA").view(">u2").astype(np.uint16)
     else:

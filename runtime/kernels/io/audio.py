@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import Any
 
 import numpy as np
 
@@ -199,7 +198,7 @@ def mfcc(
     return (logarithms @ cosines * np.sqrt(2 / bands)).astype(np.float32)
 
 
-def _mel(frequency: Any) -> Any:
+def _mel(frequency: np.ndarray | float) -> np.ndarray:
     return 1127 * np.log1p(frequency / 700)
 
 

@@ -12,7 +12,6 @@ import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def save_v2(
     prefix: np.ndarray,
     tensor_names: np.ndarray,
     shape_and_slices: np.ndarray,
-    *tensors: Any,
+    *tensors: np.ndarray,
     dtypes: Sequence[DataType],
 ) -> None:
     """Write tensors, or slices of larger ones where a spec is given, as bundle `prefix`."""

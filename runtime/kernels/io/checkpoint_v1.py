@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/save_op.cc, restore_op.cc, save_restore_tensor.cc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ def save(
     context: OpKernelContext,
     filename: np.ndarray,
     tensor_names: np.ndarray,
-    *data: Any,
+    *data: np.ndarray,
     T: Types,  # noqa: N803 - the attribute
 ) -> None:
     """Save: write whole tensors to a file."""
@@ -42,7 +41,7 @@ def save_slices(
     filename: np.ndarray,
     tensor_names: np.ndarray,
     shapes_and_slices: np.ndarray,
-    *data: Any,
+    *data: np.ndarray,
     T: Types,  # noqa: N803 - the attribute
 ) -> None:
     """SaveSlices: write tensors, or slices of larger ones where a spec is given."""
@@ -60,7 +59,7 @@ def _save(
     filename: np.ndarray,
     tensor_names: np.ndarray,
     specs: Sequence[str],
-    data: Sequence[Any],
+    data: Sequence[np.ndarray],
     types: Types,
 ) -> None:
     path = _single(filename, "filename", 0)
@@ -77,7 +76,7 @@ def _save(
     write_tensor_slices(path, slices, context.step.files)
 
 
-def _named_slice(name: str, spec: str, value: Any, dtype: DataType) -> NamedSlice:
+def _named_slice(name: str, spec: str, value: np.ndarray, dtype: DataType) -> NamedSlice:
     shape = np.shape(value)
     if not spec:
         return NamedSlice(name, shape, TensorSlice.whole(len(shape)), value, dtype)
@@ -125,14 +124,14 @@ def read_spec(reader: TensorSliceReader, name: str, spec: str, dtype: DataType) 
     return reader.read(name, tensor, part)
 
 
-def _first(value: Any, name: str) -> str:
+def _first(value: np.ndarray, name: str) -> str:
     """The first element of a string tensor; TensorFlow ignores further elements."""
     if not np.size(value):
         raise InvalidArgumentError(f"Input {name} is empty; it must be a string scalar")
     return text(np.ravel(value)[0])
 
 
-def _single(value: Any, name: str, index: int) -> str:
+def _single(value: np.ndarray, name: str, index: int) -> str:
     if np.size(value) != 1:
         raise InvalidArgumentError(
             f"Input {index} ({name}) must be a string scalar; got a tensor of {np.size(value)} "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ _LINE_ENDS = b"\r\n"
 
 def decode_csv(
     records: np.ndarray,
-    *record_defaults: Any,
+    *record_defaults: np.ndarray,
     OUT_TYPE: Sequence[DataType],  # noqa: N803
     field_delim: str,
     use_quote_delim: bool,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import string_tensor
 
-Values = Sequence[Any]  # the repeated field of one feature
+# The repeated field of one feature: floats, integers or bytes.
+Values = Sequence[Any]
 
 # For each dtype the member of Feature's oneof, and below its name in messages.
 _LIST_FIELD = {
@@ -42,7 +43,7 @@ class Examples:
     `is_single` if there is no batch: TensorFlow uses a different parser for one example.
     """
 
-    features: Sequence[Any]
+    features: Sequence[Mapping[str, pb.Feature]]
     names: Sequence[bytes] = ()
     is_single: bool = False
 
@@ -124,7 +125,9 @@ def _column_values(examples: Examples, key: str, data_type: DataType) -> list[Va
                 f"{examples.where(key, index)}Data types don't match. "
                 f"Expected type: {data_type.tf_name}, Actual type: {found.tf_name}"
             )
-        column.append(() if found is None else feature_values(feature, data_type))
+        column.append(
+            () if found is None or feature is None else feature_values(feature, data_type)
+        )
     return column
 
 
@@ -175,7 +178,7 @@ def dense_features(
     keys: Sequence[bytes],
     types: Sequence[DataType],
     shapes: Sequence[tuple[int, ...] | None],
-    defaults: Sequence[Any],
+    defaults: Sequence[np.ndarray],
 ) -> list[DenseFeature]:
     """Combine keys, types, shapes and defaults; raises InvalidArgumentError if they disagree."""
     check_feature_types(types)
@@ -224,7 +227,7 @@ def _dense_row(examples: Examples, feature: DenseFeature, index: int) -> Values:
     """The values of one example, or the default if it has none."""
     found = examples.features[index].get(feature.key)
     data_type = feature_type(found)
-    if data_type is None:
+    if found is None or data_type is None:
         name = "" if examples.is_single else f"Name: {examples.name(index)}, "
         return _default_row(name, feature)
     if data_type is not feature.data_type:

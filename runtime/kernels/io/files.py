@@ -9,7 +9,6 @@ import fnmatch
 import os
 import pathlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from runtime.framework.string_tensor import as_strings, items_of, string_tensor
 _WILDCARDS = frozenset("*?[")
 
 
-def file_name(value: Any, what: str) -> str:
+def file_name(value: np.ndarray, what: str) -> str:
     """Return the path in a scalar string tensor; raises InvalidArgumentError for other shapes."""
     array = as_strings(value)
     if array.ndim:
@@ -47,14 +46,14 @@ def read_whole_file(path: str) -> bytes:
     return contents
 
 
-def read_file(context: OpKernelContext, filename: Any) -> np.ndarray:
+def read_file(context: OpKernelContext, filename: np.ndarray) -> np.ndarray:
     """ReadFile: return the contents of a file as a scalar string."""
     path = file_name(filename, "Input filename")
     context.step.files.check_read(path)
     return string_tensor([read_whole_file(path)], ())
 
 
-def write_file(context: OpKernelContext, filename: Any, contents: Any) -> None:
+def write_file(context: OpKernelContext, filename: np.ndarray, contents: np.ndarray) -> None:
     """WriteFile: write a file, and create its folder where it does not exist."""
     path = file_name(filename, "Input filename")
     text = as_strings(contents)
@@ -72,7 +71,7 @@ def write_file(context: OpKernelContext, filename: Any, contents: Any) -> None:
         raise InvalidArgumentError(f"{path!r}; {error}") from None
 
 
-def matching_files(context: OpKernelContext, pattern: Any) -> np.ndarray:
+def matching_files(context: OpKernelContext, pattern: np.ndarray) -> np.ndarray:
     """MatchingFiles: the sorted paths that match any of the patterns; `*` does not match `/`."""
     if as_strings(pattern).ndim > 1:
         raise InvalidArgumentError(

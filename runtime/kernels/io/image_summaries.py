@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/summary_image_op.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import protos as pb
@@ -21,7 +19,9 @@ _CHANNELS = (1, 3, 4)
 _NEARLY_ZERO = 1e-6  # below this magnitude an image is all black (grey with negative values)
 
 
-def image_summary(tag: Any, tensor: Any, *, max_images: int, bad_color: np.ndarray) -> np.ndarray:
+def image_summary(
+    tag: np.ndarray, tensor: np.ndarray, *, max_images: int, bad_color: np.ndarray
+) -> np.ndarray:
     """ImageSummary: the first images of `[batch, h, w, c]`, scaled to 0 … 255 if not uint8."""
     name, images = as_strings(tag), np.asarray(tensor)
     if name.ndim:

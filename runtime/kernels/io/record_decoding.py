@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, map_strings
 
 
-def decode_raw(bytes: Any, *, out_type: DataType, little_endian: bool) -> np.ndarray:
+def decode_raw(bytes: np.ndarray, *, out_type: DataType, little_endian: bool) -> np.ndarray:
     """DecodeRaw: the bytes of strings of equal length as numbers [*shape, length / item size]."""
     strings = as_strings(bytes)
     items = strings.ravel().tolist()
@@ -46,7 +45,7 @@ def decode_raw(bytes: Any, *, out_type: DataType, little_endian: bool) -> np.nda
 
 
 def decode_padded_raw(
-    input_bytes: Any, fixed_length: np.ndarray, *, out_type: DataType, little_endian: bool
+    input_bytes: np.ndarray, fixed_length: np.ndarray, *, out_type: DataType, little_endian: bool
 ) -> np.ndarray:
     """DecodePaddedRaw: DecodeRaw of strings cut or zero-padded to `fixed_length` bytes."""
     strings = as_strings(input_bytes)
@@ -86,7 +85,7 @@ def _decoded_numbers(
 _WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
 
 
-def decode_compressed(bytes: Any, *, compression_type: str) -> np.ndarray:
+def decode_compressed(bytes: np.ndarray, *, compression_type: str) -> np.ndarray:
     """DecodeCompressed: each element decompressed; an empty `compression_type` returns the input.
 
     Raises UnimplementedError for ZSTD, InvalidArgumentError for an unknown type, DataLossError for

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence, Sized
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -38,7 +37,7 @@ class SequenceExamples:
     """A parsed batch: the contexts as examples, and one map of feature lists per example."""
 
     context: Examples
-    feature_lists: Sequence[Any]
+    feature_lists: Sequence[Mapping[str, pb.FeatureList]]
     is_single: bool  # from ParseSingleSequenceExample, whose error messages differ
 
 
@@ -88,7 +87,7 @@ def _frames(
     return column
 
 
-def _lengths(column: Sequence[Sequence[Any]]) -> np.ndarray:
+def _lengths(column: Sequence[Sized]) -> np.ndarray:
     return np.fromiter(map(len, column), np.int64, len(column))
 
 

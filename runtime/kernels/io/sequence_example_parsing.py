@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +90,7 @@ def _context(
     dense_keys: Sequence[bytes],
     dense_types: Types,
     dense_shapes: Shapes,
-    dense_defaults: Sequence[Any],
+    dense_defaults: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
     """The context's outputs: sparse indices, values and shapes, then dense values."""
     check_feature_types(sparse_types)
@@ -103,7 +102,9 @@ def _context(
     return [*_by_component(columns, 3), *(dense_column(examples.context, each) for each in dense)]
 
 
-def _serialized_and_names(serialized: Any, debug_name: Any) -> tuple[np.ndarray, list[bytes]]:
+def _serialized_and_names(
+    serialized: np.ndarray, debug_name: np.ndarray
+) -> tuple[np.ndarray, list[bytes]]:
     strings, names = as_strings(serialized), as_strings(debug_name)
     if strings.ndim > 1:
         raise InvalidArgumentError(
@@ -118,9 +119,9 @@ def _serialized_and_names(serialized: Any, debug_name: Any) -> tuple[np.ndarray,
 
 
 def parse_sequence_example(
-    serialized: Any,
-    debug_name: Any,
-    *context_dense_defaults: Any,
+    serialized: np.ndarray,
+    debug_name: np.ndarray,
+    *context_dense_defaults: np.ndarray,
     feature_list_dense_missing_assumed_empty: Sequence[str],
     context_sparse_keys: Sequence[str],
     context_dense_keys: Sequence[str],
@@ -161,16 +162,16 @@ def _keys(names: Sequence[str]) -> list[bytes]:
 
 
 def parse_sequence_example_v2(
-    serialized: Any,
-    debug_name: Any,
-    context_sparse_keys: Any,
-    context_dense_keys: Any,
-    context_ragged_keys: Any,
-    feature_list_sparse_keys: Any,
-    feature_list_dense_keys: Any,
-    feature_list_ragged_keys: Any,
-    feature_list_dense_missing_assumed_empty: Any,
-    *context_dense_defaults: Any,
+    serialized: np.ndarray,
+    debug_name: np.ndarray,
+    context_sparse_keys: np.ndarray,
+    context_dense_keys: np.ndarray,
+    context_ragged_keys: np.ndarray,
+    feature_list_sparse_keys: np.ndarray,
+    feature_list_dense_keys: np.ndarray,
+    feature_list_ragged_keys: np.ndarray,
+    feature_list_dense_missing_assumed_empty: np.ndarray,
+    *context_dense_defaults: np.ndarray,
     Tcontext_dense: Types,  # noqa: N803
     context_sparse_types: Types,
     context_ragged_value_types: Types,
@@ -267,7 +268,7 @@ def _unbatched_sparse(parts: Sequence[np.ndarray], count: int) -> list[np.ndarra
     return [*(each[:, 1:] for each in indices), *values, *(each[1:] for each in shapes)]
 
 
-def _check_scalar_keys(given: Sequence[Any], counts: Sequence[int]) -> None:
+def _check_scalar_keys(given: Sequence[np.ndarray], counts: Sequence[int]) -> None:
     """Raise InvalidArgumentError unless all keys of the four lists are scalars."""
     keys = iter(given)
     lists = [list(itertools.islice(keys, count)) for count in counts]
@@ -282,9 +283,9 @@ def _check_scalar_keys(given: Sequence[Any], counts: Sequence[int]) -> None:
 
 
 def parse_single_sequence_example(
-    serialized: Any,
-    feature_list_dense_missing_assumed_empty: Any,
-    *rest: Any,
+    serialized: np.ndarray,
+    feature_list_dense_missing_assumed_empty: np.ndarray,
+    *rest: np.ndarray,
     Ncontext_sparse: int,  # noqa: N803
     Ncontext_dense: int,  # noqa: N803
     Nfeature_list_sparse: int,  # noqa: N803

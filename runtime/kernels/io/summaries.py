@@ -9,7 +9,6 @@ import contextlib
 import functools
 import struct
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -38,14 +37,14 @@ def serialized_summary(values: Iterable[tuple[bytes, pb.Summary.Value]]) -> np.n
     return string_tensor([b"".join(parts)], ())
 
 
-def _tag(value: Any, what: str = "tag") -> bytes:
+def _tag(value: np.ndarray, what: str = "tag") -> bytes:
     array = as_strings(value)
     if array.ndim:
         raise InvalidArgumentError(f"{what} must be scalar, got shape {shape_text(array.shape)}")
     return scalar_string(array)
 
 
-def scalar_summary(tags: Any, values: Any) -> np.ndarray:
+def scalar_summary(tags: np.ndarray, values: np.ndarray) -> np.ndarray:
     """ScalarSummary: one simple value for each tag."""
     names, numbers = as_strings(tags), np.asarray(values)
     if names.shape != numbers.shape:
@@ -72,7 +71,7 @@ def _default_limits() -> np.ndarray:
     return np.array([-each for each in reversed(positive)] + [0.0] + positive)
 
 
-def histogram_summary(context: OpKernelContext, tag: Any, values: Any) -> np.ndarray:
+def histogram_summary(context: OpKernelContext, tag: np.ndarray, values: np.ndarray) -> np.ndarray:
     """HistogramSummary: a histogram of `values` in buckets of exponentially growing width."""
     name = _tag(tag, "tags")
     numbers = np.asarray(values).astype(np.float64).ravel()
@@ -110,7 +109,7 @@ def _sequential_sum(numbers: np.ndarray) -> float:
     return float(0.0 + np.add.accumulate(numbers)[-1]) if numbers.size else 0.0
 
 
-def merge_summary(*inputs: Any) -> np.ndarray:
+def merge_summary(*inputs: np.ndarray) -> np.ndarray:
     """MergeSummary: all values of several summaries; InvalidArgumentError if a tag repeats."""
     merged = pb.Summary()
     tags: set[str] = set()
@@ -130,16 +129,16 @@ def merge_summary(*inputs: Any) -> np.ndarray:
     return string_tensor([merged.SerializeToString(deterministic=True)], ())
 
 
-def tensor_summary(context: OpKernelContext, tensor: Any, *, T: DataType) -> np.ndarray:  # noqa: N803
+def tensor_summary(context: OpKernelContext, tensor: np.ndarray, *, T: DataType) -> np.ndarray:  # noqa: N803
     """TensorSummary: the tensor under the node's name."""
     value = pb.Summary.Value(node_name=context.node.name, tensor=_tensor_proto(tensor, T))
     return serialized_summary([(b"", value)])
 
 
 def tensor_summary_v2(
-    tag: Any,
-    tensor: Any,
-    serialized_summary_metadata: Any,
+    tag: np.ndarray,
+    tensor: np.ndarray,
+    serialized_summary_metadata: np.ndarray,
     *,
     T: DataType,  # noqa: N803
 ) -> np.ndarray:
@@ -153,12 +152,12 @@ def tensor_summary_v2(
     return serialized_summary([(name, value)])
 
 
-def _tensor_proto(tensor: Any, data_type: DataType) -> pb.TensorProto:
+def _tensor_proto(tensor: np.ndarray, data_type: DataType) -> pb.TensorProto:
     return tensor_to_proto(np.asarray(tensor, data_type.numpy), data_type)
 
 
 def audio_summary_v2(
-    tag: Any, tensor: Any, sample_rate: np.ndarray, *, max_outputs: int
+    tag: np.ndarray, tensor: np.ndarray, sample_rate: np.ndarray, *, max_outputs: int
 ) -> np.ndarray:
     """AudioSummaryV2: the first clips of [batch, frames] or [batch, frames, channels] as WAV."""
     name = _tag(tag)

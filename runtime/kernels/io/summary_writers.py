@@ -106,11 +106,11 @@ def summary_writer(context: OpKernelContext, *, shared_name: str, container: str
 
 def create_summary_file_writer(
     context: OpKernelContext,
-    writer: Any,
-    logdir: Any,
-    max_queue: Any,
-    flush_millis: Any,
-    filename_suffix: Any,
+    writer: ResourceHandle,
+    logdir: np.ndarray,
+    max_queue: np.ndarray,
+    flush_millis: np.ndarray,
+    filename_suffix: np.ndarray,
 ) -> None:
     """CreateSummaryFileWriter: create the writer with a file in `logdir`, unless it exists."""
     handle, folder = as_handle(writer), file_name(logdir, "`logdir`")
@@ -128,29 +128,31 @@ def create_summary_file_writer(
     )
 
 
-def _writer(context: OpKernelContext, handle: Any) -> SummaryFileWriter:
+def _writer(context: OpKernelContext, handle: ResourceHandle) -> SummaryFileWriter:
     handle = as_handle(handle)
     return context.resources.look_up(handle.container, SummaryFileWriter, handle.name)
 
 
-def flush_summary_writer(context: OpKernelContext, writer: Any) -> None:
+def flush_summary_writer(context: OpKernelContext, writer: ResourceHandle) -> None:
     """FlushSummaryWriter: pass all events written so far to the operating system."""
     _writer(context, writer).flush()
 
 
-def close_summary_writer(context: OpKernelContext, writer: Any) -> None:
+def close_summary_writer(context: OpKernelContext, writer: ResourceHandle) -> None:
     """CloseSummaryWriter: close the file and remove the writer."""
     handle, resource = as_handle(writer), _writer(context, writer)
     context.resources.delete(handle.container, SummaryFileWriter.type_name, handle.name)
     resource.close()
 
 
-def _write(context: OpKernelContext, writer: Any, step: Any, **what: Any) -> None:
+def _write(context: OpKernelContext, writer: ResourceHandle, step: np.ndarray, **what: Any) -> None:
     event = pb.Event(wall_time=time.time(), step=int(scalar_argument(step, "step")), **what)
     _writer(context, writer).write(event.SerializeToString(deterministic=True))
 
 
-def _write_summary(context: OpKernelContext, writer: Any, step: Any, serialized: Any) -> None:
+def _write_summary(
+    context: OpKernelContext, writer: ResourceHandle, step: np.ndarray, serialized: np.ndarray
+) -> None:
     try:
         summary = pb.Summary.FromString(scalar_string(serialized))
     except DecodeError:
@@ -162,11 +164,11 @@ def _write_summary(context: OpKernelContext, writer: Any, step: Any, serialized:
 
 def write_summary(
     context: OpKernelContext,
-    writer: Any,
-    step: Any,
-    tensor: Any,
-    tag: Any,
-    summary_metadata: Any,
+    writer: ResourceHandle,
+    step: np.ndarray,
+    tensor: np.ndarray,
+    tag: np.ndarray,
+    summary_metadata: np.ndarray,
     *,
     T: DataType,  # noqa: N803
 ) -> None:
@@ -178,20 +180,30 @@ def write_summary(
     _write(context, writer, step, summary=summary)
 
 
-def write_raw_proto_summary(context: OpKernelContext, writer: Any, step: Any, tensor: Any) -> None:
+def write_raw_proto_summary(
+    context: OpKernelContext, writer: ResourceHandle, step: np.ndarray, tensor: np.ndarray
+) -> None:
     """WriteRawProtoSummary: write a serialized Summary."""
     _write_summary(context, writer, step, tensor)
 
 
 def write_scalar_summary(
-    context: OpKernelContext, writer: Any, step: Any, tag: Any, value: Any
+    context: OpKernelContext,
+    writer: ResourceHandle,
+    step: np.ndarray,
+    tag: np.ndarray,
+    value: np.ndarray,
 ) -> None:
     """WriteScalarSummary: write one number."""
     _write_summary(context, writer, step, scalar_summary(tag, np.asarray(value)))
 
 
 def write_histogram_summary(
-    context: OpKernelContext, writer: Any, step: Any, tag: Any, values: Any
+    context: OpKernelContext,
+    writer: ResourceHandle,
+    step: np.ndarray,
+    tag: np.ndarray,
+    values: np.ndarray,
 ) -> None:
     """WriteHistogramSummary: write a histogram of `values`."""
     _write_summary(context, writer, step, histogram_summary(context, tag, values))
@@ -199,11 +211,11 @@ def write_histogram_summary(
 
 def write_image_summary(
     context: OpKernelContext,
-    writer: Any,
-    step: Any,
-    tag: Any,
-    tensor: Any,
-    bad_color: Any,
+    writer: ResourceHandle,
+    step: np.ndarray,
+    tag: np.ndarray,
+    tensor: np.ndarray,
+    bad_color: np.ndarray,
     *,
     max_images: int,
 ) -> None:
@@ -214,11 +226,11 @@ def write_image_summary(
 
 def write_audio_summary(
     context: OpKernelContext,
-    writer: Any,
-    step: Any,
-    tag: Any,
-    tensor: Any,
-    sample_rate: Any,
+    writer: ResourceHandle,
+    step: np.ndarray,
+    tag: np.ndarray,
+    tensor: np.ndarray,
+    sample_rate: np.ndarray,
     *,
     max_outputs: int,
 ) -> None:
@@ -227,12 +239,14 @@ def write_audio_summary(
     _write_summary(context, writer, step, clips)
 
 
-def write_graph_summary(context: OpKernelContext, writer: Any, step: Any, tensor: Any) -> None:
+def write_graph_summary(
+    context: OpKernelContext, writer: ResourceHandle, step: np.ndarray, tensor: np.ndarray
+) -> None:
     """WriteGraphSummary: write a serialized GraphDef."""
     _write(context, writer, step, graph_def=scalar_string(tensor))
 
 
-def import_event(context: OpKernelContext, writer: Any, event: Any) -> None:
+def import_event(context: OpKernelContext, writer: ResourceHandle, event: np.ndarray) -> None:
     """ImportEvent: write a serialized Event."""
     serialized = scalar_string(event)
     try:

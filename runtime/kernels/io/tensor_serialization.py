@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/parse_tensor_op.cc
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -19,9 +18,10 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, scalar_string, string_tensor
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.framework.tensor_value import TensorValue
 
 
-def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
+def parse_tensor(serialized: np.ndarray, *, out_type: DataType) -> TensorValue:
     """ParseTensor: the tensor of a serialized TensorProto."""
     serialized = as_strings(serialized)
     if serialized.ndim:
@@ -46,7 +46,7 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
     return tensor_from_proto(proto, tensor_limit())
 
 
-def serialize_tensor(tensor: Any, *, T: DataType) -> np.ndarray:  # noqa: N803
+def serialize_tensor(tensor: TensorValue, *, T: DataType) -> np.ndarray:  # noqa: N803
     """SerializeTensor: a tensor as a TensorProto; of variants only saved iterators are allowed."""
     value = tensor.item() if isinstance(tensor, np.ndarray) and tensor.size == 1 else tensor
     if isinstance(value, pb.VariantTensorDataProto):

@@ -8,7 +8,6 @@ TF: tensorflow/core/kernels/{matmul_op_impl.h,matmul_op_fused.cc}
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -104,7 +103,7 @@ def batch_mat_mul(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> 
     return batch_mat_mul_v2(x, y, adj_x=adj_x, adj_y=adj_y)
 
 
-def _in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _in_float32(kernel: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """Return `kernel` for two half-precision inputs, computed in float32."""
 
     def wide(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:

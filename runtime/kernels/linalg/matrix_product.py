@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
+from types import EllipsisType
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def _stack_slice(stack: np.ndarray, axis: int, part: slice) -> np.ndarray:
     """Return a slice of the stack along `axis` (negative), or all of it where it broadcasts."""
     if stack.ndim < -axis or stack.shape[axis] == 1:
         return stack
-    index: tuple[Any, ...] = (..., part, *(slice(None),) * (-axis - 1))
+    index: tuple[slice | EllipsisType, ...] = (..., part, *(slice(None),) * (-axis - 1))
     return stack[index]
 
 

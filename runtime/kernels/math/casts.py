@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/{cast_op.cc,bitcast_op.cc}
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,15 +15,16 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import POD_TYPES
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 
 # Small integers: TensorFlow on x86 converts a float to int32 first and keeps the low bits.
 _THROUGH_INT32 = frozenset(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.uint16))
-_finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo
+_finfo: Callable[[np.dtype], np.finfo] = ml_dtypes.finfo
 _TRUNCATABLE_TYPES = (DataType.FLOAT, DataType.DOUBLE, DataType.COMPLEX64, DataType.COMPLEX128)
 _OBJECT_TYPES = (DataType.STRING, DataType.RESOURCE, DataType.VARIANT)
 
 
-def cast(x: Any, *, SrcT: DataType, DstT: DataType, Truncate: bool) -> Any:  # noqa: N803
+def cast(x: TensorValue, *, SrcT: DataType, DstT: DataType, Truncate: bool) -> TensorValue:  # noqa: N803
     """`x` converted to `DstT`; `Truncate` drops mantissa bits instead of rounding.
 
     A complex number loses its imaginary part. A float outside the range of the integer type gives
@@ -73,9 +73,9 @@ def _spare_bits(source: DataType, target: DataType) -> int:
     return int(np.finfo(source.numpy).nmant - _finfo(target.numpy).nmant)
 
 
-def bitcast(input: Any, *, type: DataType) -> Any:
+def bitcast(input: np.ndarray, *, type: DataType) -> np.ndarray:
     """The same bytes as another dtype; adds or drops a last dimension if the sizes differ."""
-    array = np.ascontiguousarray(input).reshape(np.shape(input))
+    array: np.ndarray = np.ascontiguousarray(input).reshape(np.shape(input))
     source, target = array.dtype, type.numpy
     if source.itemsize == target.itemsize:
         return array.view(target)
@@ -99,7 +99,7 @@ def _tf_name(dtype: np.dtype) -> str:
     return from_name.get(dtype, dtype.name)
 
 
-def to_bool(input: Any) -> Any:
+def to_bool(input: np.ndarray) -> np.bool_:
     """True for a non-zero scalar, a non-empty scalar string or a non-empty tensor."""
     if np.ndim(input):
         return np.bool_(np.size(input) > 0)

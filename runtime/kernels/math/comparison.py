@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/{cwise_ops.h,cwise_op_select.cc}
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import POD_TYPES, SINGLE_AND_DOUBLE
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.math.broadcasting import (
     SMALL_ENOUGH,
@@ -98,6 +98,9 @@ def select_v2(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray
         ) from None
 
 
+Select = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
 def select(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
     """`t` where `condition` is true, `e` elsewhere.
 
@@ -138,10 +141,10 @@ def _select_error(expected: np.ndarray, index: int, got: np.ndarray) -> InvalidA
     )
 
 
-def select_object(choice: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+def select_object(choice: Select) -> Callable[[np.ndarray, TensorValue, TensorValue], TensorValue]:
     """Make `select` or `select_v2` work on resources and variants, also bare scalar ones."""
 
-    def chosen(condition: np.ndarray, t: Any, e: Any) -> Any:
+    def chosen(condition: np.ndarray, t: TensorValue, e: TensorValue) -> TensorValue:
         if condition.ndim == 0 and not isinstance(t, np.ndarray) and not isinstance(e, np.ndarray):
             return t if condition else e
         return unbox(choice(condition, box(t), box(e)))

@@ -29,7 +29,7 @@ def block_size(total: int) -> int:
 
 def in_blocks(
     nanoseconds: float,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Callable[..., np.ndarray]], Callable[..., np.ndarray]]:
     """Make a kernel that calls `function` on flat blocks of its tensors.
 
     `function` must be element-wise and return the dtype of the first tensor. Tensors of different
@@ -37,9 +37,9 @@ def in_blocks(
     approximate time for one element in one thread.
     """
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
         @functools.wraps(function)
-        def kernel(*tensors: Any, **attrs: Any) -> Any:
+        def kernel(*tensors: np.ndarray, **attrs: Any) -> np.ndarray:
             first = tensors[0]
             if not first.ndim and all(not each.ndim for each in tensors):
                 return function(*(np.reshape(each, 1) for each in tensors), **attrs).reshape(())
@@ -65,7 +65,9 @@ def in_blocks(
 LARGE = 1 << 19  # elements; numpy adds this many in 0.2 ms
 
 
-def on_threads(ufunc: np.ufunc, x: Any, y: Any, out: Any = None) -> Any:
+def on_threads(
+    ufunc: np.ufunc, x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None
+) -> np.ndarray:
     """`ufunc(x, y)`, on several threads of the step if `x` is large.
 
     `y` has to be a scalar, or have the shape of `x` or of its last dimension; otherwise one thread
@@ -73,6 +75,7 @@ def on_threads(ufunc: np.ufunc, x: Any, y: Any, out: Any = None) -> Any:
     """
     if x.size < LARGE or thread_width() == 1 or not (np.ndim(x) and x.flags.c_contiguous):
         return ufunc(x, y, out=out)
+    rows: np.ndarray
     if np.ndim(y) == 0:
         rows, others = x.reshape(-1), None
     elif y.shape == x.shape and y.flags.c_contiguous:

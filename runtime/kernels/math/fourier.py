@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ def _check_rank(input: np.ndarray, rank: int) -> None:
         )
 
 
-def _complex_transform(transform: Callable[..., Any], rank: int) -> Kernel:
+def _complex_transform(transform: Callable[..., np.ndarray], rank: int) -> Kernel:
     """FFT or IFFT: complex in, complex out, same shape."""
 
     def kernel(input: np.ndarray) -> np.ndarray:
@@ -82,7 +81,7 @@ def _inverse_real_transform(rank: int) -> Kernel:
 
 
 def _transform(
-    function: Callable[..., Any],
+    function: Callable[..., np.ndarray],
     input: np.ndarray,
     lengths: list[int],
     needed: list[int],

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -29,7 +28,7 @@ from runtime.framework.shapes import shape_text
 
 FULL_WIDTH_TYPES = SINGLE_AND_DOUBLE + INTEGRAL_TYPES + COMPLEX_TYPES
 # numpy's type stubs reject a `keepdims` that is not a literal.
-Reduce = Callable[..., Any]
+Reduce = Callable[..., np.ndarray]
 add_reduce: Reduce = np.add.reduce
 multiply_reduce: Reduce = np.multiply.reduce
 maximum_reduce: Reduce = np.maximum.reduce
@@ -68,7 +67,7 @@ def _axes_of(input: np.ndarray, reduction_indices: np.ndarray) -> tuple[int, ...
 def _reduction(reduce: Reduce) -> Reduce:
     """A kernel from `reduce(input, axes, keep_dims)`; without axes it returns the input."""
 
-    def kernel(input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool) -> Any:
+    def kernel(input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool) -> np.ndarray:
         axes = _axes_of(input, reduction_indices)
         return reduce(input, axes, keep_dims) if axes else input
 
@@ -79,19 +78,19 @@ def _reduction(reduce: Reduce) -> Reduce:
 def _in_float32(reduce: Reduce) -> Reduce:
     """`reduce` for half-precision input: computed in float32 and rounded once."""
 
-    def wide(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+    def wide(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
         return reduce(input.astype(np.float32), axes, keep_dims).astype(input.dtype)
 
     wide.__name__ = wide.__qualname__ = reduce.__name__
     return wide
 
 
-def reduce_sum(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_sum(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """Sum: the sum in the input's dtype; integers wrap around."""
     return add_reduce(input, axis=axes, keepdims=keep_dims, dtype=input.dtype)
 
 
-def reduce_prod(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_prod(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """Prod: the product in the input's dtype; integers wrap around."""
     if axes == tuple(range(input.ndim - len(axes), input.ndim)) and input.size > FOLDED_SIZE:
         kept = input.shape[: input.ndim - len(axes)]
@@ -101,7 +100,7 @@ def reduce_prod(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> An
     return multiply_reduce(input, axis=axes, keepdims=keep_dims, dtype=input.dtype)
 
 
-def _folded(rows: np.ndarray) -> Any:
+def _folded(rows: np.ndarray) -> np.ndarray:
     """Rows of at most FOLDED_SIZE elements with the same products as `rows` `[…, n]`.
 
     Each round multiplies the two halves of a row elementwise, which numpy vectorises; its `reduce`
@@ -116,7 +115,7 @@ def _folded(rows: np.ndarray) -> Any:
     return rows
 
 
-def reduce_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """Mean: the mean of floating-point or complex numbers; NaN over no elements."""
     total = add_reduce(input, axis=axes, keepdims=keep_dims)
     count = math.prod(input.shape[axis] for axis in axes)
@@ -125,7 +124,7 @@ def reduce_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> An
     return np.divide(total, input.dtype.type(count))
 
 
-def reduce_integer_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_integer_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """Mean: the mean of integers, summed in 64 bits, rounded toward zero; 0 over no elements."""
     total = add_reduce(
         input,
@@ -139,11 +138,11 @@ def reduce_integer_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: boo
     return np.asarray(rounded).astype(input.dtype)
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def _lowest(dtype: np.dtype) -> np.generic | int:
     return dtype.type(-np.inf) if is_floating(dtype) else np.iinfo(dtype).min
 
 
-def _highest(dtype: np.dtype) -> Any:
+def _highest(dtype: np.dtype) -> np.generic | int:
     return dtype.type(np.inf) if is_floating(dtype) else np.iinfo(dtype).max
 
 
@@ -152,31 +151,31 @@ def is_floating(dtype: np.dtype) -> bool:
     return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
 
 
-def reduce_max(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_max(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """Max: the largest element; the dtype's lowest value over no elements."""
     if input.size:
         return maximum_reduce(input, axis=axes, keepdims=keep_dims)
     return maximum_reduce(input, axis=axes, keepdims=keep_dims, initial=_lowest(input.dtype))
 
 
-def reduce_min(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_min(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """Min: the smallest element; the dtype's highest value over no elements."""
     if input.size:
         return minimum_reduce(input, axis=axes, keepdims=keep_dims)
     return minimum_reduce(input, axis=axes, keepdims=keep_dims, initial=_highest(input.dtype))
 
 
-def reduce_all(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_all(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """All: whether all elements are true."""
     return and_reduce(input, axis=axes, keepdims=keep_dims)
 
 
-def reduce_any(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_any(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """Any: whether at least one element is true."""
     return or_reduce(input, axis=axes, keepdims=keep_dims)
 
 
-def reduce_euclidean_norm(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def reduce_euclidean_norm(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
     """EuclideanNorm: sqrt(sum(|x|²)), computed in the input's dtype."""
     if input.dtype.char in "fd":
         every = [*range(input.ndim)]
@@ -190,26 +189,28 @@ def reduce_euclidean_norm(input: np.ndarray, axes: tuple[int, ...], keep_dims: b
     return np.sqrt(total).astype(input.dtype)
 
 
-def euclidean_norm(input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool) -> Any:
+def euclidean_norm(
+    input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool
+) -> np.ndarray:
     """EuclideanNorm: sqrt(sum(|x|²)); without axes the absolute values."""
     return reduce_euclidean_norm(input, _axes_of(input, reduction_indices), keep_dims)
 
 
 def half_euclidean_norm(
     input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool
-) -> Any:
+) -> np.ndarray:
     """EuclideanNorm of half-precision input, computed in float32."""
     axes = _axes_of(input, reduction_indices)
     return reduce_euclidean_norm(input.astype(np.float32), axes, keep_dims).astype(input.dtype)
 
 
-def l2_loss(t: np.ndarray) -> Any:
+def l2_loss(t: np.ndarray) -> np.ndarray:
     """L2Loss: sum(t²) / 2."""
     flat = np.ravel(t)
     return np.multiply(np.dot(flat, flat), t.dtype.type(0.5))
 
 
-def half_l2_loss(t: np.ndarray) -> Any:
+def half_l2_loss(t: np.ndarray) -> np.ndarray:
     """L2Loss of a half-precision tensor, summed in float32."""
     return l2_loss(t.astype(np.float32)).astype(t.dtype)
 
@@ -239,7 +240,7 @@ def _arg_axis(input: np.ndarray, dimension: np.ndarray) -> int:
 def _arg_kernel(find: Reduce, loser: float) -> Reduce:
     """ArgMax or ArgMin; `loser` replaces NaN, which TensorFlow's comparisons ignore."""
 
-    def kernel(input: np.ndarray, dimension: np.ndarray, *, output_type: DataType) -> Any:
+    def kernel(input: np.ndarray, dimension: np.ndarray, *, output_type: DataType) -> np.ndarray:
         axis = _arg_axis(input, dimension)
         index = find(input, axis=axis)
         if is_floating(input.dtype):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -20,7 +19,7 @@ from runtime.framework.shapes import position_text, shape_text
 from runtime.kernels.math.reductions import is_floating
 from runtime.kernels.math.row_runs import combine_runs, run_starts, stable_order
 
-finfo: Callable[[np.dtype], Any] = ml_dtypes.finfo  # numpy's own does not support bfloat16
+finfo: Callable[[np.dtype], np.finfo] = ml_dtypes.finfo  # numpy's own does not support bfloat16
 
 
 def reduce_rows(
@@ -28,7 +27,7 @@ def reduce_rows(
     data: np.ndarray,
     ids: np.ndarray,
     count: int,
-    initial: Any,
+    initial: np.generic | float,
     rows: np.ndarray | None = None,
 ) -> np.ndarray:
     """Combine the rows of `data` by id: `[count, …]`, with `initial` for ids without rows.
@@ -114,38 +113,38 @@ def check_segment_ids(data: np.ndarray, ids: np.ndarray) -> int:
 def _segment(ufunc: np.ufunc, default: int) -> Kernel:
     """A kernel over sorted ids; `default` is the value of segments without rows."""
 
-    def kernel(data: np.ndarray, segment_ids: np.ndarray) -> Any:
+    def kernel(data: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
         count = check_segment_ids(data, segment_ids)
         return reduce_rows(ufunc, data, segment_ids, count, default)
 
     return kernel
 
 
-def segment_mean(data: np.ndarray, segment_ids: np.ndarray) -> Any:
+def segment_mean(data: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
     """SegmentMean: the mean of the rows of each segment; 0 for segments without rows."""
     return segment_mean_rows(data, segment_ids, check_segment_ids(data, segment_ids))
 
 
-def _constant(value: int) -> Callable[[np.dtype], Any]:
+def _constant(value: int) -> Callable[[np.dtype], np.generic | int]:
     return lambda dtype: value
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def _lowest(dtype: np.dtype) -> np.generic | int:
     return _limits(dtype).min
 
 
-def _highest(dtype: np.dtype) -> Any:
+def _highest(dtype: np.dtype) -> np.generic | int:
     return _limits(dtype).max
 
 
-def _limits(dtype: np.dtype) -> Any:
+def _limits(dtype: np.dtype) -> np.finfo | np.iinfo:
     return finfo(dtype) if is_floating(dtype) else np.iinfo(dtype)
 
 
-def _unsorted(ufunc: np.ufunc, default: Callable[[np.dtype], Any]) -> Kernel:
+def _unsorted(ufunc: np.ufunc, default: Callable[[np.dtype], np.generic | int]) -> Kernel:
     """A kernel over ids of any order and shape; rows with negative ids are ignored."""
 
-    def kernel(data: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray) -> Any:
+    def kernel(data: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray) -> np.ndarray:
         count = _segment_count(num_segments)
         rank = np.ndim(segment_ids)
         if np.shape(data)[:rank] != np.shape(segment_ids):

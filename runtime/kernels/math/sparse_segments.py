@@ -5,7 +5,7 @@ TF: tensorflow/core/kernels/segment_reduction_ops_impl.h (SparseSegmentReduction
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.math.segment_math import check_ascending, reduce_rows
 
 # The divisor of a segment's sum, as a function of its number of rows.
-DIVISORS: dict[str, Any] = {"Sum": np.ones_like, "Mean": np.asarray, "SqrtN": np.sqrt}
+DIVISORS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "Sum": np.ones_like,
+    "Mean": np.asarray,
+    "SqrtN": np.sqrt,
+}
 
 
 def _check_indices(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray) -> None:
@@ -44,7 +48,7 @@ def _check_rows(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, 
 
 def _reduce(
     kind: str, data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, count: int
-) -> Any:
+) -> np.ndarray:
     _check_rows(data, indices, segment_ids, count)
     rows: np.ndarray | None = indices
     wide = data
@@ -60,7 +64,7 @@ def _reduce(
 
 
 def _sparse_segment(kind: str) -> Kernel:
-    def kernel(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray) -> Any:
+    def kernel(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
         _check_indices(data, indices, segment_ids)
         count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
         if segment_ids.size and segment_ids[-1] < 0:
@@ -73,7 +77,7 @@ def _sparse_segment(kind: str) -> Kernel:
 def _sparse_segment_with_num_segments(kind: str) -> Kernel:
     def kernel(
         data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray
-    ) -> Any:
+    ) -> np.ndarray:
         if np.ndim(num_segments):
             raise InvalidArgumentError(
                 f"num_segments should be a scalar, not shape {shape_text(num_segments.shape)}"
@@ -88,7 +92,9 @@ def _sparse_segment_with_num_segments(kind: str) -> Kernel:
     return kernel
 
 
-def _scaled_rows(kind: str, grad: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray) -> Any:
+def _scaled_rows(
+    kind: str, grad: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray
+) -> np.ndarray:
     """For each index: the gradient of its segment divided by the segment's divisor."""
     _check_indices(grad, indices, segment_ids)
     count = grad.shape[0]
@@ -128,7 +134,7 @@ def _check_within(indices: np.ndarray, size: int) -> None:
 def _gradient(kind: str) -> Kernel:
     def kernel(
         grad: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, output_dim0: np.ndarray
-    ) -> Any:
+    ) -> np.ndarray:
         size = _check_output_rows("output_dim0", indices, segment_ids, output_dim0)
         check_allocation((size, *grad.shape[1:]), grad.dtype)
         if not size or not indices.size:
@@ -146,7 +152,7 @@ def _gradient_v2(kind: str) -> Kernel:
         indices: np.ndarray,
         segment_ids: np.ndarray,
         dense_output_dim0: np.ndarray,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         size = _check_output_rows("dense_output_dim0", indices, segment_ids, dense_output_dim0)
         if not size or not indices.size:
             return np.zeros((0, *grad.shape[1:]), grad.dtype), indices[:0]

@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h, sof
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from runtime.foundation.intra_op_pool import shard
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import ArrayOrScalar
 from runtime.kernels.math.accumulation import widen
 from runtime.kernels.math.element_blocks import BLOCK, block_size, in_blocks, on_threads
 
@@ -35,17 +35,17 @@ def relu6(features: np.ndarray) -> np.ndarray:
     return on_threads(np.minimum, positive, number(6), in_place)
 
 
-def relu_in_place(features: Any) -> Any:
+def relu_in_place(features: ArrayOrScalar) -> np.ndarray:
     """`relu` that overwrites `features`."""
     if not isinstance(features, np.ndarray):  # a numpy scalar
-        return relu(features)
+        return relu(np.asarray(features))
     return on_threads(np.maximum, features, features.dtype.type(0), features)
 
 
-def relu6_in_place(features: Any) -> Any:
+def relu6_in_place(features: ArrayOrScalar) -> np.ndarray:
     """`relu6` that overwrites `features`."""
     if not isinstance(features, np.ndarray):  # a numpy scalar
-        return relu6(features)
+        return relu6(np.asarray(features))
     positive = relu_in_place(features)
     return on_threads(np.minimum, positive, features.dtype.type(6), positive)
 

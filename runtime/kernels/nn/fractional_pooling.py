@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -141,7 +140,7 @@ def _areas(rows: Regions, columns: Regions) -> np.ndarray:
 
 
 def _regions_of_cuts(
-    name: str, cuts: Any, size: int, outputs: int, overlapping: bool, more: bool = False
+    name: str, cuts: np.ndarray, size: int, outputs: int, overlapping: bool, more: bool = False
 ) -> Regions:
     """Return the regions of a gradient op's cuts; `more` allows unused cuts beyond `outputs`."""
     if np.ndim(cuts) != 1 or not cuts.size:

@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/in_topk_op.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -42,7 +40,7 @@ def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndar
     return known & finite & (better < k)
 
 
-def in_top_k_v2(predictions: np.ndarray, targets: np.ndarray, k: Any) -> np.ndarray:
+def in_top_k_v2(predictions: np.ndarray, targets: np.ndarray, k: np.ndarray) -> np.ndarray:
     """InTopKV2: InTopK with `k` as a tensor."""
     if np.ndim(k):
         raise InvalidArgumentError(f"k must be 0-D, got shape {shape_text(np.shape(k))}")

@@ -14,6 +14,7 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.array.boxing import box
 from runtime.kernels.array.concat_split import concat
 from runtime.kernels.array.patches import patches
 from runtime.kernels.array.shapes import reshape
@@ -295,7 +296,7 @@ def quantized_reshape(
 ) -> Quantized:
     """QuantizedReshape: Reshape with an unchanged range."""
     return (
-        reshape(tensor, shape),
+        box(reshape(tensor, shape)),
         one_float(input_min, "input_min"),
         one_float(input_max, "input_max"),
     )

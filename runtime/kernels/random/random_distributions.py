@@ -9,7 +9,6 @@ TF: tensorflow/core/lib/random/random_distributions.h, random_op_cpu.h (FillPhil
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -105,7 +104,9 @@ def full_int(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
     return (pairs[:, 0] | pairs[:, 1] << np.uint64(32)).view(dtype)
 
 
-def uniform_int(stream: Philox, count: int, dtype: np.dtype, low: Any, high: Any) -> np.ndarray:
+def uniform_int(
+    stream: Philox, count: int, dtype: np.dtype, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
     """Return `count` integers in [low, high), low < high."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     words = full_int(stream, count, unsigned)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,12 @@ _CONSTANT, _SEQUENCE = 0xFFFFFFFC, 0x7369F885192C0EF5  # of the key schedule
 
 
 def random_index_shuffle(
-    context: OpKernelContext, index: Any, seed: Any, max_index: Any, *, rounds: int
+    context: OpKernelContext,
+    index: np.ndarray,
+    seed: np.ndarray,
+    max_index: np.ndarray,
+    *,
+    rounds: int,
 ) -> np.ndarray:
     """Return the shuffled positions [n], or a scalar where no input has a dimension n.
 

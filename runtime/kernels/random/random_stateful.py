@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import secrets
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,9 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.philox import GuardedPhilox, Philox
+from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.random import random_distributions as distributions
 from runtime.kernels.random import random_rejection as rejection
@@ -31,14 +32,14 @@ _MASK = (1 << 64) - 1
 _PHILOX, _THREEFRY, _AUTO_SELECT = 1, 2, 3  # TF: rng_alg.h
 
 
-def output_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
+def output_shape(shape: np.ndarray, dtype: np.dtype) -> tuple[int, ...]:
     """Return the shape given by a tensor, after checking that it may be allocated as `dtype`."""
     sizes = requested_shape(shape)
     check_allocation(sizes, dtype)
     return sizes
 
 
-def requested_shape(shape: Any) -> tuple[int, ...]:
+def requested_shape(shape: np.ndarray) -> tuple[int, ...]:
     """Return the shape given by a tensor; raises InvalidArgumentError for an invalid one."""
     if np.ndim(shape) != 1:
         raise InvalidArgumentError(
@@ -62,7 +63,7 @@ def reserve(context: OpKernelContext, blocks: int) -> Philox:
 
 
 def _seeded(fill: Distribution) -> Kernel:
-    def kernel(context: OpKernelContext, shape: Any, *, dtype: DataType) -> np.ndarray:
+    def kernel(context: OpKernelContext, shape: np.ndarray, *, dtype: DataType) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
         count = math.prod(sizes)
         stream = reserve(context, count * BLOCKS_PER_OUTPUT)
@@ -71,7 +72,7 @@ def _seeded(fill: Distribution) -> Kernel:
     return kernel
 
 
-def check_range(minval: Any, maxval: Any) -> None:
+def check_range(minval: np.ndarray, maxval: np.ndarray) -> None:
     """Raise InvalidArgumentError unless minval and maxval are scalars and minval < maxval."""
     for name, value in (("minval", minval), ("maxval", maxval)):
         if np.ndim(value):
@@ -83,7 +84,7 @@ def check_range(minval: Any, maxval: Any) -> None:
 
 
 def random_uniform_int(
-    context: OpKernelContext, shape: Any, minval: Any, maxval: Any
+    context: OpKernelContext, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray
 ) -> np.ndarray:
     """RandomUniformInt: integers in [minval, maxval)."""
     dtype = np.asarray(minval).dtype
@@ -96,7 +97,7 @@ def random_uniform_int(
     return distributions.uniform_int(stream, count, dtype, minval, maxval).reshape(sizes)
 
 
-def random_shuffle(context: OpKernelContext, value: Any) -> Any:
+def random_shuffle(context: OpKernelContext, value: TensorValue) -> TensorValue:
     """RandomShuffle: the rows in random order."""
     array = box(value)
     if array.ndim == 0 or len(array) <= 1:
@@ -105,7 +106,7 @@ def random_shuffle(context: OpKernelContext, value: Any) -> Any:
     return unbox(array[distributions.shuffled_order(stream, len(array))])
 
 
-def check_logits(logits: Any, num_samples: Any) -> int:
+def check_logits(logits: np.ndarray, num_samples: np.ndarray) -> int:
     """Check the inputs of a multinomial op, and return the number of samples."""
     if np.ndim(logits) != 2:
         raise InvalidArgumentError(
@@ -125,7 +126,7 @@ def check_logits(logits: Any, num_samples: Any) -> int:
 
 
 def multinomial(
-    context: OpKernelContext, logits: Any, num_samples: Any, *, output_dtype: DataType
+    context: OpKernelContext, logits: np.ndarray, num_samples: np.ndarray, *, output_dtype: DataType
 ) -> np.ndarray:
     """Multinomial: classes drawn by log-probabilities, [batch, num_samples]."""
     count = check_logits(logits, num_samples)
@@ -134,7 +135,7 @@ def multinomial(
     return distributions.categorical(stream, logits, count).astype(output_dtype.numpy)
 
 
-def random_gamma(context: OpKernelContext, shape: Any, alpha: Any) -> np.ndarray:
+def random_gamma(context: OpKernelContext, shape: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """RandomGamma: [shape…, alpha's shape…]."""
     rates = np.asarray(alpha)
     sizes = requested_shape(shape) + rates.shape
@@ -144,7 +145,7 @@ def random_gamma(context: OpKernelContext, shape: Any, alpha: Any) -> np.ndarray
 
 
 def random_poisson(
-    context: OpKernelContext, shape: Any, rate: Any, *, dtype: DataType
+    context: OpKernelContext, shape: np.ndarray, rate: np.ndarray, *, dtype: DataType
 ) -> np.ndarray:
     """RandomPoissonV2: [shape…, rate's shape…]."""
     rates = np.asarray(rate)
@@ -154,7 +155,7 @@ def random_poisson(
     return rejection.poisson(stream, sizes, rates).astype(dtype.numpy)
 
 
-def _check_algorithm(algorithm: Any) -> None:
+def _check_algorithm(algorithm: np.ndarray | int) -> None:
     """Raise UnimplementedError for ThreeFry, InvalidArgumentError unless Philox or automatic."""
     if np.ndim(algorithm):
         raise InvalidArgumentError(
@@ -167,7 +168,10 @@ def _check_algorithm(algorithm: Any) -> None:
 
 
 def _take_state(
-    context: OpKernelContext, handle: Any, blocks: int, algorithm: Any = _PHILOX
+    context: OpKernelContext,
+    handle: ResourceHandle,
+    blocks: int,
+    algorithm: np.ndarray | int = _PHILOX,
 ) -> Philox:
     """Return the position in a state variable, and advance the variable by `blocks`."""
     taken: list[Philox] = []
@@ -196,7 +200,12 @@ def _take_state(
 
 def _stateful(fill: Distribution) -> Kernel:
     def kernel(
-        context: OpKernelContext, handle: Any, algorithm: Any, shape: Any, *, dtype: DataType
+        context: OpKernelContext,
+        handle: ResourceHandle,
+        algorithm: np.ndarray,
+        shape: np.ndarray,
+        *,
+        dtype: DataType,
     ) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
         count = math.prod(sizes)
@@ -207,7 +216,12 @@ def _stateful(fill: Distribution) -> Kernel:
 
 
 def stateful_uniform_int(
-    context: OpKernelContext, handle: Any, algorithm: Any, shape: Any, minval: Any, maxval: Any
+    context: OpKernelContext,
+    handle: ResourceHandle,
+    algorithm: np.ndarray,
+    shape: np.ndarray,
+    minval: np.ndarray,
+    maxval: np.ndarray,
 ) -> np.ndarray:
     """StatefulUniformInt: integers in [minval, maxval)."""
     dtype = np.asarray(minval).dtype
@@ -220,11 +234,11 @@ def stateful_uniform_int(
 
 def stateful_random_binomial(
     context: OpKernelContext,
-    handle: Any,
-    algorithm: Any,
-    shape: Any,
-    counts: Any,
-    probs: Any,
+    handle: ResourceHandle,
+    algorithm: np.ndarray,
+    shape: np.ndarray,
+    counts: np.ndarray,
+    probs: np.ndarray,
     *,
     dtype: DataType,
 ) -> np.ndarray:
@@ -243,7 +257,7 @@ def stateful_random_binomial(
 
 
 def binomial_shapes(
-    shape: Any, counts: Any, probs: Any, dtype: np.dtype
+    shape: np.ndarray, counts: np.ndarray, probs: np.ndarray, dtype: np.dtype
 ) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
     """Return the shape of the samples, and counts and probs broadcast to its last dimensions."""
     sizes = output_shape(shape, dtype)
@@ -265,19 +279,23 @@ def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
         raise InvalidArgumentError("Shape passed in must end with broadcasted shape.")
 
 
-def rng_read_and_skip(context: OpKernelContext, handle: Any, alg: Any, delta: Any) -> np.ndarray:
+def rng_read_and_skip(
+    context: OpKernelContext, handle: ResourceHandle, alg: np.ndarray, delta: np.ndarray
+) -> np.ndarray:
     """RngReadAndSkip: the state [3], then advanced as if `delta` outputs had been drawn."""
     start = _take_state(context, handle, (int(delta) * BLOCKS_PER_OUTPUT) & _MASK, alg)
     words = [start.counter & _MASK, start.counter >> 64, start.key]
     return np.array(words, np.uint64).view(np.int64)
 
 
-def rng_skip(context: OpKernelContext, handle: Any, algorithm: Any, delta: Any) -> None:
+def rng_skip(
+    context: OpKernelContext, handle: ResourceHandle, algorithm: np.ndarray, delta: np.ndarray
+) -> None:
     """RngSkip: advance the state as if `delta` outputs had been drawn."""
     _take_state(context, handle, (int(delta) * BLOCKS_PER_OUTPUT) & _MASK, algorithm)
 
 
-def non_deterministic_ints(shape: Any, *, dtype: DataType) -> np.ndarray:
+def non_deterministic_ints(shape: np.ndarray, *, dtype: DataType) -> np.ndarray:
     """NonDeterministicInts: integers from the system's random source, of all bit patterns."""
     sizes = output_shape(shape, dtype.numpy)
     drawn = secrets.token_bytes(math.prod(sizes) * dtype.numpy.itemsize)

@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/stateless_random_ops.cc, stateless_random_ops_v2.cc
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.philox import Philox, philox_of_counters
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.random import random_distributions as distributions
 from runtime.kernels.random import random_rejection as rejection
@@ -123,7 +123,9 @@ def stateless_multinomial(
     return drawn.astype(output_dtype.numpy)
 
 
-def stateless_shuffle(value: Any, key: np.ndarray, counter: np.ndarray, alg: np.ndarray) -> Any:
+def stateless_shuffle(
+    value: TensorValue, key: np.ndarray, counter: np.ndarray, alg: np.ndarray
+) -> TensorValue:
     """StatelessShuffle: the rows in random order."""
     stream, array = _stream_of_key(key, counter, alg), box(value)
     if array.ndim == 0 or len(array) <= 1:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -141,7 +140,9 @@ def hashed(
     return (total % divisor).astype(np.int64)
 
 
-def split_inputs(inputs: Sequence[Any], count: int, dense: int) -> tuple[list[Sparse], list[Any]]:
+def split_inputs(
+    inputs: Sequence[np.ndarray], count: int, dense: int
+) -> tuple[list[Sparse], list[np.ndarray]]:
     """Return (indices, values, shape) of each sparse input, and the dense inputs."""
     sparse = [
         (inputs[each], inputs[count + each], inputs[2 * count + each]) for each in range(count)
@@ -159,7 +160,7 @@ def _check_ranks(what: str, ndim: int, shapes: Sequence[tuple[int, ...]]) -> Non
             )
 
 
-def _check_types(what: str, internal_type: DataType | None, tensors: Sequence[Any]) -> None:
+def _check_types(what: str, internal_type: DataType | None, tensors: Sequence[np.ndarray]) -> None:
     """Raise InvalidArgumentError for an int64 tensor where the internal type is string."""
     if internal_type == DataType.STRING and any(each.dtype == np.int64 for each in tensors):
         raise InvalidArgumentError(
@@ -185,7 +186,7 @@ def _check_sparse(sparse: Sequence[Sparse]) -> None:
 
 
 def _check_crossed(
-    sparse: Sequence[Sparse], dense: Sequence[Any], internal_type: DataType | None
+    sparse: Sequence[Sparse], dense: Sequence[np.ndarray], internal_type: DataType | None
 ) -> int:
     """Check all columns and return their common number of rows."""
     indices, values, shapes = zip(*sparse, strict=True) if sparse else ((), (), ())
@@ -209,7 +210,7 @@ def _check_crossed(
 
 
 def _columns(
-    sparse: Sequence[Sparse], dense: Sequence[Any], internal_type: DataType | None = None
+    sparse: Sequence[Sparse], dense: Sequence[np.ndarray], internal_type: DataType | None = None
 ) -> tuple[list[Column], np.ndarray, list[np.ndarray]]:
     batch = _check_crossed(sparse, dense, internal_type)
     columns = [
@@ -228,7 +229,7 @@ def _as_sparse(totals: np.ndarray, values: np.ndarray) -> Sparse:
 
 
 def sparse_cross(
-    *inputs: Any,
+    *inputs: np.ndarray,
     N: int,  # noqa: N803 # the attribute's name
     dense_types: tuple[DataType, ...],
     num_buckets: int,
@@ -246,7 +247,7 @@ def sparse_cross(
 
 
 def sparse_cross_v2(
-    *inputs: Any,
+    *inputs: np.ndarray,
     N: int,  # noqa: N803
     dense_types: tuple[DataType, ...],
 ) -> Sparse:
@@ -263,7 +264,7 @@ def sparse_cross_v2(
 
 
 def sparse_cross_hashed(
-    *inputs: Any,
+    *inputs: np.ndarray,
     N: int,  # noqa: N803
     dense_types: tuple[DataType, ...],
 ) -> Sparse:

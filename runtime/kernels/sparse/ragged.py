@@ -10,7 +10,6 @@ fill_empty_rows_functor.h
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -209,7 +208,7 @@ def _check_whole_splits(splits: np.ndarray, rows: int | None) -> None:
 
 
 def ragged_fill_empty_rows(
-    value_rowids: np.ndarray, values: np.ndarray, nrows: Any, default_value: Any
+    value_rowids: np.ndarray, values: np.ndarray, nrows: np.ndarray, default_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """RaggedFillEmptyRows: every row without a value gets `default_value`.
 

@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/ragged_cross_op.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -43,7 +41,7 @@ def _sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Colum
 
 
 def _ragged_cross_columns(
-    ragged: list[tuple[Any, Any]], sparse: list[Sparse], dense: list[Any]
+    ragged: list[tuple[np.ndarray, np.ndarray]], sparse: list[Sparse], dense: list[np.ndarray]
 ) -> tuple[dict[str, list[Column]], int]:
     """Check all columns; return them by kind (R, S, D), and their common number of rows."""
     for values, splits in ragged:
@@ -96,7 +94,7 @@ def _in_order(columns: dict[str, list[Column]], input_order: str) -> list[Column
 
 
 def ragged_cross(
-    *inputs: Any,
+    *inputs: np.ndarray,
     Nsparse: int,  # noqa: N803
     ragged_values_types: tuple[DataType, ...],
     ragged_splits_types: tuple[DataType, ...],

@@ -7,7 +7,6 @@ ragged_tensor_variant}.cc
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,14 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.sparse.ragged import check_splits_cover, splits_of_lengths
 
 
-def ragged_tensor_to_variant(*nested_splits_and_values: Any, batched_input: bool) -> Any:
+def ragged_tensor_to_variant(
+    *nested_splits_and_values: np.ndarray, batched_input: bool
+) -> np.ndarray | RaggedTensorVariant:
     """RaggedTensorToVariant: one variant, or with `batched_input` a vector with one per row."""
     *nested, values = nested_splits_and_values
     values = np.asarray(values)
@@ -63,7 +65,7 @@ def _row(
 
 
 def ragged_tensor_from_variant(
-    encoded: Any,
+    encoded: TensorValue,
     *,
     input_ragged_rank: int,
     output_ragged_rank: int,
@@ -97,9 +99,9 @@ def ragged_tensor_from_variant(
 
 def ragged_tensor_to_variant_gradient(
     context: OpKernelContext,
-    encoded: Any,
-    row_splits: Any,
-    dense_values_shape: Any,
+    encoded: TensorValue,
+    row_splits: np.ndarray,
+    dense_values_shape: np.ndarray,
     *,
     Tvalues: DataType,  # noqa: N803 # the attribute's name
 ) -> np.ndarray:
@@ -155,7 +157,7 @@ def _values_of_variants(
 
 
 def _check_component(
-    component: Any, ragged_rank: int, values_type: DataType, splits_type: DataType | None
+    component: TensorValue, ragged_rank: int, values_type: DataType, splits_type: DataType | None
 ) -> None:
     if not isinstance(component, RaggedTensorVariant):
         raise InvalidArgumentError(

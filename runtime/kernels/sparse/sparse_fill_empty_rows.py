@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/sparse_fill_empty_rows_op.cc, fill_empty_rows_functo
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -16,7 +14,7 @@ from runtime.framework.shapes import shape_text
 
 
 def sparse_fill_empty_rows(
-    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: Any
+    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """SparseFillEmptyRows: add `default_value` in column 0 of every row without an element.
 
@@ -27,7 +25,7 @@ def sparse_fill_empty_rows(
 
 
 def fill_empty_rows(
-    indices: np.ndarray, values: np.ndarray, rows: int, default_value: Any
+    indices: np.ndarray, values: np.ndarray, rows: int, default_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The outputs of SparseFillEmptyRows for indices `[n, rank]` whose column 0 is the row."""
     _check_row_indices(indices, rows)
@@ -54,7 +52,7 @@ def fill_empty_rows(
 
 
 def _check_rows(
-    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: Any
+    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default_value: np.ndarray
 ) -> None:
     if dense_shape.ndim != 1:
         raise InvalidArgumentError(

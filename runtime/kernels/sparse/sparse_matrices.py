@@ -5,8 +5,6 @@ TF: tensorflow/core/kernels/sparse/
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -15,6 +13,7 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 from runtime.framework.sparse_matrix import SparseMatrix, from_coordinates
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.math.segment_math import reduce_rows
 
 
@@ -60,7 +59,7 @@ def sparse_tensor_to_csr_sparse_matrix(
 
 
 def check_sparse_matrix(
-    value: Any, dtype: np.dtype | None = None, name: str = "input"
+    value: TensorValue, dtype: np.dtype | None = None, name: str = "input"
 ) -> SparseMatrix:
     """The sparse matrix that a variant holds.
 
@@ -81,7 +80,7 @@ def _type_name(dtype: np.dtype) -> str:
 
 
 def csr_sparse_matrix_to_dense(
-    sparse_input: Any,
+    sparse_input: SparseMatrix,
     *,
     type: DataType,  # the attribute's name
 ) -> np.ndarray:
@@ -94,7 +93,7 @@ def csr_sparse_matrix_to_dense(
 
 
 def csr_sparse_matrix_to_sparse_tensor(
-    sparse_matrix: Any,
+    sparse_matrix: SparseMatrix,
     *,
     type: DataType,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -104,7 +103,7 @@ def csr_sparse_matrix_to_sparse_tensor(
 
 
 def csr_sparse_matrix_components(
-    csr_sparse_matrix: Any,
+    csr_sparse_matrix: SparseMatrix,
     index: np.ndarray,
     *,
     type: DataType,
@@ -122,7 +121,7 @@ def csr_sparse_matrix_components(
     return pointers, matrix.columns[inside].astype(np.int32), matrix.values[inside]
 
 
-def sparse_matrix_nnz(sparse_matrix: Any) -> np.ndarray:
+def sparse_matrix_nnz(sparse_matrix: SparseMatrix) -> np.ndarray:
     """SparseMatrixNNZ: the number of entries of each matrix."""
     matrix = check_sparse_matrix(sparse_matrix)
     counts = np.bincount(matrix.batches, minlength=matrix.batch_size).astype(np.int32)
@@ -130,7 +129,7 @@ def sparse_matrix_nnz(sparse_matrix: Any) -> np.ndarray:
 
 
 def sparse_matrix_transpose(
-    input: Any,
+    input: SparseMatrix,
     *,
     conjugate: bool,
     type: DataType,
@@ -140,7 +139,7 @@ def sparse_matrix_transpose(
     return matrix.with_values(np.conjugate(matrix.values)) if conjugate else matrix
 
 
-def conjugate(input: Any) -> SparseMatrix:
+def conjugate(input: SparseMatrix) -> SparseMatrix:
     """Conj of a variant that holds a sparse matrix."""
     matrix = check_sparse_matrix(input)
     return matrix.with_values(np.conjugate(matrix.values))
@@ -157,7 +156,7 @@ def oriented(matrix: SparseMatrix, transpose: bool, adjoint: bool) -> SparseMatr
 
 
 def sparse_matrix_mat_mul(
-    a: Any,
+    a: SparseMatrix,
     b: np.ndarray,
     *,
     transpose_a: bool,

@@ -7,7 +7,6 @@ sparse_ordering_amd_op.cc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +22,8 @@ _DENSE_FACTOR = 2  # from this many products per dense element on, dense arithme
 
 
 def sparse_matrix_sparse_mat_mul(
-    a: Any,
-    b: Any,
+    a: SparseMatrix,
+    b: SparseMatrix,
     *,
     type: DataType,  # the attribute's name
     transpose_a: bool,
@@ -140,7 +139,7 @@ def _symmetric_patterns(matrix: SparseMatrix) -> np.ndarray:
     return lower | lower.swapaxes(-1, -2)
 
 
-def sparse_matrix_ordering_amd(input: Any) -> np.ndarray:
+def sparse_matrix_ordering_amd(input: SparseMatrix) -> np.ndarray:
     """SparseMatrixOrderingAMD: a permutation that keeps the fill-in of Cholesky factors small.
 
     Minimum degree: the node with the fewest remaining neighbours comes next.
@@ -165,7 +164,7 @@ def sparse_matrix_ordering_amd(input: Any) -> np.ndarray:
 
 
 def sparse_matrix_sparse_cholesky(
-    input: Any,
+    input: SparseMatrix,
     permutation: np.ndarray,
     *,
     type: DataType,

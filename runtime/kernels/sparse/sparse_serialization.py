@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -126,7 +125,7 @@ def _deserialized(row: np.ndarray, number: int, dtype: DataType) -> Sparse:
     return indices, values, shape
 
 
-def _tensor(item: Any) -> np.ndarray:
+def _tensor(item: object) -> np.ndarray:
     if isinstance(item, np.ndarray):
         return item
     if not isinstance(item, bytes):

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType, Types
-from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.op_kernel import Deferred, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_fully_defined
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import resource_handle
 from runtime.framework.resources.barrier import Barrier
+from runtime.framework.resources.queues import Element
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import rows
 from runtime.kernels.data.queues import stack_elements
@@ -75,7 +76,7 @@ def _names(types: Sequence[DataType]) -> str:
     return ", ".join(each.tf_name for each in types)
 
 
-def barrier_of(context: OpKernelContext, handle: Any) -> Barrier:
+def barrier_of(context: OpKernelContext, handle: ResourceHandle) -> Barrier:
     """The barrier of a handle; raises NotFoundError if there is none."""
     handle = as_handle(handle)
     return context.resources.look_up(handle.container, Barrier, handle.name)
@@ -83,9 +84,9 @@ def barrier_of(context: OpKernelContext, handle: Any) -> Barrier:
 
 def barrier_insert_many(
     context: OpKernelContext,
-    handle: Any,
-    keys: Any,
-    values: Any,
+    handle: ResourceHandle,
+    keys: np.ndarray,
+    values: TensorValue,
     *,
     component_index: int,
     T: DataType,  # noqa: N803 # the attribute's name
@@ -124,13 +125,13 @@ def _check_values(found: Barrier, count: int, values: np.ndarray) -> None:
 
 def barrier_take_many(
     context: OpKernelContext,
-    handle: Any,
-    num_elements: Any,
+    handle: ResourceHandle,
+    num_elements: np.ndarray,
     *,
     component_types: Types,
     allow_small_batch: bool,
     timeout_ms: int,
-) -> Any:
+) -> Deferred | Element:
     """BarrierTakeMany: (indices, keys, components…) of complete elements; waits for enough."""
     if timeout_ms != -1:
         raise InvalidArgumentError("Timeout not supported yet.")
@@ -147,17 +148,19 @@ def barrier_take_many(
     return found.take(int(num_elements), allow_small_batch, finish, context.cancellation)
 
 
-def barrier_close(context: OpKernelContext, handle: Any, *, cancel_pending_enqueues: bool) -> None:
+def barrier_close(
+    context: OpKernelContext, handle: ResourceHandle, *, cancel_pending_enqueues: bool
+) -> None:
     """BarrierClose: accept no new keys; `cancel_pending_enqueues` drops incomplete elements."""
     barrier_of(context, handle).close(cancel_pending_enqueues, context.cancellation)
 
 
-def barrier_ready_size(context: OpKernelContext, handle: Any) -> np.int32:
+def barrier_ready_size(context: OpKernelContext, handle: ResourceHandle) -> np.int32:
     """BarrierReadySize: the number of complete elements."""
     return np.int32(barrier_of(context, handle).ready.size)
 
 
-def barrier_incomplete_size(context: OpKernelContext, handle: Any) -> np.int32:
+def barrier_incomplete_size(context: OpKernelContext, handle: ResourceHandle) -> np.int32:
     """BarrierIncompleteSize: the number of elements that lack a component."""
     return np.int32(barrier_of(context, handle).incomplete_size)
 

@@ -14,13 +14,14 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.op_kernel import Deferred, Kernel, KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resource_op_kernel import resource_handle
 from runtime.framework.resources.conditional_accumulator import (
     ConditionalAccumulator,
     DenseConditionalAccumulator,
+    Outputs,
     SparseConditionalAccumulator,
     SparseGradient,
 )
@@ -53,7 +54,7 @@ def _creation_kernel(kind: type[Accumulator]) -> Kernel:
 
 def _look_up(
     context: OpKernelContext,
-    handle: Any,
+    handle: ResourceHandle,
     kind: type[Accumulator] = ConditionalAccumulator,
     dtype: DataType | None = None,
 ) -> Accumulator:
@@ -71,7 +72,7 @@ def _look_up(
     return found
 
 
-def _scalar(name: str, value: Any) -> int:
+def _scalar(name: str, value: np.ndarray) -> int:
     if np.ndim(value):
         raise InvalidArgumentError(
             f"Argument {name} must be scalar, but had bad shape {shape_text(np.shape(value))}"
@@ -80,7 +81,12 @@ def _scalar(name: str, value: Any) -> int:
 
 
 def apply_gradient(
-    context: OpKernelContext, handle: Any, local_step: Any, gradient: Any, *, dtype: DataType
+    context: OpKernelContext,
+    handle: ResourceHandle,
+    local_step: np.ndarray,
+    gradient: np.ndarray,
+    *,
+    dtype: DataType,
 ) -> None:
     """AccumulatorApplyGradient: add a gradient, unless it is stale."""
     found = _look_up(context, handle, DenseConditionalAccumulator, dtype)
@@ -89,11 +95,11 @@ def apply_gradient(
 
 def sparse_apply_gradient(
     context: OpKernelContext,
-    handle: Any,
-    local_step: Any,
-    gradient_indices: Any,
-    gradient_values: Any,
-    gradient_shape: Any,
+    handle: ResourceHandle,
+    local_step: np.ndarray,
+    gradient_indices: np.ndarray,
+    gradient_values: np.ndarray,
+    gradient_shape: np.ndarray,
     *,
     dtype: DataType,
     has_known_shape: bool,
@@ -135,7 +141,13 @@ def _check_sizes(expected: PartialShape, sizes: list[int]) -> None:
 
 
 def _take_gradient_kernel(kind: type[Accumulator]) -> Kernel:
-    def kernel(context: OpKernelContext, handle: Any, num_required: Any, *, dtype: DataType) -> Any:
+    def kernel(
+        context: OpKernelContext,
+        handle: ResourceHandle,
+        num_required: np.ndarray,
+        *,
+        dtype: DataType,
+    ) -> Outputs | Deferred:
         found = _look_up(context, handle, kind, dtype)
         required = _scalar("num_required", num_required)
         if required <= 0:
@@ -147,12 +159,14 @@ def _take_gradient_kernel(kind: type[Accumulator]) -> Kernel:
     return kernel
 
 
-def num_accumulated(context: OpKernelContext, handle: Any) -> np.int32:
+def num_accumulated(context: OpKernelContext, handle: ResourceHandle) -> np.int32:
     """AccumulatorNumAccumulated: the number of gradients in the sum."""
     return np.int32(_look_up(context, handle).count)
 
 
-def set_global_step(context: OpKernelContext, handle: Any, new_global_step: Any) -> None:
+def set_global_step(
+    context: OpKernelContext, handle: ResourceHandle, new_global_step: np.ndarray
+) -> None:
     """AccumulatorSetGlobalStep: gradients of earlier steps are stale from now on."""
     step = _scalar("num_required", new_global_step)  # the name in TensorFlow's message
     _look_up(context, handle).set_global_step(step)

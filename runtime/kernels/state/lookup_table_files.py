@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -88,7 +87,7 @@ def _check_lines(lines: Sequence[bytes], path: str, needed: int, delimiter: byte
             )
 
 
-_PARSERS: dict[DataType, tuple[Callable[[bytes], Any], str]] = {
+_PARSERS: dict[DataType, tuple[Callable[[bytes], int | float], str]] = {
     DataType.INT32: (int, "int32"),
     DataType.INT64: (int, "int64"),
     DataType.FLOAT: (float, "float"),

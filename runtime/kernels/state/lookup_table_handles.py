@@ -8,7 +8,6 @@ TF: tensorflow/core/kernels/lookup_table_op.h (LookupTableOp, AnonymousLookupTab
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -144,8 +143,8 @@ def _vector_shape(shape: tuple[int, ...] | None) -> tuple[int, ...]:
 
 def mutable_dense_hash_table(
     context: OpKernelContext,
-    empty_key: Any,
-    deleted_key: Any,
+    empty_key: np.ndarray,
+    deleted_key: np.ndarray,
     *,
     container: str,
     shared_name: str,
@@ -168,8 +167,8 @@ def mutable_dense_hash_table(
 
 
 def anonymous_mutable_dense_hash_table(
-    empty_key: Any,
-    deleted_key: Any,
+    empty_key: np.ndarray,
+    deleted_key: np.ndarray,
     *,
     key_dtype: DataType,
     value_dtype: DataType,

@@ -7,14 +7,13 @@ TF: tensorflow/core/kernels/lookup_table_op.cc, lookup_table_init_op.cc, lookup_
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
 from runtime.framework.data.dataset import Element, as_dataset
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resources.lookup_table import HashTable, LookupTable
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings
@@ -22,7 +21,7 @@ from runtime.kernels.state.lookup_table_files import read_text_file
 from runtime.kernels.state.resource_variables import as_handle
 
 
-def table_of(context: OpKernelContext, handle: Any) -> LookupTable:
+def table_of(context: OpKernelContext, handle: ResourceHandle) -> LookupTable:
     """Return the table of a handle; raises NotFoundError if it does not exist."""
     handle = as_handle(handle)
     if isinstance(handle.resource, LookupTable):
@@ -52,15 +51,15 @@ def _check_signature(
         raise InvalidArgumentError(f"Signature mismatch, have: {have} expected: {expected}")
 
 
-def _tensor(value: Any, data_type: DataType) -> np.ndarray:
+def _tensor(value: np.ndarray, data_type: DataType) -> np.ndarray:
     return np.asarray(value, data_type.numpy)
 
 
 def lookup_table_find(
     context: OpKernelContext,
-    table_handle: Any,
-    keys: Any,
-    default_value: Any,
+    table_handle: ResourceHandle,
+    keys: np.ndarray,
+    default_value: np.ndarray,
     *,
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
@@ -73,9 +72,9 @@ def lookup_table_find(
 
 def lookup_table_insert(
     context: OpKernelContext,
-    table_handle: Any,
-    keys: Any,
-    values: Any,
+    table_handle: ResourceHandle,
+    keys: np.ndarray,
+    values: np.ndarray,
     *,
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
@@ -90,8 +89,8 @@ def lookup_table_insert(
 
 def lookup_table_remove(
     context: OpKernelContext,
-    table_handle: Any,
-    keys: Any,
+    table_handle: ResourceHandle,
+    keys: np.ndarray,
     *,
     Tin: DataType,  # noqa: N803
 ) -> None:
@@ -105,9 +104,9 @@ def lookup_table_remove(
 
 def lookup_table_import(
     context: OpKernelContext,
-    table_handle: Any,
-    keys: Any,
-    values: Any,
+    table_handle: ResourceHandle,
+    keys: np.ndarray,
+    values: np.ndarray,
     *,
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
@@ -122,7 +121,7 @@ def lookup_table_import(
 
 def lookup_table_export(
     context: OpKernelContext,
-    table_handle: Any,
+    table_handle: ResourceHandle,
     *,
     Tkeys: DataType,  # noqa: N803
     Tvalues: DataType,  # noqa: N803
@@ -138,16 +137,16 @@ def lookup_table_export(
     return exported
 
 
-def lookup_table_size(context: OpKernelContext, table_handle: Any) -> np.ndarray:
+def lookup_table_size(context: OpKernelContext, table_handle: ResourceHandle) -> np.ndarray:
     """LookupTableSize: the number of entries, int64."""
     return np.array(table_of(context, table_handle).size, np.int64)
 
 
 def initialize_table(
     context: OpKernelContext,
-    table_handle: Any,
-    keys: Any,
-    values: Any,
+    table_handle: ResourceHandle,
+    keys: np.ndarray,
+    values: np.ndarray,
     *,
     Tkey: DataType,  # noqa: N803
     Tval: DataType,  # noqa: N803
@@ -168,7 +167,7 @@ def initialize_table(
     table.initialize(key_tensor, value_tensor)
 
 
-def _initializable(context: OpKernelContext, handle: Any) -> HashTable:
+def _initializable(context: OpKernelContext, handle: ResourceHandle) -> HashTable:
     table = table_of(context, handle)
     if not isinstance(table, HashTable):
         raise InvalidArgumentError("Only a table that is filled once can be initialized")
@@ -177,8 +176,8 @@ def _initializable(context: OpKernelContext, handle: Any) -> HashTable:
 
 def initialize_table_from_text_file(
     context: OpKernelContext,
-    table_handle: Any,
-    filename: Any,
+    table_handle: ResourceHandle,
+    filename: np.ndarray,
     *,
     key_index: int,
     value_index: int,
@@ -203,7 +202,7 @@ def initialize_table_from_text_file(
 
 
 def initialize_table_from_dataset(
-    context: OpKernelContext, table_handle: Any, dataset: Any
+    context: OpKernelContext, table_handle: ResourceHandle, dataset: np.ndarray
 ) -> None:
     """InitializeTableFromDataset: initialize a table with a dataset's (key, value) elements.
 

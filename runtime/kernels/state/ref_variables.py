@@ -8,7 +8,6 @@ TF: tensorflow/core/kernels/variable_ops.cc, assign_op.h, dense_update_ops.cc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER
 from runtime.framework.resources.variable import RefVariable, Variable
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 
 
@@ -80,7 +80,9 @@ def temporary_variable(
     return made
 
 
-def destroy_temporary_variable(context: OpKernelContext, ref: Variable, *, var_name: str) -> Any:
+def destroy_temporary_variable(
+    context: OpKernelContext, ref: Variable, *, var_name: str
+) -> np.ndarray:
     """DestroyTemporaryVariable: delete the variable and return its last value."""
     value = ref.read()
     context.step.resources.delete(
@@ -93,7 +95,7 @@ def _step_container(context: OpKernelContext) -> str:
     return f"__per_step_{context.step.step_id}"
 
 
-def assign(ref: RefVariable, value: Any, *, validate_shape: bool) -> Variable:
+def assign(ref: RefVariable, value: TensorValue, *, validate_shape: bool) -> Variable:
     """Assign: replace the value; with `validate_shape` its shape must not change."""
     array = box(value)
 
@@ -110,7 +112,7 @@ def assign(ref: RefVariable, value: Any, *, validate_shape: bool) -> Variable:
 
 
 def _assign_update(function: np.ufunc) -> Callable[..., Variable]:
-    def kernel(ref: Variable, value: Any) -> Variable:
+    def kernel(ref: Variable, value: np.ndarray) -> Variable:
         def change(array: np.ndarray) -> None:
             if array.shape != np.shape(value):
                 raise InvalidArgumentError("Parameters and update must be the same size")

@@ -9,7 +9,6 @@ TF: tensorflow/core/kernels/resource_variable_ops.cc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle
 from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 # The shared_name that requests a new variable at every run (TF: kAnonymousName).
@@ -50,7 +50,7 @@ def var_handle(
     )
 
 
-def as_handle(value: Any) -> ResourceHandle:
+def as_handle(value: TensorValue) -> ResourceHandle:
     """The first handle of a resource tensor; InvalidArgumentError for any other value."""
     if isinstance(value, ResourceHandle):
         return value
@@ -61,7 +61,7 @@ def as_handle(value: Any) -> ResourceHandle:
     raise InvalidArgumentError("Expected the handle of a resource")
 
 
-def find_variable(context: OpKernelContext, handle: Any) -> Variable | None:
+def find_variable(context: OpKernelContext, handle: ResourceHandle) -> Variable | None:
     """The variable that a handle refers to, or None."""
     handle = as_handle(handle)
     bound = handle.resource
@@ -70,7 +70,7 @@ def find_variable(context: OpKernelContext, handle: Any) -> Variable | None:
     return context.resources.find(handle.container, Variable, handle.name)
 
 
-def look_up_variable(context: OpKernelContext, handle: Any) -> Variable:
+def look_up_variable(context: OpKernelContext, handle: ResourceHandle) -> Variable:
     """The variable that a handle refers to; NotFoundError before its first assign."""
     variable = find_variable(context, handle)
     if variable is None:
@@ -81,7 +81,9 @@ def look_up_variable(context: OpKernelContext, handle: Any) -> Variable:
     return variable
 
 
-def read_variable(context: OpKernelContext, handle: Any, *, dtype: DataType) -> Any:
+def read_variable(
+    context: OpKernelContext, handle: ResourceHandle, *, dtype: DataType
+) -> TensorValue:
     """ReadVariableOp: the value, which shares memory with the variable until the next write."""
     variable = find_variable(context, handle)
     if variable is None:
@@ -105,7 +107,12 @@ def _uninitialized(context: OpKernelContext, handle: ResourceHandle) -> FailedPr
 
 
 def assign_variable(
-    context: OpKernelContext, handle: Any, value: Any, *, dtype: DataType, validate_shape: bool
+    context: OpKernelContext,
+    handle: ResourceHandle,
+    value: TensorValue,
+    *,
+    dtype: DataType,
+    validate_shape: bool,
 ) -> None:
     """AssignVariableOp: replace the value; the first assign creates the variable."""
     variable = find_variable(context, handle)
@@ -135,7 +142,9 @@ def _create(context: OpKernelContext, handle: ResourceHandle, dtype: DataType) -
 
 
 def _assign_update(function: np.ufunc) -> Callable[..., None]:
-    def kernel(context: OpKernelContext, handle: Any, value: Any, *, dtype: DataType) -> None:
+    def kernel(
+        context: OpKernelContext, handle: ResourceHandle, value: np.ndarray, *, dtype: DataType
+    ) -> None:
         variable = look_up_variable(context, handle)
 
         def change(array: np.ndarray) -> None:
@@ -153,13 +162,15 @@ def _assign_update(function: np.ufunc) -> Callable[..., None]:
     return kernel
 
 
-def var_is_initialized(context: OpKernelContext, handle: Any) -> np.bool_:
+def var_is_initialized(context: OpKernelContext, handle: ResourceHandle) -> np.bool_:
     """VarIsInitializedOp: whether the handle refers to a variable that has a value."""
     variable = find_variable(context, handle)
     return np.bool_(variable is not None and variable.is_initialized)
 
 
-def destroy_resource(context: OpKernelContext, handle: Any, *, ignore_lookup_error: bool) -> None:
+def destroy_resource(
+    context: OpKernelContext, handle: ResourceHandle, *, ignore_lookup_error: bool
+) -> None:
     """DestroyResourceOp: remove a named resource; an anonymous one lives as long as its handles."""
     handle = as_handle(handle)
     try:
@@ -170,13 +181,15 @@ def destroy_resource(context: OpKernelContext, handle: Any, *, ignore_lookup_err
             raise NotFoundError(missing) from None
 
 
-def variable_shape(context: OpKernelContext, handle: Any, *, out_type: DataType) -> np.ndarray:
+def variable_shape(
+    context: OpKernelContext, handle: ResourceHandle, *, out_type: DataType
+) -> np.ndarray:
     """VariableShape: the shape of the value, [rank]."""
     shape = look_up_variable(context, handle).shape
     return np.array(shape or (), out_type.numpy)
 
 
-def disable_copy_on_read(handle: Any) -> None:
+def disable_copy_on_read(handle: ResourceHandle) -> None:
     """DisableCopyOnRead: does nothing, because reads do not copy."""
 
 

@@ -6,7 +6,6 @@ TF: tensorflow/core/kernels/session_ops.cc, common_runtime/session_state.cc
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from runtime.framework.resource_manager import (
     ResourceHandle,
     ResourceManager,
 )
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.state.resource_variables import as_handle
 
 _numbers = itertools.count()
@@ -30,7 +30,7 @@ class SessionTensor(Resource):
 
     type_name = "SessionTensor"
 
-    def __init__(self, value: Any, dtype: DataType) -> None:
+    def __init__(self, value: TensorValue, dtype: DataType) -> None:
         self.value = value
         self.dtype = dtype
 
@@ -39,7 +39,7 @@ class SessionTensor(Resource):
         return self
 
 
-def session_tensor(resources: ResourceManager, handle: ResourceHandle) -> Any:
+def session_tensor(resources: ResourceManager, handle: ResourceHandle) -> TensorValue:
     """The tensor that a fed handle refers to; InvalidArgumentError for any other resource.
 
     TF: direct_session.cc (ResourceHandleToInputTensor)
@@ -59,30 +59,32 @@ def _find(resources: ResourceManager, name: str) -> SessionTensor:
     return found
 
 
-def _keep(context: OpKernelContext, value: Any) -> str:
+def _keep(context: OpKernelContext, value: TensorValue) -> str:
     name = f"{context.node.name};{next(_numbers)};{_DEVICE}"
     context.resources.put(DEFAULT_CONTAINER, name, SessionTensor(value, context.attr("T")))
     return name
 
 
-def get_session_handle(context: OpKernelContext, value: Any) -> np.ndarray:
+def get_session_handle(context: OpKernelContext, value: TensorValue) -> np.ndarray:
     """GetSessionHandle: keep a tensor and return its handle as a string."""
     return np.array(_keep(context, value).encode(), object)
 
 
-def get_session_handle_v2(context: OpKernelContext, value: Any) -> ResourceHandle:
+def get_session_handle_v2(context: OpKernelContext, value: TensorValue) -> ResourceHandle:
     """GetSessionHandleV2: keep a tensor and return its handle as a resource."""
     return ResourceHandle(DEFAULT_CONTAINER, _keep(context, value), SessionTensor.type_name)
 
 
-def _name(handle: Any) -> str:
+def _name(handle: TensorValue) -> str:
     if isinstance(handle, np.ndarray) and handle.size == 1 and isinstance(handle.item(), bytes):
         text: bytes = handle.item()
         return text.decode("utf-8", "replace")
     return as_handle(handle).name
 
 
-def get_session_tensor(context: OpKernelContext, handle: Any, *, dtype: DataType) -> Any:
+def get_session_tensor(
+    context: OpKernelContext, handle: TensorValue, *, dtype: DataType
+) -> TensorValue:
     """GetSessionTensor: the tensor that a handle refers to."""
     name = _name(handle)
     found = _find(context.resources, name)
@@ -94,7 +96,7 @@ def get_session_tensor(context: OpKernelContext, handle: Any, *, dtype: DataType
     return found.value
 
 
-def delete_session_tensor(context: OpKernelContext, handle: Any) -> None:
+def delete_session_tensor(context: OpKernelContext, handle: TensorValue) -> None:
     """DeleteSessionTensor: remove a tensor from the session."""
     name = _name(handle)
     try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.resource_manager import Resource, ResourceHandle
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.state.resource_variables import as_handle
 
 _numbers = itertools.count()
@@ -34,10 +34,10 @@ class Stack(Resource):
         self.elem_type = elem_type
         self._max_size = max_size
         self._lock = threading.Lock()  # guards _items and _is_closed
-        self._items: list[Any] = []
+        self._items: list[TensorValue] = []
         self._is_closed = False
 
-    def push(self, item: Any) -> None:
+    def push(self, item: TensorValue) -> None:
         """Put an item on top; InvalidArgumentError when the stack is full."""
         with self._lock:
             self._check_open()
@@ -47,7 +47,7 @@ class Stack(Resource):
                 )
             self._items.append(item)
 
-    def pop(self) -> Any:
+    def pop(self) -> TensorValue:
         """Remove and return the top item; InvalidArgumentError when the stack is empty."""
         with self._lock:
             self._check_open()
@@ -88,14 +88,14 @@ def stack(context: OpKernelContext, *, stack_name: str, elem_type: DataType) -> 
     return _make(context, stack_name, elem_type, -1)
 
 
-def _stack_of(handle: Any) -> Stack:
+def _stack_of(handle: ResourceHandle) -> Stack:
     found = as_handle(handle).resource
     if not isinstance(found, Stack):
         raise InvalidArgumentError("Expected the handle of a stack")
     return found
 
 
-def stack_push(context: OpKernelContext, handle: Any, elem: Any) -> Any:
+def stack_push(context: OpKernelContext, handle: ResourceHandle, elem: TensorValue) -> TensorValue:
     """StackPushV2: push a tensor and return it."""
     found, elem_type = _stack_of(handle), context.attr("T")
     if found.elem_type != elem_type:
@@ -106,7 +106,9 @@ def stack_push(context: OpKernelContext, handle: Any, elem: Any) -> Any:
     return elem
 
 
-def stack_pop(context: OpKernelContext, handle: Any, *, elem_type: DataType) -> Any:
+def stack_pop(
+    context: OpKernelContext, handle: ResourceHandle, *, elem_type: DataType
+) -> TensorValue:
     """StackPopV2: remove and return the top tensor."""
     found = _stack_of(handle)
     if found.elem_type != elem_type:
@@ -117,7 +119,7 @@ def stack_pop(context: OpKernelContext, handle: Any, *, elem_type: DataType) -> 
     return found.pop()
 
 
-def stack_close(handle: Any) -> None:
+def stack_close(handle: ResourceHandle) -> None:
     """StackCloseV2: remove all tensors and refuse later pushes and pops."""
     _stack_of(handle).close()
 

@@ -8,14 +8,20 @@ TF: tensorflow/core/kernels/stage_op.cc, map_stage_op.cc
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
-from runtime.framework.resources.staging_area import WAIT, Attempt, StagingBuffer, StagingMap
+from runtime.framework.resources.staging_area import (
+    WAIT,
+    Attempt,
+    Outcome,
+    StagingBuffer,
+    StagingMap,
+)
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 
 
 def _buffer(context: OpKernelContext) -> StagingBuffer:
@@ -31,19 +37,19 @@ def _buffer(context: OpKernelContext) -> StagingBuffer:
     return found
 
 
-def stage(context: OpKernelContext, *values: Any) -> Any:
+def stage(context: OpKernelContext, *values: TensorValue) -> Outcome:
     """Stage: append a tuple; waits until there is room."""
     area = _buffer(context)
     return area.run(lambda: area.put(values), context.cancellation)
 
 
-def unstage(context: OpKernelContext) -> Any:
+def unstage(context: OpKernelContext) -> Outcome:
     """Unstage: remove and return the oldest tuple; waits until there is one."""
     area = _buffer(context)
     return area.run(area.get, context.cancellation)
 
 
-def stage_peek(context: OpKernelContext, index: np.ndarray) -> Any:
+def stage_peek(context: OpKernelContext, index: np.ndarray) -> Outcome:
     """StagePeek: the tuple at position `index`, which stays; waits until there is one."""
     if np.ndim(index):
         raise InvalidArgumentError(f"index must be scalar, got shape {shape_text(np.shape(index))}")
@@ -57,7 +63,7 @@ def stage_clear(context: OpKernelContext) -> None:
     area.run(area.clear, context.cancellation)
 
 
-def stage_size(context: OpKernelContext) -> Any:
+def stage_size(context: OpKernelContext) -> np.int32:
     """StageSize: the number of tuples."""
     area = _buffer(context)
     return np.int32(area.run(area.size, context.cancellation))
@@ -105,7 +111,9 @@ def _check_order(places: list[int]) -> None:
         raise InvalidArgumentError("Indices are not strictly ordered")
 
 
-def map_stage(context: OpKernelContext, key: np.ndarray, indices: np.ndarray, *values: Any) -> Any:
+def map_stage(
+    context: OpKernelContext, key: np.ndarray, indices: np.ndarray, *values: TensorValue
+) -> Outcome:
     """MapStage: put components `indices` of a key's tuple; waits until there is room."""
     tensor, places = _staging_key(key), np.ravel(indices).tolist()
     _check_order(places)
@@ -115,10 +123,10 @@ def map_stage(context: OpKernelContext, key: np.ndarray, indices: np.ndarray, *v
     return area.run(lambda: area.put(tensor, places, values), context.cancellation)
 
 
-def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Any:
+def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Outcome:
     """The attempt's values; InternalError when they are fewer than the op's outputs."""
 
-    def checked() -> Any:
+    def checked() -> Outcome:
         values = attempt()
         if values is not WAIT and len(values) - keys < len(context.attr("dtypes")):
             missing = f"Missing {len(values)}-th output from"
@@ -128,21 +136,21 @@ def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Any:
     return _map(context).run(checked, context.cancellation)
 
 
-def map_unstage(context: OpKernelContext, key: np.ndarray, indices: np.ndarray) -> Any:
+def map_unstage(context: OpKernelContext, key: np.ndarray, indices: np.ndarray) -> Outcome:
     """MapUnstage: remove and return components of a key's tuple; waits until it is complete."""
     area, number, places = _map(context), _scalar_key(key), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get(number, places))
 
 
-def map_unstage_no_key(context: OpKernelContext, indices: np.ndarray) -> Any:
+def map_unstage_no_key(context: OpKernelContext, indices: np.ndarray) -> Outcome:
     """MapUnstageNoKey: (key, components…) of any tuple, removed; waits until there is one."""
     area, places = _map(context), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get_any(places), keys=1)
 
 
-def map_peek(context: OpKernelContext, key: np.ndarray, indices: np.ndarray) -> Any:
+def map_peek(context: OpKernelContext, key: np.ndarray, indices: np.ndarray) -> Outcome:
     """MapPeek: components of a key's tuple, which stay; waits until it is complete."""
     area, number, places = _map(context), _scalar_key(key), np.ravel(indices).tolist()
     _check_order(places)
@@ -155,13 +163,13 @@ def map_clear(context: OpKernelContext) -> None:
     area.run(area.clear, context.cancellation)
 
 
-def map_size(context: OpKernelContext) -> Any:
+def map_size(context: OpKernelContext) -> np.int32:
     """MapSize: the number of complete tuples."""
     area = _map(context)
     return np.int32(area.run(area.size, context.cancellation))
 
 
-def map_incomplete_size(context: OpKernelContext) -> Any:
+def map_incomplete_size(context: OpKernelContext) -> np.int32:
     """MapIncompleteSize: the number of tuples that lack a component."""
     area = _map(context)
     return np.int32(area.run(area.incomplete_size, context.cancellation))

@@ -21,6 +21,7 @@ from runtime.framework.partial_shapes import PartialShape, is_compatible, is_ful
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resources.tensor_array import TensorArray
 from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.array.tensor_lists import rows, stacked
 from runtime.kernels.state.resource_variables import as_handle
@@ -29,7 +30,7 @@ _numbers = itertools.count()
 _FLOW = np.float32(0)
 
 
-def _array_of(handle: Any) -> TensorArray:
+def _array_of(handle: ResourceHandle) -> TensorArray:
     if isinstance(handle, np.ndarray) and handle.size == 2 and isinstance(handle.flat[0], bytes):
         name = b"".join(handle.flat).decode("utf-8", "replace")
         raise NotFoundError(  # no TensorArrayV2 gave these two strings
@@ -106,14 +107,14 @@ def tensor_array_v2(
 
 
 def tensor_array_grad(
-    context: OpKernelContext, handle: Any, flow_in: Any, *, source: str
-) -> tuple[ResourceHandle, Any]:
+    context: OpKernelContext, handle: ResourceHandle, flow_in: np.ndarray, *, source: str
+) -> tuple[ResourceHandle, np.float32]:
     """TensorArrayGradV3: the array that accumulates the gradients of an array, and its flow."""
     return _handle(context, _array_of(handle).gradient(source)), _FLOW
 
 
 def tensor_array_grad_v2(
-    context: OpKernelContext, handle: Any, flow_in: Any, *, source: str
+    context: OpKernelContext, handle: ResourceHandle, flow_in: np.ndarray, *, source: str
 ) -> ResourceHandle:
     """TensorArrayGradV2: the array that accumulates the gradients of an array."""
     return _handle(context, _array_of(handle).gradient(source))
@@ -121,12 +122,12 @@ def tensor_array_grad_v2(
 
 def tensor_array_grad_with_shape(
     context: OpKernelContext,
-    handle: Any,
-    flow_in: Any,
+    handle: ResourceHandle,
+    flow_in: np.ndarray,
     shape_to_prepend: np.ndarray,
     *,
     source: str,
-) -> tuple[ResourceHandle, Any]:
+) -> tuple[ResourceHandle, np.float32]:
     """TensorArrayGradWithShape: TensorArrayGradV3 with dimensions prepended to each element."""
     if np.ndim(shape_to_prepend) != 1:
         raise InvalidArgumentError(
@@ -138,13 +139,13 @@ def tensor_array_grad_with_shape(
 
 
 def tensor_array_write(
-    handle: Any,
+    handle: ResourceHandle,
     index: np.ndarray,
-    value: Any,
-    flow_in: Any,
+    value: TensorValue,
+    flow_in: np.ndarray,
     *,
     T: DataType,  # noqa: N803 # the attribute's name
-) -> Any:
+) -> np.ndarray:
     """TensorArrayWrite: write one element and return the flow."""
     array = _array_of(handle)
     if np.ndim(index):
@@ -156,7 +157,9 @@ def tensor_array_write(
     return flow_in
 
 
-def tensor_array_read(handle: Any, index: np.ndarray, flow_in: Any, *, dtype: DataType) -> Any:
+def tensor_array_read(
+    handle: ResourceHandle, index: np.ndarray, flow_in: np.ndarray, *, dtype: DataType
+) -> TensorValue:
     """TensorArrayRead: read one element."""
     array = _array_of(handle)
     if np.ndim(index):
@@ -168,7 +171,12 @@ def tensor_array_read(handle: Any, index: np.ndarray, flow_in: Any, *, dtype: Da
 
 
 def tensor_array_gather(
-    handle: Any, indices: np.ndarray, flow_in: Any, *, dtype: DataType, element_shape: PartialShape
+    handle: ResourceHandle,
+    indices: np.ndarray,
+    flow_in: np.ndarray,
+    *,
+    dtype: DataType,
+    element_shape: PartialShape,
 ) -> np.ndarray:
     """TensorArrayGather: the elements at `indices` [n], stacked to [n, *element shape]."""
     array = _array_of(handle)
@@ -181,7 +189,7 @@ def tensor_array_gather(
     items = array.read_many(indices.tolist())
     if not items:
         return np.empty((0, *_shape_of_empty(element_shape)), dtype.numpy)
-    first = np.shape(items[0])
+    first = box(items[0]).shape
     if not is_compatible(element_shape, first):
         raise InvalidArgumentError(
             f"TensorArray was passed element_shape {shape_text(element_shape)} which does not "
@@ -190,10 +198,11 @@ def tensor_array_gather(
     if 0 in first:  # TensorFlow does not check the other elements
         return np.empty((len(items), *first), dtype.numpy)
     for index, item in enumerate(items):
-        if np.shape(item) != first:
+        shape = box(item).shape
+        if shape != first:
             raise InvalidArgumentError(
                 "TensorArray has inconsistent shapes.  Index 0 has shape: "
-                f"{shape_text(first)} but index {index} has shape: {shape_text(np.shape(item))}"
+                f"{shape_text(first)} but index {index} has shape: {shape_text(shape)}"
             )
     return stacked(items, first, dtype)
 
@@ -209,13 +218,17 @@ def _shape_of_empty(shape: PartialShape) -> tuple[int, ...]:
 
 
 def tensor_array_concat(
-    handle: Any, flow_in: Any, *, dtype: DataType, element_shape_except0: PartialShape
+    handle: ResourceHandle,
+    flow_in: np.ndarray,
+    *,
+    dtype: DataType,
+    element_shape_except0: PartialShape,
 ) -> tuple[np.ndarray, np.ndarray]:
     """TensorArrayConcat: all elements concatenated along dimension 0, and their lengths [n]."""
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
-    items = array.read_joined()
-    if not items:
+    arrays = [box(item) for item in array.read_joined()]
+    if not arrays:
         if not is_fully_defined(element_shape_except0):
             raise UnimplementedError(
                 "TensorArray has size zero, but element_shape_except0 "
@@ -223,36 +236,36 @@ def tensor_array_concat(
                 "static shapes are supported when concatenating zero-size TensorArrays."
             )
         return np.empty((0, *element_shape_except0), dtype.numpy), np.empty(0, np.int64)
-    for index, item in enumerate(items):
-        if not np.ndim(item):
+    for index, item in enumerate(arrays):
+        if not item.ndim:
             raise InvalidArgumentError(
                 f"Concat saw a scalar shape at index {index} but requires at least vectors.  "
                 "Did you mean to call pack?"
             )
-        first = np.shape(items[0])[1:]
+        first = arrays[0].shape[1:]
         if not is_compatible(element_shape_except0, first):
             raise InvalidArgumentError(
                 "TensorArray was passed element_shape_except0 "
                 f"{shape_text(element_shape_except0)} but index 0 has (excepting dimension 0) "
                 f"shape: {shape_text(first)} which does not match."
             )
-        if np.shape(item)[1:] != first:
+        if item.shape[1:] != first:
             raise InvalidArgumentError(
                 "TensorArray has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: "
                 f"{shape_text(first)} but index {index} has (excepting dimension "
-                f"0) shape: {shape_text(np.shape(item)[1:])}"
+                f"0) shape: {shape_text(item.shape[1:])}"
             )
-    return np.concatenate(items), np.array([len(item) for item in items], np.int64)
+    return np.concatenate(arrays), np.array([len(item) for item in arrays], np.int64)
 
 
 def tensor_array_scatter(
-    handle: Any,
+    handle: ResourceHandle,
     indices: np.ndarray,
-    value: Any,
-    flow_in: Any,
+    value: TensorValue,
+    flow_in: np.ndarray,
     *,
     T: DataType,  # noqa: N803 # the attribute's name
-) -> Any:
+) -> np.ndarray:
     """TensorArrayScatter: write the rows of `value` at `indices` and return the flow."""
     array, tensor = _array_of(handle), box(value)
     array.check_dtype(T, "Op is trying to write dtype")
@@ -279,13 +292,13 @@ def tensor_array_scatter(
 
 
 def tensor_array_split(
-    handle: Any,
-    value: Any,
+    handle: ResourceHandle,
+    value: TensorValue,
     lengths: np.ndarray,
-    flow_in: Any,
+    flow_in: np.ndarray,
     *,
     T: DataType,  # noqa: N803 # the attribute's name
-) -> Any:
+) -> np.ndarray:
     """TensorArraySplit: write consecutive pieces of `value`, one per element, and return the flow.
 
     `lengths` are the sizes of the pieces along dimension 0.
@@ -323,12 +336,12 @@ def tensor_array_split(
     return flow_in
 
 
-def tensor_array_size(handle: Any, flow_in: Any) -> np.int32:
+def tensor_array_size(handle: ResourceHandle, flow_in: np.ndarray) -> np.int32:
     """TensorArraySize: the number of elements."""
     return np.int32(len(_array_of(handle)))
 
 
-def tensor_array_close(handle: Any) -> None:
+def tensor_array_close(handle: ResourceHandle) -> None:
     """TensorArrayClose: release the elements."""
     _array_of(handle).close()
 

@@ -84,7 +84,10 @@ def _input_names(op: str) -> list[str]:
 
 
 def _check(
-    names: Sequence[str], variables: Sequence[Variable], values: Sequence[Any], is_sparse: bool
+    names: Sequence[str],
+    variables: Sequence[Variable],
+    values: Sequence[np.ndarray],
+    is_sparse: bool,
 ) -> tuple[int, ...]:
     """The shape of the variables, if slots, scalars and gradient have the required shapes.
 
@@ -150,7 +153,7 @@ _RATE = {
 
 
 def _check_signs(
-    op: str, names: Sequence[str], values: Sequence[Any], options: dict[str, Any]
+    op: str, names: Sequence[str], values: Sequence[np.ndarray], options: dict[str, Any]
 ) -> None:
     if op not in _RATE:
         return
@@ -175,7 +178,7 @@ def _apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
     names = _input_names(op)
     attrs, count = rule.attrs, rule.variables
 
-    def kernel(context: OpKernelContext, *inputs: Any) -> Any:
+    def kernel(context: OpKernelContext, *inputs: Any) -> Variable | None:
         variables, values = _variables(context, inputs[:count], is_resource), inputs[count:]
         shape = _check(names, variables, values, False)
         options = {name: context.attr(name) for name in attrs}
@@ -197,7 +200,7 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
     at = names.index("indices") - count
     gradient_at = names.index("grad") - count
 
-    def kernel(context: OpKernelContext, *inputs: Any) -> Any:
+    def kernel(context: OpKernelContext, *inputs: Any) -> Variable | None:
         variables, values = _variables(context, inputs[:count], is_resource), list(inputs[count:])
         shape = _check(names, variables, values, True)
         options = {name: context.attr(name) for name in attrs}

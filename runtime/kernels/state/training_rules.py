@@ -8,20 +8,18 @@ TF: tensorflow/core/kernels/training_ops.cc (functor::Apply…)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 Array = np.ndarray
 
 
-def gradient_descent(var: Array, alpha: Any, delta: Array) -> None:
+def gradient_descent(var: Array, alpha: Array, delta: Array) -> None:
     """Gradient descent: a step against the gradient."""
     var -= alpha * delta
 
 
 def momentum(
-    var: Array, accum: Array, lr: Any, grad: Array, momentum: Any, *, use_nesterov: bool
+    var: Array, accum: Array, lr: Array, grad: Array, momentum: Array, *, use_nesterov: bool
 ) -> None:
     """Momentum: a step along a decaying sum of gradients."""
     accum[...] = accum * momentum + grad
@@ -29,14 +27,14 @@ def momentum(
 
 
 def keras_momentum(
-    var: Array, accum: Array, lr: Any, grad: Array, momentum: Any, *, use_nesterov: bool
+    var: Array, accum: Array, lr: Array, grad: Array, momentum: Array, *, use_nesterov: bool
 ) -> None:
     """Keras momentum: as momentum, but the accumulator holds steps, not gradients."""
     accum[...] = accum * momentum - grad * lr
     var += accum * momentum - grad * lr if use_nesterov else accum
 
 
-def adagrad(var: Array, accum: Array, lr: Any, grad: Array, *, update_slots: bool) -> None:
+def adagrad(var: Array, accum: Array, lr: Array, grad: Array, *, update_slots: bool) -> None:
     """Adagrad: steps that shrink with the sum of squared gradients."""
     if update_slots:
         accum += np.square(grad)
@@ -44,7 +42,7 @@ def adagrad(var: Array, accum: Array, lr: Any, grad: Array, *, update_slots: boo
 
 
 def adagrad_v2(
-    var: Array, accum: Array, lr: Any, epsilon: Any, grad: Array, *, update_slots: bool
+    var: Array, accum: Array, lr: Array, epsilon: Array, grad: Array, *, update_slots: bool
 ) -> None:
     """Adagrad with epsilon in the denominator."""
     if update_slots:
@@ -57,10 +55,10 @@ def adagrad_da(
     gradients: Array,
     squares: Array,
     grad: Array,
-    lr: Any,
-    l1: Any,
-    l2: Any,
-    global_step: Any,
+    lr: Array,
+    l1: Array,
+    l2: Array,
+    global_step: Array,
 ) -> None:
     """Adagrad with dual averaging (AdagradDA)."""
     step = var.dtype.type(global_step)
@@ -77,10 +75,10 @@ def adagrad_da_of_rows(
     gradients: Array,
     squares: Array,
     grad: Array,
-    lr: Any,
-    l1: Any,
-    l2: Any,
-    global_step: Any,
+    lr: Array,
+    l1: Array,
+    l2: Array,
+    global_step: Array,
 ) -> None:
     """AdagradDA divided by the step, as TensorFlow's sparse op computes rows of several elements.
 
@@ -96,7 +94,13 @@ def adagrad_da_of_rows(
 
 
 def adadelta(
-    var: Array, accum: Array, accum_update: Array, lr: Any, rho: Any, epsilon: Any, grad: Array
+    var: Array,
+    accum: Array,
+    accum_update: Array,
+    lr: Array,
+    rho: Array,
+    epsilon: Array,
+    grad: Array,
 ) -> None:
     """Adadelta: steps in the scale of the root mean square of earlier steps."""
     one = var.dtype.type(1)
@@ -110,12 +114,12 @@ def adam(
     var: Array,
     m: Array,
     v: Array,
-    beta1_power: Any,
-    beta2_power: Any,
-    lr: Any,
-    beta1: Any,
-    beta2: Any,
-    epsilon: Any,
+    beta1_power: Array,
+    beta2_power: Array,
+    lr: Array,
+    beta1: Array,
+    beta2: Array,
+    epsilon: Array,
     grad: Array,
     *,
     use_nesterov: bool,
@@ -132,12 +136,12 @@ def adam_with_amsgrad(
     m: Array,
     v: Array,
     vhat: Array,
-    beta1_power: Any,
-    beta2_power: Any,
-    lr: Any,
-    beta1: Any,
-    beta2: Any,
-    epsilon: Any,
+    beta1_power: Array,
+    beta2_power: Array,
+    lr: Array,
+    beta1: Array,
+    beta2: Array,
+    epsilon: Array,
     grad: Array,
 ) -> None:
     """Adam with AMSGrad: Adam with the largest mean of squares so far."""
@@ -149,13 +153,13 @@ def adam_with_amsgrad(
 def _adam_moments(
     m: Array,
     v: Array,
-    beta1_power: Any,
-    beta2_power: Any,
-    lr: Any,
-    beta1: Any,
-    beta2: Any,
+    beta1_power: Array,
+    beta2_power: Array,
+    lr: Array,
+    beta1: Array,
+    beta2: Array,
     grad: Array,
-) -> Any:
+) -> Array:
     """Update both means in place; return the step size, with the bias of the means corrected."""
     one = m.dtype.type(1)
     m += (grad - m) * (one - beta1)
@@ -167,11 +171,11 @@ def ada_max(
     var: Array,
     m: Array,
     v: Array,
-    beta1_power: Any,
-    lr: Any,
-    beta1: Any,
-    beta2: Any,
-    epsilon: Any,
+    beta1_power: Array,
+    lr: Array,
+    beta1: Array,
+    beta2: Array,
+    epsilon: Array,
     grad: Array,
 ) -> None:
     """AdaMax: Adam with a decaying maximum of absolute gradients instead of a mean of squares."""
@@ -185,10 +189,10 @@ def rms_prop(
     var: Array,
     ms: Array,
     mom: Array,
-    lr: Any,
-    rho: Any,
-    momentum: Any,
-    epsilon: Any,
+    lr: Array,
+    rho: Array,
+    momentum: Array,
+    epsilon: Array,
     grad: Array,
 ) -> None:
     """RMSProp: steps divided by the root of a decaying mean of squared gradients."""
@@ -202,10 +206,10 @@ def centered_rms_prop(
     mg: Array,
     ms: Array,
     mom: Array,
-    lr: Any,
-    rho: Any,
-    momentum: Any,
-    epsilon: Any,
+    lr: Array,
+    rho: Array,
+    momentum: Array,
+    epsilon: Array,
     grad: Array,
 ) -> None:
     """Centered RMSProp: RMSProp with the variance of the gradients."""
@@ -220,10 +224,10 @@ def sparse_rms_prop(
     var: Array,
     ms: Array,
     mom: Array,
-    lr: Any,
-    rho: Any,
-    momentum: Any,
-    epsilon: Any,
+    lr: Array,
+    rho: Array,
+    momentum: Array,
+    epsilon: Array,
     grad: Array,
 ) -> None:
     """RMSProp of the sparse op, which computes a mean as m·ρ + x·(1 − ρ): infinities stay."""
@@ -238,10 +242,10 @@ def sparse_centered_rms_prop(
     mg: Array,
     ms: Array,
     mom: Array,
-    lr: Any,
-    rho: Any,
-    momentum: Any,
-    epsilon: Any,
+    lr: Array,
+    rho: Array,
+    momentum: Array,
+    epsilon: Array,
     grad: Array,
 ) -> None:
     """Centered RMSProp of the sparse op, which computes a mean as m·ρ + x·(1 − ρ)."""
@@ -257,10 +261,10 @@ def ftrl(
     accum: Array,
     linear: Array,
     grad: Array,
-    lr: Any,
-    l1: Any,
-    l2: Any,
-    lr_power: Any,
+    lr: Array,
+    l1: Array,
+    l2: Array,
+    lr_power: Array,
     *,
     multiply_linear_by_lr: bool,
 ) -> None:
@@ -273,11 +277,11 @@ def ftrl_v2(
     accum: Array,
     linear: Array,
     grad: Array,
-    lr: Any,
-    l1: Any,
-    l2: Any,
-    l2_shrinkage: Any,
-    lr_power: Any,
+    lr: Array,
+    l1: Array,
+    l2: Array,
+    l2_shrinkage: Array,
+    lr_power: Array,
     *,
     multiply_linear_by_lr: bool,
 ) -> None:
@@ -292,7 +296,7 @@ def _ftrl(
     linear: Array,
     grad: Array,
     shrunk: Array,
-    scalars: tuple[Any, Any, Any, Any],
+    scalars: tuple[Array, Array, Array, Array],
     multiply_linear_by_lr: bool,
 ) -> None:
     lr, l1, l2, lr_power = scalars
@@ -309,24 +313,26 @@ def _ftrl(
     accum[...] = new_accum
 
 
-def _ftrl_power(accum: Array, lr_power: Any) -> Array:
+def _ftrl_power(accum: Array, lr_power: Array) -> Array:
     power: Array = np.sqrt(accum) if lr_power == -0.5 else np.power(accum, -lr_power)
     return power
 
 
-def proximal_gradient_descent(var: Array, alpha: Any, l1: Any, l2: Any, delta: Array) -> None:
+def proximal_gradient_descent(var: Array, alpha: Array, l1: Array, l2: Array, delta: Array) -> None:
     """Proximal gradient descent: a step against the gradient, then L1 and L2 shrinkage."""
     var[...] = _shrunk(var - delta * alpha, alpha, l1, l2)
 
 
-def proximal_adagrad(var: Array, accum: Array, lr: Any, l1: Any, l2: Any, grad: Array) -> None:
+def proximal_adagrad(
+    var: Array, accum: Array, lr: Array, l1: Array, l2: Array, grad: Array
+) -> None:
     """Proximal Adagrad: an Adagrad step, then L1 and L2 shrinkage."""
     accum += np.square(grad)
     rate = lr / np.sqrt(accum)
     var[...] = _shrunk(var - grad * rate, rate, l1, l2)
 
 
-def _shrunk(proximal: Array, rate: Any, l1: Any, l2: Any) -> Array:
+def _shrunk(proximal: Array, rate: Array, l1: Array, l2: Array) -> Array:
     if l1 > 0:
         proximal = np.sign(proximal) * np.maximum(np.abs(proximal) - rate * l1, 0)
     result: Array = proximal / (proximal.dtype.type(1) + rate * l2)
@@ -336,10 +342,10 @@ def _shrunk(proximal: Array, rate: Any, l1: Any, l2: Any) -> Array:
 def add_sign(
     var: Array,
     m: Array,
-    lr: Any,
-    alpha: Any,
-    sign_decay: Any,
-    beta: Any,
+    lr: Array,
+    alpha: Array,
+    sign_decay: Array,
+    beta: Array,
     grad: Array,
 ) -> None:
     """AddSign: larger steps where the gradient and its mean have the same sign."""
@@ -351,10 +357,10 @@ def add_sign(
 def power_sign(
     var: Array,
     m: Array,
-    lr: Any,
-    logbase: Any,
-    sign_decay: Any,
-    beta: Any,
+    lr: Array,
+    logbase: Array,
+    sign_decay: Array,
+    beta: Array,
     grad: Array,
 ) -> None:
     """PowerSign: exponentially larger steps where the gradient and its mean have the same sign."""

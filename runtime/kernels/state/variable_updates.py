@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
+from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import position_text, shape_text, sizes_text
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.gather import gather_nd, gather_v2
 from runtime.kernels.array.slicing import StridedSliceMasks, put_in_slice, strided_slice_index
 from runtime.kernels.state.resource_variables import look_up_variable
 
 # Combines `updates` with target[index] in place (index: an array or arrays); places may repeat.
-Combine = Callable[[np.ndarray, Any, Any], None]
+Index = np.ndarray | tuple[np.ndarray, ...]
+Combine = Callable[[np.ndarray, Index, np.ndarray], None]
 
 
-def _update(target: np.ndarray, index: Any, updates: Any) -> None:
+def _update(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
     target[index] = updates
 
 
-def _divide(target: np.ndarray, index: Any, updates: Any) -> None:
+def _divide(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
     if target.dtype.kind not in "iu":
         np.divide.at(target, index, updates)
         return
@@ -46,7 +48,7 @@ def _divide(target: np.ndarray, index: Any, updates: Any) -> None:
     target[...] = sizes.view(target.dtype) * signs
 
 
-def _subtract(target: np.ndarray, index: Any, updates: Any) -> None:
+def _subtract(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
     # Subtraction of bools is inequality.
     function = np.logical_xor if target.dtype.kind == "b" else np.subtract
     function.at(target, index, updates)
@@ -63,7 +65,7 @@ _COMBINES: dict[str, Combine] = {
 }
 
 
-def _check_scatter(shape: tuple[int, ...], indices: np.ndarray, updates: Any) -> None:
+def _check_scatter(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarray) -> None:
     if not shape:
         raise InvalidArgumentError("params must be at least 1-D, got shape []")
     updates_shape = np.shape(updates)
@@ -83,7 +85,7 @@ def _check_scatter(shape: tuple[int, ...], indices: np.ndarray, updates: Any) ->
 
 
 def _scatter(combine: Combine, is_resource: bool) -> Kernel:
-    def apply(variable: Variable, indices: np.ndarray, updates: Any) -> Variable:
+    def apply(variable: Variable, indices: np.ndarray, updates: np.ndarray) -> Variable:
         # Checked for every dtype and even without indices; by reference only integers are checked.
         if is_resource and combine is _divide and not np.all(updates):
             raise InvalidArgumentError("updates must not contain 0")
@@ -102,7 +104,7 @@ def _scatter(combine: Combine, is_resource: bool) -> Kernel:
 def _by_handle(apply: Callable[..., Variable]) -> Kernel:
     """The kernel `apply` for a resource handle; it has no output."""
 
-    def kernel(context: OpKernelContext, handle: Any, *inputs: Any) -> None:
+    def kernel(context: OpKernelContext, handle: ResourceHandle, *inputs: np.ndarray) -> None:
         apply(look_up_variable(context, handle), *inputs)
 
     return kernel
@@ -138,7 +140,7 @@ def _check_scatter_nd(
 
 
 def _scatter_nd(combine: Combine, is_resource: bool) -> Kernel:
-    def apply(variable: Variable, given: np.ndarray, updates: Any) -> Variable:
+    def apply(variable: Variable, given: np.ndarray, updates: np.ndarray) -> Variable:
         # A vector of indices is treated as a column, of which only the first index is used.
         is_vector = given.ndim == 1
         indices = given[:, np.newaxis] if is_vector else given
@@ -175,7 +177,7 @@ def _assign_slice(
     begin: np.ndarray,
     end: np.ndarray,
     strides: np.ndarray,
-    value: Any,
+    value: np.ndarray,
     masks: StridedSliceMasks,
 ) -> None:
     def change(array: np.ndarray) -> None:
@@ -190,7 +192,7 @@ def strided_slice_assign(
     begin: np.ndarray,
     end: np.ndarray,
     strides: np.ndarray,
-    value: Any,
+    value: np.ndarray,
     *,
     begin_mask: int,
     end_mask: int,
@@ -206,11 +208,11 @@ def strided_slice_assign(
 
 def resource_strided_slice_assign(
     context: OpKernelContext,
-    handle: Any,
+    handle: ResourceHandle,
     begin: np.ndarray,
     end: np.ndarray,
     strides: np.ndarray,
-    value: Any,
+    value: np.ndarray,
     *,
     begin_mask: int,
     end_mask: int,
@@ -223,9 +225,9 @@ def resource_strided_slice_assign(
     _assign_slice(look_up_variable(context, handle), begin, end, strides, value, masks)
 
 
-def count_up_to(ref: Variable, *, limit: int) -> Any:
+def count_up_to(ref: Variable, *, limit: int) -> np.ndarray:
     """CountUpTo: add one and return the value before; OutOfRangeError at the limit."""
-    before: list[Any] = []
+    before: list[np.ndarray] = []
 
     def change(array: np.ndarray) -> None:
         if array.ndim:
@@ -239,14 +241,21 @@ def count_up_to(ref: Variable, *, limit: int) -> Any:
     return before[0]
 
 
-def resource_count_up_to(context: OpKernelContext, handle: Any, *, limit: int) -> Any:
+def resource_count_up_to(
+    context: OpKernelContext, handle: ResourceHandle, *, limit: int
+) -> np.ndarray:
     """ResourceCountUpTo: CountUpTo of the variable of a handle."""
     return count_up_to(look_up_variable(context, handle), limit=limit)
 
 
 def resource_gather(
-    context: OpKernelContext, handle: Any, indices: np.ndarray, *, batch_dims: int, dtype: DataType
-) -> Any:
+    context: OpKernelContext,
+    handle: ResourceHandle,
+    indices: np.ndarray,
+    *,
+    batch_dims: int,
+    dtype: DataType,
+) -> TensorValue:
     """ResourceGather: rows of a variable along dimension `batch_dims`."""
     variable = look_up_variable(context, handle)
     if variable.dtype != dtype:
@@ -259,7 +268,9 @@ def resource_gather(
     return variable.look(lambda value: gather_v2(value, indices, axis, batch_dims=batch_dims))
 
 
-def resource_gather_nd(context: OpKernelContext, handle: Any, indices: np.ndarray) -> Any:
+def resource_gather_nd(
+    context: OpKernelContext, handle: ResourceHandle, indices: np.ndarray
+) -> TensorValue:
     """ResourceGatherNd: slices of a variable at `indices` [I…, k]."""
     # Not `look`: the result may be a view of the value.
     value = look_up_variable(context, handle).read()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,14 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import items_of
 from runtime.framework.string_tensor import string_tensor as as_string_tensor
 from runtime.framework.tensor_text import readable
+from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 
 _FILLS = ("", " ", "+", "-", "0", "#")
 
 
 def as_string(
-    input: Any,
+    input: TensorValue,
     *,
     T: DataType,  # noqa: N803
     precision: int,
@@ -98,7 +98,7 @@ def _check_format(
         raise InvalidArgumentError("Cannot select both scientific and shortest notation")
 
 
-def string_to_number(string_tensor: Any, *, out_type: DataType) -> np.ndarray:
+def string_to_number(string_tensor: np.ndarray, *, out_type: DataType) -> np.ndarray:
     """StringToNumber: the number in each string; raises InvalidArgumentError for other text."""
     items = items_of(string_tensor)
     numbers = np.empty(len(items), out_type.numpy)

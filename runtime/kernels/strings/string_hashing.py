@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,22 +19,22 @@ from runtime.framework.string_tensor import items_of
 from runtime.kernels.array.boxing import box
 
 
-def _buckets(hashes: np.ndarray, strings: Any, num_buckets: int) -> np.ndarray:
+def _buckets(hashes: np.ndarray, strings: np.ndarray, num_buckets: int) -> np.ndarray:
     buckets = (hashes % np.uint64(num_buckets)).astype(np.int64)
     return buckets.reshape(np.shape(np.asarray(strings, object)))
 
 
-def string_to_hash_bucket_fast(input: Any, *, num_buckets: int) -> np.ndarray:
+def string_to_hash_bucket_fast(input: np.ndarray, *, num_buckets: int) -> np.ndarray:
     """StringToHashBucketFast: Fingerprint64 modulo the number of buckets, int64."""
     return _buckets(fingerprint64(items_of(input)), input, num_buckets)
 
 
-def string_to_hash_bucket(string_tensor: Any, *, num_buckets: int) -> np.ndarray:
+def string_to_hash_bucket(string_tensor: np.ndarray, *, num_buckets: int) -> np.ndarray:
     """StringToHashBucket: MurmurHash64A modulo the number of buckets, int64."""
     return _buckets(murmurhash64(items_of(string_tensor)), string_tensor, num_buckets)
 
 
-def fingerprint(data: Any, method: Any) -> np.ndarray:
+def fingerprint(data: np.ndarray, method: np.ndarray) -> np.ndarray:
     """Fingerprint: the Fingerprint64 of each row, as uint8 [rows, 8].
 
     A row of several strings is hashed by the fingerprints of its strings, a row of one string by
@@ -64,7 +63,7 @@ def fingerprint(data: Any, method: Any) -> np.ndarray:
 
 
 def string_to_hash_bucket_strong(
-    input: Any,
+    input: np.ndarray,
     *,
     num_buckets: int,
     key: Sequence[int],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ _INT32_MAX = (1 << 31) - 1  # tokens in a padded row
 
 
 def reduce_join(
-    inputs: Any, reduction_indices: np.ndarray, *, keep_dims: bool, separator: str
+    inputs: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool, separator: str
 ) -> np.ndarray:
     """ReduceJoin: strings joined along dimensions, one after the other in the order given."""
     strings = as_strings(inputs)
@@ -49,7 +48,7 @@ def reduce_join(
 
 
 def unsorted_segment_join(
-    inputs: Any, segment_ids: np.ndarray, num_segments: np.ndarray, *, separator: str
+    inputs: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray, *, separator: str
 ) -> np.ndarray:
     """UnsortedSegmentJoin: joined strings [num_segments, *inputs.shape[segment_ids.ndim:]]."""
     strings, ids = as_strings(inputs), np.asarray(segment_ids)
@@ -86,7 +85,7 @@ def unsorted_segment_join(
 
 
 def string_ngrams(
-    data: Any,
+    data: np.ndarray,
     data_splits: np.ndarray,
     *,
     separator: str,

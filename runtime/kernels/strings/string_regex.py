@@ -22,9 +22,14 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, map_strings, scalar_string
 
+# re2 has no type stubs; its objects are like those of `re`.
+Expression = Any
+Match = Any
+Expand = Callable[[bytes, Match], bytes]
+
 
 @functools.lru_cache(maxsize=256)
-def _compiled(pattern: bytes) -> Any:
+def _compiled(pattern: bytes) -> Expression:
     """The compiled pattern; InvalidArgumentError with RE2's reason if it is invalid."""
     options = re2.Options()
     options.log_errors = False
@@ -42,34 +47,34 @@ def _show(text: bytes) -> str:
     return text.decode("utf-8", "backslashreplace")
 
 
-def _scalar(value: Any, what: str) -> bytes:
+def _scalar(value: np.ndarray, what: str) -> bytes:
     array = as_strings(value)
     if array.ndim:
         raise InvalidArgumentError(f"{what} must be scalar, but received {shape_text(array.shape)}")
     return scalar_string(array)
 
 
-def _full_match(strings: Any, pattern: bytes) -> np.ndarray:
+def _full_match(strings: np.ndarray, pattern: bytes) -> np.ndarray:
     expression = _compiled(pattern)
     array = as_strings(strings)
     matches = [expression.fullmatch(item) is not None for item in array.ravel().tolist()]
     return np.array(matches, np.bool_).reshape(array.shape)
 
 
-def regex_full_match(input: Any, pattern: Any) -> np.ndarray:
+def regex_full_match(input: np.ndarray, pattern: np.ndarray) -> np.ndarray:
     """RegexFullMatch: whether each string matches as a whole."""
     return _full_match(input, _scalar(pattern, "Pattern"))
 
 
-def static_regex_full_match(input: Any, *, pattern: str) -> np.ndarray:
+def static_regex_full_match(input: np.ndarray, *, pattern: str) -> np.ndarray:
     """StaticRegexFullMatch: whether each string matches as a whole."""
     return _full_match(input, raw_bytes(pattern))
 
 
 def regex_replace(
-    input: Any,
-    pattern: Any,
-    rewrite: Any,
+    input: np.ndarray,
+    pattern: np.ndarray,
+    rewrite: np.ndarray,
     *,
     replace_global: bool,
 ) -> np.ndarray:
@@ -79,7 +84,7 @@ def regex_replace(
 
 
 def static_regex_replace(
-    input: Any,
+    input: np.ndarray,
     *,
     pattern: str,
     rewrite: str,
@@ -98,7 +103,7 @@ def _replacer(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[
     if highest > expression.groups:
         return lambda text: text
 
-    def expand(text: bytes, match: Any) -> bytes:
+    def expand(text: bytes, match: Match) -> bytes:
         if len(parts) == 1 and isinstance(parts[0], bytes):
             return parts[0]
         spans = (text[slice(*match.span(p))] if isinstance(p, int) else p for p in parts)
@@ -130,14 +135,14 @@ def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
     return parts, True
 
 
-def _replace_first(expression: Any, expand: Callable[[bytes, Any], bytes], text: bytes) -> bytes:
+def _replace_first(expression: Expression, expand: Expand, text: bytes) -> bytes:
     match = expression.search(text)
     if match is None:
         return text
     return text[: match.start()] + expand(text, match) + text[match.end() :]
 
 
-def _replace_all(expression: Any, expand: Callable[[bytes, Any], bytes], text: bytes) -> bytes:
+def _replace_all(expression: Expression, expand: Expand, text: bytes) -> bytes:
     pieces: list[bytes] = []
     position, last_end = 0, -1
     while position <= len(text):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from runtime.framework.string_tensor import as_strings, scalar_string, string_te
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def string_split(input: Any, delimiter: Any, *, skip_empty: bool) -> Sparse:
+def string_split(input: np.ndarray, delimiter: np.ndarray, *, skip_empty: bool) -> Sparse:
     """StringSplit: split at each byte of `delimiter`, or into single bytes if it is empty."""
     strings, delimiter = as_strings(input), as_strings(delimiter)
     if strings.ndim != 1:
@@ -45,7 +44,7 @@ def _split_at_any(text: bytes, separators: bytes, skip_empty: bool) -> list[byte
     return [token for token in tokens if token] if skip_empty else tokens
 
 
-def string_split_v2(input: Any, sep: Any, *, maxsplit: int) -> Sparse:
+def string_split_v2(input: np.ndarray, sep: np.ndarray, *, maxsplit: int) -> Sparse:
     """StringSplitV2: split like `bytes.split`; an empty `sep` means runs of white space."""
     strings, sep = as_strings(input), as_strings(sep)
     if strings.ndim != 1:

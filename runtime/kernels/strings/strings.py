@@ -6,8 +6,6 @@ string_strip_op.cc, reduce_join_op.cc, unsorted_segment_join_op.cc
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -17,7 +15,7 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, map_strings, string_tensor
 
 
-def string_join(*inputs: Any, separator: str) -> np.ndarray:
+def string_join(*inputs: np.ndarray, separator: str) -> np.ndarray:
     """StringJoin: strings joined elementwise; scalars are broadcast."""
     parts = [as_strings(each) for each in inputs]
     shape: tuple[int, ...] = ()
@@ -40,7 +38,7 @@ def _check_encoding(encoding: str) -> None:
         )
 
 
-def string_lower(input: Any, *, encoding: str) -> np.ndarray:
+def string_lower(input: np.ndarray, *, encoding: str) -> np.ndarray:
     """StringLower: lower case of ASCII letters, or with encoding `utf-8` of all letters."""
     _check_encoding(encoding)
     if not encoding:
@@ -48,7 +46,7 @@ def string_lower(input: Any, *, encoding: str) -> np.ndarray:
     return map_strings(lambda item: _text(item).lower().encode(), input)
 
 
-def string_upper(input: Any, *, encoding: str) -> np.ndarray:
+def string_upper(input: np.ndarray, *, encoding: str) -> np.ndarray:
     """StringUpper: upper case of ASCII letters, or with encoding `utf-8` of all letters."""
     _check_encoding(encoding)
     if not encoding:
@@ -61,7 +59,7 @@ def _text(item: bytes) -> str:
     return item.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def string_strip(input: Any) -> np.ndarray:
+def string_strip(input: np.ndarray) -> np.ndarray:
     """StringStrip: strings without ASCII white space at both ends."""
     return map_strings(bytes.strip, input)
 

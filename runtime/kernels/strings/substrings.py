@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -25,7 +24,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 _MAX_BROADCAST_RANK = 2
 
 
-def string_length(input: Any, *, unit: str) -> np.ndarray:
+def string_length(input: np.ndarray, *, unit: str) -> np.ndarray:
     """StringLength: the length of each string in bytes (`BYTE`) or characters (`UTF8_CHAR`)."""
     items = items_of(input)
     if unit == "UTF8_CHAR":
@@ -34,7 +33,7 @@ def string_length(input: Any, *, unit: str) -> np.ndarray:
     return lengths.reshape(as_strings(input).shape)
 
 
-def substr(input: Any, pos: np.ndarray, len: np.ndarray, *, unit: str) -> np.ndarray:
+def substr(input: np.ndarray, pos: np.ndarray, len: np.ndarray, *, unit: str) -> np.ndarray:
     """Substr: `len` bytes or characters from `pos` on; a negative `pos` counts from the end."""
     strings, positions, lengths = as_strings(input), np.asarray(pos), np.asarray(len)
     if positions.shape != lengths.shape:
@@ -57,7 +56,9 @@ def substr(input: Any, pos: np.ndarray, len: np.ndarray, *, unit: str) -> np.nda
     return string_tensor(itertools.starmap(cut, _with_indices(triples)), shape)
 
 
-def _with_indices(triples: Any) -> Any:
+def _with_indices(
+    triples: Iterable[tuple[bytes, int, int]],
+) -> Iterator[tuple[int, bytes, int, int]]:
     return ((index, *triple) for index, triple in enumerate(triples))
 
 

@@ -64,7 +64,7 @@ def _script_cache() -> np.ndarray:
 
 
 @functools.cache
-def _pattern(script: str) -> Any:
+def _pattern(script: str) -> Any:  # re2 has no type stubs
     return re2.compile(rf"\p{{{script}}}")
 
 

@@ -12,7 +12,6 @@ import codecs
 import itertools
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ class _Decoder:
 
 
 def unicode_decode(
-    input: Any,
+    input: np.ndarray,
     *,
     input_encoding: str,
     errors: str,
@@ -136,7 +135,7 @@ def unicode_decode(
 
 
 def unicode_decode_with_offsets(
-    input: Any,
+    input: np.ndarray,
     *,
     input_encoding: str,
     errors: str,
@@ -218,7 +217,7 @@ def _character(point: int, errors: str, replacement_char: int) -> str:
 
 
 def unicode_transcode(
-    input: Any,
+    input: np.ndarray,
     *,
     input_encoding: str,
     output_encoding: str,

@@ -1,1 +1,1 @@
-"""Steps of a low-priority pool that run in a child process."""
+"""Child processes that run steps of low-priority pools: both ends and their messages."""

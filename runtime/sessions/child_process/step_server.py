@@ -1,20 +1,21 @@
-"""StepServer: the child's side of `step_process.py`. One thread runs steps, another hears cancels.
+"""StepServer: the child's end of `step_process.py`. One thread runs steps, another cancels them.
 
 Messages of the parent, each a header and buffers:
 
-| header | what follows |
+| header | buffers |
 | --- | --- |
 | graph: number, feeds, fetches, targets, variables | ConfigProto, VersionDef, library, NodeDefs |
-| run: number, step, arguments, variables: [[i, tensor]] | the tensors; answered |
+| run: number, step, arguments, variables: [[i, tensor]] | the tensors |
 | forget: number | |
 
-A process that has just woken is ahead of whatever else wants its processor, however nice it is, and
-stays there until its slice is over (`foundation/processor_share.py`). So a step begins with letting
-others go first, and goes on doing so every few nodes: steps of a tiny model that waited for a chain
-of small ops, 75 to 120 of 7,000 without it, are 8 to 25; as many as without low-priority work.
+Only `run` has a response: `{"values": […], "seconds": processor time}` and the tensors,
+`{"error": [code, message, node]}`, or `{"refused": text}` for a step that can't be compiled here.
 
-Answers: `{"values": […], "seconds": of work}` and the tensors, `{"error": [code, message, node]}`,
-or `{"refused": text}` of a step that cannot be compiled here.
+The scheduler prefers a process that has just woken, whatever its nice value, until its time slice
+ends (`foundation/processor_share.py`). So a step yields the processor before it starts and every
+few nodes. Measured with steps of a tiny model beside a low-priority chain of small ops: without the
+yields 75 to 120 of 7,000 steps had to wait for the chain, with them 8 to 25, which is as many as
+without low-priority work.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 import protos as pb
 from runtime.devices.device import Device
@@ -45,16 +48,16 @@ from runtime.sessions.child_process.tensor_frames import frames, receive_tensor,
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.step_compiler import StepCompiler
 
-_BUFFERS = 3  # of a graph, before its nodes
-_GIVE_WAY_SECONDS = 0.00005  # at the beginning of a step
-_CANCELS_KEPT = 16  # one comes at most once a step, but may come late
-# Returns at once when nobody else wants this processor.
+_GRAPH_BUFFERS = 3  # of a graph message, before those of its nodes
+_GIVE_WAY_SECONDS = 0.00005  # how long a step yields the processor before it starts
+_MAX_CANCELLED_IDS = 16  # the newest are kept; a step is cancelled at most once, maybe too late
+# Returns at once if no other thread is ready to run on this processor.
 _let_others_run: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 MakeDevices = Callable[[pb.ConfigProto], Sequence[Device]]
 
 
-class _Yielding(CancellationManager):
-    """Executors look at it every few nodes: a time to let others have the processor."""
+class _YieldingCancellationManager(CancellationManager):
+    """Yields the processor at each `check`, which executors call every few nodes."""
 
     __slots__ = ()
 
@@ -71,7 +74,7 @@ class _ReceivedStep:
         make_devices: MakeDevices, kernels: KernelRegistry,
     ) -> None:  # fmt: skip
         config = pb.ConfigProto.FromString(buffers.popleft())
-        config.log_device_placement = False  # the parent has done so
+        config.log_device_placement = False  # the parent has logged it
         graph_def = pb.GraphDef(versions=pb.VersionDef.FromString(buffers.popleft()))
         graph_def.library.ParseFromString(buffers.popleft())
         while buffers:
@@ -80,22 +83,22 @@ class _ReceivedStep:
         devices = make_devices(config)
         compiler = StepCompiler(config, devices, kernels)
         self._variables = [graph.nodes[name] for name in header["variables"]]
-        self._values: list[Any] = [None] * len(self._variables)
+        self._values: list[np.ndarray | ResourceHandle | None] = [None] * len(self._variables)
         feeds = [*header["feeds"], *(f"{name}:0" for name in header["variables"])]
         self._functions = compiler.functions(graph)
         self._executor = compiler.compile(graph, feeds, header["fetches"], header["targets"])
         self._state = KernelStates(ResourceManager(), "low_priority", devices)
 
-    def set_variable(self, index: int, array: Any) -> None:
+    def set_variable(self, index: int, array: np.ndarray) -> None:
         self._values[index] = _fed_value(self._variables[index], array)
 
-    def run(self, arguments: list[Any], cancellation: CancellationManager) -> list[Any]:
+    def run(self, arguments: list[np.ndarray], cancellation: CancellationManager) -> list[Any]:
         step = Step(self._state, cancellation, DenyAll(), self._functions)
         return self._executor.run(step, [*arguments, *self._values])
 
 
-def _fed_value(node: Node, array: Any) -> Any:
-    """What stands for a variable's node: a handle of its own, or the value for a reference."""
+def _fed_value(node: Node, array: np.ndarray) -> np.ndarray | ResourceHandle:
+    """The feed for a variable's node: a handle of a new Variable; for a ref variable its value."""
     if node.op != "VarHandleOp":
         return array
     variable = Variable(node.attr("dtype"), node.attr("shared_name"))
@@ -111,7 +114,7 @@ def _fed_value(node: Node, array: Any) -> Any:
 
 
 class StepServer:
-    """Answers one parent until it goes away."""
+    """Serves the parent process until the connection is closed."""
 
     def __init__(
         self,
@@ -126,14 +129,14 @@ class StepServer:
         self._outgoing = outgoing
         self._make_devices = make_devices
         self._kernels = kernels
-        self._steps: dict[int, _ReceivedStep | str] = {}  # or why it could not be compiled
-        # Written by the thread that runs, read by the one that cancels. A cancel that comes before
-        # its step is kept in _cancelled.
+        self._steps: dict[int, _ReceivedStep | str] = {}  # a str says why it can't be compiled
+        # Written by the thread of `serve`, read by that of `listen`. An id in `_cancelled` cancels
+        # a step whose cancellation has arrived before the step itself.
         self._current: tuple[int, CancellationManager] | None = None
-        self._cancelled: collections.deque[int] = collections.deque(maxlen=_CANCELS_KEPT)
+        self._cancelled: collections.deque[int] = collections.deque(maxlen=_MAX_CANCELLED_IDS)
 
     def serve(self) -> None:
-        """Run steps until the parent has gone."""
+        """Run steps until the parent closes the connection."""
         try:
             self._channel.send({"ready": True})
             while True:
@@ -142,26 +145,29 @@ class StepServer:
             return
 
     def listen(self, control: socket.socket) -> None:
-        """Cancel what the parent says, in a thread of its own; end the process when it has gone."""
+        """Cancel the steps that the parent names; end the process when it closes the connection.
+
+        Runs in a thread of its own.
+        """
         while message := control.recv(CANCEL.size, socket.MSG_WAITALL):
             (step_id,) = CANCEL.unpack(message)
             self._cancelled.append(step_id)
             current = self._current
             if current is not None and current[0] == step_id:
                 current[1].cancel(CancelledError(RUN_CANCELLED))
-        os._exit(0)  # a kernel may run for long: nobody waits for it
+        os._exit(0)  # without waiting for the kernel that runs: it may take long
 
     def _answer(self, header: dict[str, Any]) -> None:
         if "graph" in header:
-            self._steps[header["graph"]] = self._received(header)
+            self._steps[header["graph"]] = self._receive_step(header)
         elif "forget" in header:
             self._steps.pop(header["forget"], None)
         else:
             self._run(header)
 
-    def _received(self, header: dict[str, Any]) -> _ReceivedStep | str:
+    def _receive_step(self, header: dict[str, Any]) -> _ReceivedStep | str:
         buffers = collections.deque(
-            self._channel.receive_buffer() for _ in range(_BUFFERS + header["nodes"])
+            self._channel.receive_buffer() for _ in range(_GRAPH_BUFFERS + header["nodes"])
         )
         try:
             return _ReceivedStep(header, buffers, self._make_devices, self._kernels)
@@ -182,13 +188,13 @@ class StepServer:
             step.set_variable(index, value)
         self._answer_run(header["step"], step, arguments)
 
-    def _answer_run(self, step_id: int, step: _ReceivedStep, arguments: list[Any]) -> None:
-        cancellation = _Yielding()
+    def _answer_run(self, step_id: int, step: _ReceivedStep, arguments: list[np.ndarray]) -> None:
+        cancellation = _YieldingCancellationManager()
         self._current = step_id, cancellation
         begin = time.perf_counter() + _GIVE_WAY_SECONDS
         while time.perf_counter() < begin:
             _let_others_run()
-        started = time.thread_time()  # not what else the machine does
+        started = time.thread_time()  # without the time in which other processes run
         try:
             if step_id in self._cancelled:
                 cancellation.cancel(CancelledError(RUN_CANCELLED))

@@ -1,4 +1,4 @@
-"""Tensors as parts of a message: numbers as they lie in memory, strings as TensorProtos."""
+"""Tensors as buffers of a message: numbers as their memory, strings as TensorProtos."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from runtime.framework.dtypes import DataType, from_number, from_numpy
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.sessions.child_process.shared_area import LEAST_BYTES, SharedArea
 
-# [number of the element type, shape], and where in the area it is; else it is the next buffer.
+# [DataType number, shape] of a tensor that is the message's next buffer, or [DataType number,
+# shape, byte offset] of a tensor in the shared area.
 Description = list[Any]
 
 
 def frames(
     values: Sequence[Any], area: SharedArea | None = None
 ) -> tuple[list[Description], list[Buffer]]:
-    """What a message's header says of tensors, and its buffers; large ones go into the area.
+    """The descriptions of tensors, for a message's header, and the message's buffers.
 
-    Raises UnimplementedError for resources and variants, which live in one process only.
+    Tensors of at least LEAST_BYTES are copied into `area`, if it is given and has room. Raises
+    UnimplementedError for resources and variants, which exist in one process only.
     """
     descriptions: list[Description] = []
     buffers: list[Buffer] = []
@@ -35,7 +37,7 @@ def frames(
             continue
         description: Description = [int(from_numpy(array.dtype)), shape]
         descriptions.append(description)
-        array = np.ascontiguousarray(array)  # which has rank 1 for rank 0
+        array = np.ascontiguousarray(array)  # makes rank 1 of rank 0; `shape` is from before
         begin = None
         if area is not None and array.nbytes >= LEAST_BYTES:
             begin = area.put(array)
@@ -49,7 +51,7 @@ def frames(
 def receive_tensor(
     channel: MessageChannel, description: Description, area: SharedArea | None = None
 ) -> np.ndarray:
-    """The tensor that is described; what lies in the area stays there."""
+    """Receive the tensor of a description; one in the area is a read-only view of it."""
     number, shape, *begin = description
     data_type = from_number(number)[0]
     if begin:
@@ -65,22 +67,22 @@ def receive_tensor(
 def receive_tensors(
     channel: MessageChannel, descriptions: Sequence[Description], area: SharedArea | None = None
 ) -> list[np.ndarray]:
-    """`receive_tensor` of each of them."""
+    """Receive the tensors of several descriptions, as `receive_tensor` does."""
     return [receive_tensor(channel, description, area) for description in descriptions]
 
 
 def copied_out(values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The same, without what lies in an area: it is read-only."""
+    """The arrays, with a copy of each that views a shared area: those are read-only."""
     return [value if value.flags.writeable else value.copy() for value in values]
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:
-    """The memory of a contiguous array."""
+    """The memory of a contiguous array, not copied."""
     return memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type] # an array is a buffer
 
 
 def _boxed(value: Any) -> np.ndarray:
-    """A scalar as an array; what is neither a number nor a string stays what it is, boxed."""
+    """A value that is no array as an array of rank 0; strings as dtype `object`."""
     array = np.asarray(value)
     if array.dtype.kind in "SU":  # a bare string
         boxed = np.empty((), object)

@@ -1,7 +1,7 @@
-"""The values of variables that go along with a step to another process.
+"""SentVariables: decides which variable values a child process needs before it runs a step.
 
-Most steps find that no variable of this process has changed since the process had them
-(`variable_changes`): looking at the 262 of a MobileNetV2, one by one, takes most of a millisecond.
+Usually no variable of this process has changed since the last step was sent. `variable_changes`
+shows that at once; comparing the 262 variables of a MobileNetV2 takes most of a millisecond.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ class _Value(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ChangedVariables:
-    """Variables of a step that another process does not have as they are."""
+    """The variables of a step whose current values a child does not have."""
 
-    indices: list[int]  # in the order of `PortableStep.variables`
-    values: list[_Value]
-    resources: ResourceManager  # that they are in
-    newest: object  # of `variable_changes`, before they were read
+    indices: list[int]  # into `PortableStep.variables`
+    values: list[_Value]  # one for each index
+    resources: ResourceManager  # the manager that has the variables
+    newest: object  # `variable_changes.newest` before the values were read
 
     @property
     def arrays(self) -> list[np.ndarray]:
-        """Their values."""
+        """The arrays of `values`."""
         return [value.array for value in self.values]
 
 
 class SentVariables:
-    """What another process has of a step's variables. No array is kept alive by it.
+    """The variable values of one step that a child has; holds only weak references to arrays.
 
-    For one thread at a time: the one that has the process.
+    Not thread-safe: only the thread that has reserved the child may use it.
     """
 
     def __init__(self, portable: PortableStep) -> None:
@@ -54,7 +54,7 @@ class SentVariables:
 
     def changed(self, step: Step) -> ChangedVariables | None:
         """The variables that have changed since `note_sent`; None when one has no value."""
-        newest = variable_changes.newest  # before the values: a change meanwhile is seen next time
+        newest = variable_changes.newest  # read first, so that a later change is seen next time
         resources = step.session.resources
         changed = ChangedVariables([], [], resources, newest)
         seen = None if self._resources is None else self._resources()
@@ -65,7 +65,8 @@ class SentVariables:
             variable = resources.find(container, kind, name)
             if variable is None or not variable.is_initialized or variable.dtype != dtype:
                 return None
-            generation = variable.generation  # before the value: an older one is sent again
+            # Read before the value: after a change in between, the value is sent again next time.
+            generation = variable.generation
             value = _Value(variable.read(), generation)
             if not self._has(index, value):
                 changed.indices.append(index)
@@ -77,7 +78,7 @@ class SentVariables:
         return sent is not None and sent[0]() is value.array and sent[1] == value.generation
 
     def note_sent(self, changed: ChangedVariables) -> None:
-        """The process has them now."""
+        """Record that the child has received these values."""
         for index, value in zip(changed.indices, changed.values, strict=True):
             self._values[index] = weakref.ref(value.array), value.generation
         self._resources = weakref.ref(changed.resources)

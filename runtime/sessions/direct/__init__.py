@@ -1,1 +1,1 @@
-"""The session of the direct runtime, in this process (target "")."""
+"""DirectSession: the session that runs graphs in this process (target "")."""

@@ -1,7 +1,7 @@
-"""AsynchronousStep: from a request to the end of its future.
+"""AsynchronousStep: runs a step on a pool and completes its future.
 
-Guarantees: the future ends once, at the deadline or the cancellation at the latest, even when a
-kernel goes on behind it; what the step held is let go when the executor has ended.
+Guarantees: the future is completed once, at the latest at the step's deadline or cancellation, even
+if a kernel is still running then; the step's references are released when the executor has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ Prepare = Callable[[CancellationManager, ThreadPool | None], PreparedStep]
 
 
 class AsynchronousStep:
-    """One step on its way. `prepare` compiles and checks it, in the thread that runs it."""
+    """One step and its future. `prepare` compiles and checks the step in the thread that runs it.
+
+    `session` is the session's CancellationManager, `given` that of the request, if it has one.
+    """
 
     __slots__ = (
         "_answer_token",
@@ -50,7 +53,7 @@ class AsynchronousStep:
         self.future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
 
     def start(self, pool: ThreadPool | None, deadline: float | None) -> None:
-        """Run on `pool`, or here and now; `deadline` is a `time.monotonic()` instant."""
+        """Run on `pool`, or in the calling thread; `deadline` is a `time.monotonic()` instant."""
         given = self._given
         if given is not None:
             self._token = given.add_callback(lambda: self._cancellation.cancel(given.error[0]))
@@ -62,7 +65,7 @@ class AsynchronousStep:
         if pool is None:
             self._execute()
             return
-        # Last, so that the answer is what the operation that waited says, when one did.
+        # The last callback, so that the error of an op that was blocked is already in `failure`.
         self._answer_token = self._cancellation.add_callback(self._answer_cancelled, is_last=True)
         if self._answer_token is None:
             self._cancellation.check()
@@ -72,7 +75,7 @@ class AsynchronousStep:
         self._cancellation.cancel(DeadlineExceededError("Timed out waiting for notification"))
 
     def _answer_cancelled(self) -> None:
-        """The future ends at once; what still runs behind it ends when it notices."""
+        """Complete the future at once; kernels that still run end when they check cancellation."""
         failure = None if self._prepared is None else self._prepared.step.failure
         self._resolve(None, self._told_first(failure) or self._cancellation.copy_of_error())
 
@@ -103,13 +106,14 @@ class AsynchronousStep:
             raise
 
     def finish(self, values: list[Any] | None, error: OpError | None) -> None:
-        """The executor has ended, or could not begin."""
+        """Complete the future: the executor has ended, or the step could not be started."""
         if self._timeout is not None:
             self._timeout.cancel()
         if self._given is not None:
             self._given.remove_callback(self._token)
         self._cancellation.detach()
-        # Nothing may refer to itself: what it holds would stay until the collector comes by.
+        # A callback left there would be a reference cycle: the step's tensors would then be freed
+        # only by the garbage collector.
         self._cancellation.remove_callback(self._answer_token)
         if error is not None or values is None or self._prepared is None:
             error = self._told_first(error)
@@ -118,14 +122,14 @@ class AsynchronousStep:
         self._answer(self._prepared.results(values), None)
 
     def _answer(self, values: list[Tensor] | None, error: OpError | None) -> None:
-        """End the future, when the pool has counted the step: its figures then include it."""
+        """Complete the future after the pool has counted the step in its metrics."""
         if self._pool is not None and self._pool.is_current:
             self._pool.after_task(lambda: self._resolve(values, error))
         else:
             self._resolve(values, error)
 
     def _resolve(self, values: list[Tensor] | None, error: OpError | None) -> None:
-        """End the future; a deadline or a close may have been faster."""
+        """Complete the future, unless a deadline or a cancellation has done so already."""
         with contextlib.suppress(concurrent.futures.InvalidStateError):
             if error is not None:
                 forget_frames(error)
@@ -135,9 +139,9 @@ class AsynchronousStep:
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Let go of the frames that an error went through: they hold feeds, and the step itself.
+    """Remove the traceback of an error: its frames hold references to the feeds and the step.
 
-    An internal error keeps them: somebody has to look for its cause.
+    An InternalError keeps it, because its cause has to be found.
     """
     while error is not None and not isinstance(error, InternalError):
         error.__traceback__ = None

@@ -1,6 +1,6 @@
-"""The callables of a session: steps with fixed feeds, fetches and targets, by handle.
+"""The callables of a session: prepared steps with fixed feeds, fetches and targets, by handle.
 
-Guarantees: thread-safe; handles are never given twice.
+Guarantees: thread-safe; a handle is never used for a second callable.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (MakeCallable, RunCallable)
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,48 +20,53 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.runtime_session import RunRequest, Tensor
 
+V = TypeVar("V")
+
 
 @dataclasses.dataclass(slots=True)
 class Callable:
-    """A prepared step."""
+    """A step that has been compiled from its CallableOptions."""
 
     options: pb.CallableOptions
     compiled: CompiledStep
-    _types: list[DataType] = dataclasses.field(init=False)  # of the feeds, in their order
+    _types: list[DataType] = dataclasses.field(init=False)  # one for each of `options.feed`
 
     def __post_init__(self) -> None:
         types = dict(zip(self.compiled.feeds, self.compiled.feed_types, strict=True))
         self._types = [types[name] for name in self.options.feed]
 
-    def request(self, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
-        """The run of this step with its own options; raises as `filled_in`."""
-        request = RunRequest(options=self.options.run_options, metadata=metadata)
-        return self.filled_in(request, feeds)
-
-    def filled_in(self, request: RunRequest, feeds: Sequence[Tensor]) -> RunRequest:
-        """`request` with what this step feeds and fetches.
-
-        Raises InvalidArgumentError for a wrong number or type of feeds.
-        """
+    def by_name(self, values: Sequence[V]) -> dict[str, V]:
+        """What is given for each feed, by its name; InvalidArgumentError for a wrong number."""
         names = self.options.feed
-        if len(feeds) != len(names):
-            raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(feeds)}")
-        for value, wanted in zip(feeds, self._types, strict=True):
+        if len(values) != len(names):
+            raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(values)}")
+        return dict(zip(names, values, strict=True))
+
+    def feeds(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
+        """The feeds of a run; InvalidArgumentError for a wrong number or type of values."""
+        feeds = self.by_name(values)
+        for value, wanted in zip(values, self._types, strict=True):
             if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
                 raise InvalidArgumentError(
                     f"Type mismatch: actual {from_numpy(value.dtype).tf_name} "
                     f"vs. expect {wanted.tf_name}"
                 )
-        return dataclasses.replace(
-            request,
-            feeds=dict(zip(names, feeds, strict=True)),
-            fetches=self.options.fetch,
-            targets=self.options.target,
+        return feeds
+
+    def request(self, values: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
+        """The run of this step with its own options; raises as `feeds`."""
+        return RunRequest(
+            self.feeds(values),
+            self.options.fetch,
+            self.options.target,
+            self.options.run_options,
+            metadata,
+            compiled=self.compiled,
         )
 
 
 class Callables:
-    """Handles of one session."""
+    """The callables of one session, by handle."""
 
     def __init__(self) -> None:
         self._handles = itertools.count(1)  # next() is atomic
@@ -68,14 +74,14 @@ class Callables:
         self._made: dict[int, Callable] = {}  # single operations on a dict are atomic
 
     def add(self, made: Callable) -> int:
-        """Keep a prepared step; its handle."""
+        """Add a prepared step; its handle."""
         handle = next(self._handles)
         self._made[handle] = made
         self._newest = max(self._newest, handle)
         return handle
 
     def get(self, handle: int) -> Callable:
-        """The step of a handle; InvalidArgumentError for one that was released or never given."""
+        """The step of a handle; InvalidArgumentError for a released or unknown handle."""
         made = self._made.get(handle)
         if made is not None:
             return made
@@ -84,11 +90,14 @@ class Callables:
         raise InvalidArgumentError("No such callable handle")
 
     def release(self, handle: int) -> None:
-        """Forget a step; releasing again is fine, a handle that was never given is not."""
+        """Remove a step. Releasing a handle again has no effect.
+
+        Raises InvalidArgumentError for an unknown handle.
+        """
         if not 0 < handle <= self._newest:
             raise InvalidArgumentError(f"No such callable handle: {handle}")
         self._made.pop(handle, None)
 
     def clear(self) -> None:
-        """Forget every step."""
+        """Remove every step."""
         self._made.clear()

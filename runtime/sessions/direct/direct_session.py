@@ -1,8 +1,8 @@
-"""DirectSession: a graph and its state in this process.
+"""DirectSession: a session whose graph, state and steps are in this process.
 
-Guarantees: every method may be called from any thread. A run keeps the graph that it began with;
-an extend is atomic. `close` cancels all running steps and refuses new ones. A step that fails, is
-cancelled or runs out of time leaves the session usable.
+Guarantees: every method may be called from any thread. A run keeps the graph with which it started;
+`extend` is atomic. `close` cancels all running steps and refuses new ones. The session stays usable
+after a step that fails, is cancelled or exceeds its deadline.
 
 Locks: `_lock` guards `_is_closed`; it is never held while a step runs. The graph, resources, the
 executor cache, callables, partial runs and pools have locks of their own.
@@ -21,22 +21,18 @@ from collections.abc import Mapping, Sequence
 import protos as pb
 from runtime.devices.device import Device
 from runtime.executors.step import Executor, Step
-from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import CancelledError, InternalError, OpError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
-from runtime.framework.io.file_gate import AllowAll
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceManager
-from runtime.sessions.direct.asynchronous_step import AsynchronousStep, forget_frames
+from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
-from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache
+from runtime.sessions.direct.executor_cache import ExecutorCache, spelled_key
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.partial_runs import PartialRuns
-from runtime.sessions.direct.prepared_step import PreparedStep, feed_arguments
-from runtime.sessions.direct.run_metadata import MetadataRequest
+from runtime.sessions.direct.prepared_step import PreparedStep, StepPreparer
 from runtime.sessions.direct.session_graph import SessionGraph
 from runtime.sessions.direct.session_pools import SessionPools
 from runtime.sessions.direct.session_template import SessionTemplate
@@ -47,12 +43,12 @@ from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 RUNTIME_TYPE = "DIRECT_SESSION"
-_INLINE_SECONDS = 0.0002  # a step that measured shorter may run in the caller's thread
+_INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
 _now = time.monotonic
 
 
 class DirectSession(RuntimeSession):
-    """A session of the direct runtime."""
+    """A session of the direct runtime (target "")."""
 
     def __init__(
         self,
@@ -78,36 +74,39 @@ class DirectSession(RuntimeSession):
         self._state = KernelStates(
             resources or options.resources or ResourceManager(), self.session_handle, self._devices
         )
-        self._files = options.files or AllowAll()
+        self._steps = StepPreparer(options, self._state, self._devices[0].name)
         self._partial_runs = PartialRuns()
         self._callables = Callables()
 
     # The graph
 
     def create(self, graph_def: pb.GraphDef) -> None:
-        """Give the session its graph. An empty one changes nothing."""
+        """Set the session's graph; an empty graph changes nothing.
+
+        Raises AlreadyExistsError when the session has a graph, and what `extend` raises.
+        """
         self._check_open()
         if graph_def.node:
             self._graph.create(graph_def)
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes and functions, or nothing at all when any of them is refused."""
+        """Add nodes and functions; the graph is unchanged when this raises."""
         self._check_open()
         self._graph.extend(graph_def)
 
     def graph_def(self) -> pb.GraphDef:
-        """The graph as it is now."""
+        """The current graph."""
         return self._graph.to_graph_def()
 
     @property
     def graph_version(self) -> int:
-        """How often the graph was extended."""
+        """The number of times that the graph was extended."""
         return self._graph.version
 
     def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
-        """Element type of an output, and its static shape when the node states one.
+        """The element type of an output, and its static shape; None if the node declares none.
 
-        Raises as a run that feeds or fetches `name`.
+        Raises what a run that fetches `name` raises.
         """
         return self._graph.tensor_info(name)
 
@@ -122,21 +121,12 @@ class DirectSession(RuntimeSession):
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
         """Run one step and wait for it."""
-        return self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata), None)
+        return self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata))
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Start one step; its future ends at the deadline, even when a kernel does not."""
-        return self._start(request, None)
-
-    def _start(
-        self, request: RunRequest, compiled: CompiledStep | None
-    ) -> concurrent.futures.Future[list[Tensor]]:
-        if request.allow_inline and not self._is_closed:
-            compiled = compiled or self._graph.find_compiled(request)
-            if compiled is not None and _is_short(compiled.executor):
-                return self._run_inline(request, compiled)
         step = AsynchronousStep(
-            lambda cancellation, pool: self._prepare(request, cancellation, pool, compiled),
+            lambda cancellation, pool: self._prepare(request, cancellation, pool),
             self._cancellation,
             request.cancellation,
         )
@@ -147,82 +137,52 @@ class DirectSession(RuntimeSession):
             step.finish(None, error)
         return step.future
 
-    def _run_inline(
-        self, request: RunRequest, compiled: CompiledStep
-    ) -> concurrent.futures.Future[list[Tensor]]:
-        """Run a short step here and now: it is over before anything could cancel it."""
-        future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
-        cancellation = request.cancellation or self._cancellation
-        try:
-            cancellation.check()
-            self._limits.pool_of(request)  # raises for an index that no pool has
-            prepared = self._prepare(request, cancellation, None, compiled)
-            future.set_result(prepared.run_measured())
-        except OpError as error:
-            forget_frames(error)
-            future.set_exception(error)
-        except Exception as error:  # a fault of ours: the caller reads it where it waits
-            fault = InternalError(f"{type(error).__name__}: {error}")
-            fault.__cause__ = error
-            future.set_exception(fault)
-        return future
+    def run_if_short(self, request: RunRequest) -> list[Tensor] | None:
+        """Run a step here and now if it cannot block and has measured short, else None.
 
-    def _run_and_wait(self, request: RunRequest, compiled: CompiledStep | None) -> list[Tensor]:
+        It ends before it could be cancelled. For requests that name their pool.
+        """
+        compiled = request.compiled
+        if compiled is None:
+            key = spelled_key(request.feeds, request.fetches, request.targets)
+            compiled = request.compiled = self._graph.cache.find(key)
+        if compiled is None or self._is_closed:
+            return None
+        if not _is_short(compiled.executor):
+            return None
+        if request.cancellation is not None:
+            request.cancellation.check()
+        prepared = self._steps.prepare(
+            request, compiled, self._graph.functions, self._cancellation, None
+        )
+        try:
+            return prepared.run_measured()
+        except OpError:
+            raise
+        except Exception as error:
+            raise InternalError(f"{type(error).__name__}: {error}") from error
+
+    def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
         """Run in this thread without a future where the options say so, else on a pool."""
         self._check_open()
         if self._limits.pool_of(request) is not None or self._limits.timeout_seconds(request):
-            return self._start(request, compiled).result()
+            return self.run_async(request).result()
         cancellation = CancellationManager(self._cancellation)
         try:
-            return self._prepare(request, cancellation, None, compiled).run()
+            return self._prepare(request, cancellation, None).run()
         finally:
             cancellation.detach()
 
     def _prepare(
-        self,
-        request: RunRequest,
-        cancellation: CancellationManager,
-        pool: ThreadPool | None,
-        compiled: CompiledStep | None,
+        self, request: RunRequest, cancellation: CancellationManager, pool: ThreadPool | None
     ) -> PreparedStep:
+        compiled = request.compiled
         if compiled is None:
             compiled = self._graph.compiled(request)
-        began = _now()
-        arguments = feed_arguments(compiled, request, self._state.resources)
-        report = self._report(request, compiled)
-        collector = report.collector if report is not None else None
-        step = self._new_step(cancellation, pool, collector, request.files)
-        return PreparedStep(compiled, step, arguments, report, began)
+        return self._steps.prepare(request, compiled, self._graph.functions, cancellation, pool)
 
-    def _new_step(
-        self,
-        cancellation: CancellationManager,
-        pool: ThreadPool | None,
-        collector: StepStatsCollector | None = None,
-        files: FileGate | None = None,
-    ) -> Step:
-        return Step(
-            self._state,
-            cancellation,
-            files or self._files,
-            self._graph.functions,
-            runner=pool.schedule if pool is not None else None,
-            can_run_in_parallel=pool is not None and pool.num_threads > 1,
-            is_low_priority=pool is not None and pool.low_priority,
-            collector=collector,
-        )
-
-    def _report(self, request: RunRequest, compiled: CompiledStep) -> MetadataRequest | None:
-        """What the step has to report; None in the common case of nothing."""
-        if request.metadata is None and not self.options.config.graph_options.build_cost_model:
-            return None
-        return MetadataRequest(
-            request.metadata,
-            request.options,
-            self.options.config,
-            self._devices[0].name,
-            compiled.executor,
-        )
+    def _new_step(self, cancellation: CancellationManager, pool: ThreadPool | None) -> Step:
+        return self._steps.new_step(self._graph.functions, cancellation, pool)
 
     # Partial runs and callables
 
@@ -233,7 +193,7 @@ class DirectSession(RuntimeSession):
         targets: Sequence[str] = (),
         pool: ThreadPool | None = None,
     ) -> str:
-        """Begin a step in parts, on `pool`; without one in the threads that run its parts."""
+        """Start a partial run on `pool`, or in the threads that call `partial_run`; its handle."""
         self._check_open()
         executor = self._graph.compiled_in_parts(feeds, fetches, targets)
         step = self._new_step(CancellationManager(self._cancellation), pool)
@@ -242,56 +202,54 @@ class DirectSession(RuntimeSession):
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Feed and fetch a part, and wait for it; errors as `PartialRun.start_part`."""
+        """Feed some inputs of a partial run; the fetches. Raises as `PartialRun.start_part`."""
         return self.partial_run_async(handle, feeds, fetches).result()
 
     def partial_run_async(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> concurrent.futures.Future[list[Tensor]]:
-        """Feed a part; its future has the fetches. Raises as `partial_run` for bad names."""
+        """Feed some inputs of a partial run; a future of the fetches.
+
+        Raises InvalidArgumentError for wrong names; errors of the step are in the future.
+        """
         self._check_open()
         return self._partial_runs.start_part(handle, feeds, fetches)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
-        """Check and compile a step; errors as `run` and `connect_tensors` raise them."""
+        """Check and compile a step; its handle. Raises what `run` and `connect_tensors` raise."""
         self._check_open()
         return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
+
+    def callable(self, handle: int) -> Callable:
+        """A prepared step; InvalidArgumentError for a handle that was released or never given."""
+        self._check_open()
+        return self._callables.get(handle)
 
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
     ) -> list[Tensor]:
         """Run a prepared step; InvalidArgumentError for a bad handle or number of feeds."""
-        self._check_open()
-        made = self._callables.get(handle)
-        return self._run_and_wait(made.request(feeds, metadata), made.compiled)
-
-    def run_callable_async(
-        self, handle: int, feeds: Sequence[Tensor], request: RunRequest
-    ) -> concurrent.futures.Future[list[Tensor]]:
-        """Start a prepared step; options, deadline, pool and cancellation are the request's.
-
-        Raises as `run_callable` for a bad handle or number of feeds.
-        """
-        self._check_open()
-        made = self._callables.get(handle)
-        return self._start(made.filled_in(request, feeds), made.compiled)
+        return self._run_and_wait(self.callable(handle).request(feeds, metadata))
 
     def release_callable(self, handle: int) -> None:
-        """Forget a prepared step; InvalidArgumentError for a handle that was never given."""
+        """Release a prepared step; InvalidArgumentError for an unknown handle."""
         self._check_open()
         self._callables.release(handle)
 
     # State
 
     def freeze_template(self) -> SessionTemplate:
-        """The graph, executors and resources as they are now, for others to start from."""
+        """A template of the current graph, executors and resources, for new sessions.
+
+        Later changes of this session's resources do not change the template.
+        """
         resources = self._state.resources.fork() if self._state.is_shareable else None
         return SessionTemplate(
             self._graph.current("Run"), self._graph.cache, resources, self._kernels
         )
 
     def finalize(self) -> None:
-        """Accept no graph, step or callable that is not compiled already."""
+        """Refuse graphs, and steps and callables that are not compiled yet, from now on."""
         self._check_open()
         self._graph.finalize()
 
@@ -307,33 +265,33 @@ class DirectSession(RuntimeSession):
 
     @property
     def executor_cache(self) -> ExecutorCache:
-        """The compiled steps, with hit and miss counters."""
+        """The cache of compiled steps, with its hit and miss counters."""
         return self._graph.cache
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of tensors that this session alone keeps alive."""
+        """The bytes of tensors that only this session keeps alive."""
         return self._state.resources.bytes_held
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
-        """The devices, the client device first."""
+        """The devices of the session, the client device first."""
         self._check_open()
         return [device.to_proto() for device in self._devices]
 
     def close(self) -> None:
-        """Cancel running steps and refuse new ones. Closing again changes nothing."""
+        """Cancel running steps and refuse new ones. Closing again has no effect."""
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
         session_counts.session_closed(RUNTIME_TYPE)
-        # What waits says so itself; the rest of the running steps hears this.
+        # The error of running steps, except those in a blocked op, which has an error of its own.
         error = CancelledError(RUN_CANCELLED)
         self._cancellation.cancel(error)
         self._partial_runs.close(error)
 
     def destroy(self) -> None:
-        """Close, end the session's own pools, and let go of graph and resources."""
+        """Close, shut down the session's own pools, and release resources and callables."""
         self.close()
         self._pools.shutdown()
         self._state.end(self.options.resources is not None)

@@ -1,4 +1,4 @@
-"""The factory of direct sessions: target "".
+"""DirectSessionFactory: makes the sessions of the target "".
 
 TF: tensorflow/core/common_runtime/direct_session.cc (DirectSessionFactory)
 """
@@ -22,7 +22,7 @@ from runtime.sessions.session_options import SessionOptions
 
 
 class DirectSessionFactory(SessionFactory):
-    """Makes direct sessions and knows the living ones, for Reset and for unique metadata."""
+    """Makes direct sessions; tracks the live ones for `reset` and for unique session metadata."""
 
     def __init__(self, devices: DeviceFactoryRegistry, kernels: KernelRegistry) -> None:
         self._devices = devices
@@ -31,21 +31,21 @@ class DirectSessionFactory(SessionFactory):
         self._sessions: weakref.WeakSet[DirectSession] = weakref.WeakSet()
 
     def accepts_options(self, options: SessionOptions) -> bool:
-        """The empty target is ours."""
+        """Whether the target is empty."""
         return options.target == ""
 
     def new_session(self, options: SessionOptions) -> DirectSession:
-        """A session without a graph.
+        """Make a session without a graph.
 
-        Raises NotFoundError without a CPU device, InvalidArgumentError for a pool that exists
-        with another size and for session metadata that a living session has.
+        Raises NotFoundError when there is no CPU device, InvalidArgumentError for a global pool
+        that exists with another size and for session metadata that an open session has.
         """
         return self._new_session(options, None)
 
     def open_template(
         self, options: SessionOptions, template: SessionTemplate
     ) -> DirectSession | None:
-        """A session that starts from a template; None when its resources can't be shared."""
+        """Make a session that starts from a template; None when its resources can't be shared."""
         return None if template.resources is None else self._new_session(options, template)
 
     def _new_session(
@@ -67,13 +67,17 @@ class DirectSessionFactory(SessionFactory):
                 pools.shutdown()
                 raise
             self._sessions.add(session)
-        # Threads of a session's own would outlive one that is dropped without `destroy`.
+        # Ends the session's own threads when it is garbage-collected without a `destroy`.
         weakref.finalize(session, pools.shutdown).atexit = False
         session_counts.session_created(RUNTIME_TYPE)
         return session
 
     def _check_metadata(self, config: pb.ConfigProto) -> None:
-        """Refuse a name and version that a living session has."""
+        """Check the session metadata of a new session.
+
+        Raises InvalidArgumentError for a negative version, and for a name and version that an open
+        session has.
+        """
         if not config.experimental.HasField("session_metadata"):
             return
         metadata = config.experimental.session_metadata
@@ -89,7 +93,7 @@ class DirectSessionFactory(SessionFactory):
                 )
 
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Clear containers (all of them when none is named) and close every living session."""
+        """Clear the named containers, or all if none is named, and close every open session."""
         with self._lock:
             sessions = list(self._sessions)
         for session in sessions:

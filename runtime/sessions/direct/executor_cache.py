@@ -1,16 +1,16 @@
-"""Compiled steps by what they feed, fetch and target; bounded, with figures.
+"""ExecutorCache: compiled steps by their feeds, fetches and targets; bounded, with hit counters.
 
-A step is looked up first exactly as it was asked for, then with names spelled out and sorted, so
-that the same set in another order is a hit too.
+A step is looked up first by its names as the request spells them, then by their canonical spelling
+(`x:0` for `x`) in sorted order, so that the same names in another order find the same executor.
 
-Guarantees: thread-safe; a step is compiled once (others that want the same one wait for it), and
-no compilation delays another step's; the least recently used step goes first, whatever its
-spelling was.
+Guarantees: thread-safe; a step is compiled once, and other threads that need it wait; compilations
+of different steps do not wait for each other; the least recently used step is evicted first, under
+whatever spelling it was used.
 
-`find` is on the way of every run and takes no lock: a low-priority thread that held it could lose
-the processor, and normal steps would wait for it. Each of its operations on a dict is atomic (the
-keys are tuples of strings, which run no Python code to be compared), and an entry that is dropped
-between two of them was looked up in time. `_lock` orders insertions, drops and compilations.
+Every run calls `find`, which takes no lock: a low-priority thread could lose the processor while
+holding it and so block normal steps. Instead each of its dict operations is atomic (comparing the
+keys, tuples of strings, runs no Python code). An entry that is evicted between two operations is
+still returned. `_lock` orders insertions, evictions and compilations.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (GetOrCreateExecutors)
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from runtime.executors.step import Executor
 from runtime.foundation.errors import InvalidArgumentError
@@ -33,15 +33,20 @@ DEFAULT_CAPACITY = 1024  # compiled steps; TensorFlow's cache has no bound
 SpelledKey = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
+def spelled_key(feeds: Iterable[str], fetches: Iterable[str], targets: Iterable[str]) -> SpelledKey:
+    """The key of a step whose names are spelled like this."""
+    return tuple(feeds), tuple(fetches), tuple(targets)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class CompiledStep:
-    """An executor, and how the names of one request map to its arguments and results."""
+    """An executor, and the mapping of one request's names to its arguments and results."""
 
     executor: Executor
-    sorted_key: SpelledKey  # of the executor: names spelled out, in order
+    sorted_key: SpelledKey  # the executor's key: canonical names in sorted order
     feeds: tuple[str, ...]  # the request's names, in the order of the executor's arguments
     feed_types: tuple[DataType, ...]
-    fetch_positions: tuple[int, ...]  # for each fetch of the request, which result it is
+    fetch_positions: tuple[int, ...]  # for each fetch of the request, its index in the results
 
 
 class ExecutorCache:
@@ -52,10 +57,10 @@ class ExecutorCache:
     ) -> None:
         self._parent = parent
         self._capacity = capacity
-        # Held to insert into the dicts, to drop from them and to count misses. `find` reads them
-        # and moves entries without it.
+        # Held for insertions, evictions and counting misses; `find` reads and moves entries
+        # without it.
         self._lock = threading.Lock()
-        self._compiling: dict[SpelledKey, threading.Event] = {}  # set when it has ended
+        self._compiling: dict[SpelledKey, threading.Event] = {}  # set when the compilation ends
         self._spelled: collections.OrderedDict[SpelledKey, CompiledStep] = collections.OrderedDict()
         self._sorted: collections.OrderedDict[SpelledKey, Executor] = collections.OrderedDict()
         self.hits = 0  # counted without the lock: a race may lose one
@@ -65,7 +70,7 @@ class ExecutorCache:
         return len(self._sorted)
 
     def find(self, key: SpelledKey) -> CompiledStep | None:
-        """The step as it was asked for before, or None."""
+        """The step of a request with this spelling, or None."""
         cache = self
         found = cache._spelled.get(key)
         if found is None and self._parent is not None:
@@ -77,7 +82,7 @@ class ExecutorCache:
                 cache._spelled.move_to_end(key)
                 cache._sorted.move_to_end(found.sorted_key)
             except KeyError:
-                pass  # another thread has just dropped it
+                pass  # another thread has just evicted it
         return found
 
     def find_or_compile(
@@ -86,10 +91,10 @@ class ExecutorCache:
         key: SpelledKey,
         compile_step: Callable[[Sequence[str], Sequence[str], Sequence[str]], Executor],
     ) -> CompiledStep:
-        """The step, compiled when it is new.
+        """The step of a request; `compile_step` makes its executor if no spelling is cached.
 
-        Raises InvalidArgumentError when one output is fed twice or both fed and fetched, and
-        whatever `compile_step` raises.
+        Raises InvalidArgumentError when an output is fed twice or both fed and fetched, and what
+        `compile_step` raises.
         """
         feeds, fetches, targets = key
         canonical_feeds = _canonical_feeds(feeds)
@@ -131,7 +136,7 @@ class ExecutorCache:
                     self.misses += 1
                     ended = self._compiling[key] = threading.Event()
                     break
-            others.wait()  # when that fails, the next round compiles and has an error of its own
+            others.wait()  # if that compilation has failed, the next round compiles again
         try:
             executor = compile_step()
             with self._lock:
@@ -158,7 +163,7 @@ def _canonical(name: str) -> str:
 
 
 def _canonical_feeds(feeds: Sequence[str]) -> dict[str, str]:
-    """{spelled out: as asked for}; InvalidArgumentError when two mean the same."""
+    """{canonical name: the request's name}; InvalidArgumentError if two names are one output."""
     canonical: dict[str, str] = {}
     for name in feeds:
         if canonical.setdefault(_canonical(name), name) != name:

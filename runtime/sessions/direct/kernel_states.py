@@ -1,4 +1,4 @@
-"""KernelStates: the part of a session that kernels see (`op_kernel.SessionState`)."""
+"""KernelStates: the part of a session that kernels have access to (`op_kernel.SessionState`)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 
 
 class KernelStates:
-    """Resources, what kernels keep between steps, and which devices there are."""
+    """A session's resources, the state that its kernels keep between steps, and its devices."""
 
     def __init__(
         self, resources: ResourceManager, session_handle: str, devices: Sequence[Device]
     ) -> None:
         self.resources = resources
         self.kernel_state: dict[str, Any] = {}
-        self.kernel_state_lock = threading.RLock()  # guards the creation of entries
+        self.kernel_state_lock = threading.RLock()  # held while an entry is created
         self.session_handle = session_handle
         self._devices = devices
 
     def end(self, is_shared: bool) -> None:
-        """Let go of the resources: of those that are the session's own, if others share them."""
+        """Release the resources; if other sessions share the manager, only the private ones."""
         if is_shared:
             for state in self.kernel_state.values():
                 if isinstance(state, ResourceHandle):
@@ -35,13 +35,17 @@ class KernelStates:
 
     @property
     def is_shareable(self) -> bool:
-        """Whether kernels keep nothing but names: a generator that has drawn can't be shared."""
+        """Whether kernels keep only resource handles: other state can't be forked.
+
+        An example of other state is a random generator that has produced numbers.
+        """
         return all(isinstance(state, ResourceHandle) for state in self.kernel_state.values())
 
     def check_device(self, name: str) -> None:
-        """Raise unless the session has a device of that name; "" is any.
+        """Check that the session has a device of that name; "" means any device.
 
-        InvalidArgumentError for what is no name of a device, InternalError for one elsewhere.
+        Raises InvalidArgumentError for a string that is no device name, InternalError for a device
+        that the session does not have.
         """
         if not name:
             return
@@ -55,7 +59,7 @@ class KernelStates:
 
 
 def _full_name(spec: DeviceSpec) -> str:
-    """The name with the parts of this task where it says nothing."""
+    """The complete device name: parts that `spec` leaves open are those of this task."""
     return (
         f"/job:{spec.job or 'localhost'}/replica:{spec.replica or 0}/task:{spec.task or 0}"
         f"/device:{spec.device_type or 'CPU'}:{spec.index or 0}"

@@ -1,11 +1,11 @@
-"""The partial runs of a session: their handles, and the end of those that nobody goes on with.
+"""The partial runs of a session: their handles, and the expiry of those that are abandoned.
 
-Guarantees: thread-safe; no thread waits for a part but that of a caller who wants to; a handle is
-forgotten when everything was fed and fetched, after an error of the step, after IDLE_SECONDS
-without a part, and with its session.
+Guarantees: thread-safe; a part that waits for its fetches blocks no thread, except that of a caller
+who waits for its future. A handle becomes invalid when everything was fed and fetched, after an
+error of the step, after IDLE_SECONDS without a part, and when its session is closed.
 
-TF: tensorflow/core/common_runtime/direct_session.cc (PRunState); the expiry is ours (abandoned
-handles are kept for ever there).
+TF: tensorflow/core/common_runtime/direct_session.cc (PRunState). TensorFlow has no expiry: it keeps
+abandoned handles for ever.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import CancelledError, InvalidArgumentError, OpError
 from runtime.sessions.runtime_session import Tensor
 
-IDLE_SECONDS = 600.0  # a partial run that nobody went on with for so long ends
+IDLE_SECONDS = 600.0  # a partial run ends after so long without a part
 
 
 @dataclasses.dataclass(slots=True)
 class _Entry:
     run: PartialRun
-    parts: int = 0  # that have begun and not ended: none is given up
-    deadline: float = 0.0  # time.monotonic() at which it has been left alone for too long
+    parts: int = 0  # parts that wait for their fetches; the run does not expire while there is one
+    deadline: float = 0.0  # time.monotonic() at which the run expires
     timeout: Timeout | None = None
 
 
 class PartialRuns:
-    """Handles of one session."""
+    """The partial runs of one session, by handle."""
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
-        self._lock = threading.Lock()  # guards _entries, and the figures of each
+        self._lock = threading.Lock()  # guards _entries and the fields of each entry
         self._entries: dict[str, _Entry] = {}
         self._numbers = itertools.count()
 
@@ -56,7 +56,7 @@ class PartialRuns:
         fetches: Sequence[str],
         targets: Sequence[str],
     ) -> str:
-        """Begin a step; its handle spells what it feeds, fetches and targets."""
+        """Start a partial run; its handle contains the names of feeds, fetches and targets."""
         spelled = f"{','.join(feeds)}->{','.join(fetches)}/{','.join(targets)}/1/;"
         handle = f"{spelled}{next(self._numbers)}"
         run = PartialRun(executor, step, feeds, fetches)
@@ -64,16 +64,16 @@ class PartialRuns:
         run.begin()
         with self._lock:
             self._entries[handle] = entry
-        self._renew(handle, entry)
+        self._restart_idle_time(handle, entry)
         return handle
 
     def start_part(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> concurrent.futures.Future[list[Tensor]]:
-        """Begin a part; its future has the values, or the error of the step.
+        """Start a part; its future has the values of `fetches`, or the error of the step.
 
-        Raises InvalidArgumentError for a handle that is unknown or finished, and as
-        `PartialRun.start_part`.
+        Raises InvalidArgumentError for a handle that is unknown or finished, and what
+        `PartialRun.start_part` raises.
         """
         with self._lock:
             entry = self._entries.get(handle)
@@ -82,34 +82,34 @@ class PartialRuns:
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
 
         def done(values: list[Tensor] | None, error: OpError | None) -> None:
-            self._note_part(handle, entry, -1)
+            self._count_part(handle, entry, -1)
             if entry.run.is_complete:
                 self._forget(handle)
-            with contextlib.suppress(concurrent.futures.InvalidStateError):  # given up
+            with contextlib.suppress(concurrent.futures.InvalidStateError):  # cancelled by a caller
                 if error is not None:
                     future.set_exception(error)
                 else:
                     future.set_result(values or [])
 
-        self._note_part(handle, entry, 1)
+        self._count_part(handle, entry, 1)
         try:
             entry.run.start_part(feeds, fetches, done)
         except OpError:
-            self._note_part(handle, entry, -1)
+            self._count_part(handle, entry, -1)
             raise
         return future
 
-    def _note_part(self, handle: str, entry: _Entry, change: int) -> None:
+    def _count_part(self, handle: str, entry: _Entry, change: int) -> None:
         with self._lock:
             entry.parts += change
-        self._renew(handle, entry)
+        self._restart_idle_time(handle, entry)
 
-    def _renew(self, handle: str, entry: _Entry) -> None:
-        """Count the time that the run is left alone from now."""
+    def _restart_idle_time(self, handle: str, entry: _Entry) -> None:
+        """Restart the idle time of a run."""
         with self._lock:
             if entry.timeout is not None:
                 entry.timeout.cancel()
-            if self._entries.get(handle) is not entry:  # it has ended meanwhile
+            if self._entries.get(handle) is not entry:  # the run has ended in the meantime
                 return
             entry.deadline = time.monotonic() + self._idle_seconds
             entry.timeout = deadline_timer.call_at(entry.deadline, lambda: self._expire(handle))
@@ -119,8 +119,8 @@ class PartialRuns:
             entry = self._entries.get(handle)
         if entry is None or time.monotonic() < entry.deadline:  # a timer from before a renewal
             return
-        if entry.parts:  # it waits for something, and its client for it
-            self._renew(handle, entry)
+        if entry.parts:  # a client is waiting
+            self._restart_idle_time(handle, entry)
             return
         self._forget(handle)
         entry.run.abandon(
@@ -135,7 +135,7 @@ class PartialRuns:
         return entry
 
     def close(self, error: CancelledError) -> None:
-        """End every step."""
+        """End every partial run with `error`."""
         for handle in list(self._entries):
             entry = self._forget(handle)
             if entry is not None:

@@ -1,11 +1,11 @@
-"""RunMetadata: what a step reports back when it is asked to.
+"""MetadataRequest: fills the RunMetadata of a step with what its options request.
 
-| field | when |
+| field | filled when |
 | --- | --- |
 | `step_stats` | `RunOptions.trace_level` above NO_TRACE |
 | `partition_graphs` | `RunOptions.output_partition_graphs` |
-| `cost_graph` | `GraphOptions.build_cost_model` n > 0: at every n-th step of the same executor |
-| `session_metadata` | the session has some |
+| `cost_graph` | `GraphOptions.build_cost_model` is n > 0: for every n-th step of an executor |
+| `session_metadata` | the session's configuration has it |
 
 TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal), costmodel_manager.h
 """
@@ -25,7 +25,7 @@ _NO_OPTIONS = pb.RunOptions()
 
 
 class MetadataRequest:
-    """What one step has to report; `collector` is None when nothing needs to be measured."""
+    """The report of one step; `collector` is None when no node needs to be measured."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class MetadataRequest:
         return step >= 0 and (step + 1) % every == 0
 
     def fill(self) -> None:
-        """Write the report, after the step."""
+        """Write the report into the RunMetadata message; to be called after the step."""
         metadata = self._metadata
         if metadata is None:
             return
         graph = self._executor.graph
         if self.collector is not None and self._wants_stats:
-            self._note_silent_nodes(self.collector, graph)
+            self._add_nodes_without_kernel(self.collector, graph)
             metadata.step_stats.CopyFrom(self.collector.to_proto())
         if self.collector is not None and self._wants_costs:
             metadata.cost_graph.CopyFrom(_cost_graph(graph, self.collector, self._device))
@@ -82,11 +82,11 @@ class MetadataRequest:
             return [(each.device, each.graph) for each in self._executor.partitions]
         return [(self._device, self._executor.graph)]
 
-    def _note_silent_nodes(self, collector: StepStatsCollector, graph: StepGraph) -> None:
-        """Nodes that cost nothing here (constants, aliases, arguments) are in TensorFlow's list.
+    def _add_nodes_without_kernel(self, collector: StepStatsCollector, graph: StepGraph) -> None:
+        """Add the nodes that TensorFlow lists and no kernel ran for: constants, aliases, feeds.
 
-        They stand where they would have run: what only begins the step before all nodes, what
-        only ends it after them.
+        `_SOURCE` and these nodes get the time at which the step began, the `_Retval` nodes of the
+        fetches the time of its end.
         """
         seen = collector.node_names
         begun, now = self._begun, now_nanos()
@@ -125,7 +125,7 @@ def _set_attrs(node_def: pb.NodeDef, node: Node) -> None:
 
 
 def _cost_graph(graph: StepGraph, collector: StepStatsCollector, device: str) -> pb.CostGraphDef:
-    """Measured times and sizes of the step's nodes."""
+    """The CostGraphDef with the measured times and output sizes of the step's nodes."""
     ids = {node: number for number, node in enumerate(graph.nodes)}
     measured = collector.by_node()
     fetched = {node for node, _ in graph.fetches}

@@ -1,9 +1,9 @@
-"""SessionGraph: the graph of a session, and the steps compiled of it.
+"""SessionGraph: the graph of a session, and the steps compiled from it.
 
-Guarantees: thread-safe; an extend is atomic, and a step keeps the graph it was compiled of.
+Guarantees: thread-safe; `extend` is atomic, and a step keeps the graph from which it was compiled.
 
-Locks: `_lock` guards the change from one graph to the next. Readers take none: an extend puts the
-cache in place before the graph, so that nobody finds a new graph beside a template's cache.
+Locks: `_lock` guards the change from one graph to the next. Readers take no lock: `extend` replaces
+the cache before the graph, so no reader compiles steps of the new graph into a template's cache.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (Create, Extend, GetOrCreateExecutors)
 """
@@ -27,7 +27,12 @@ from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
-from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, SpelledKey
+from runtime.sessions.direct.executor_cache import (
+    CompiledStep,
+    ExecutorCache,
+    SpelledKey,
+    spelled_key,
+)
 from runtime.sessions.direct.session_template import SessionTemplate
 from runtime.sessions.direct.step_compiler import StepCompiler
 from runtime.sessions.runtime_session import RunRequest
@@ -35,7 +40,7 @@ from runtime.sessions.session_options import SessionOptions
 
 
 class SessionGraph:
-    """What a session runs: nothing before `create` or the first `extend`."""
+    """The graph and compiled steps of one session; no graph before `create` or `extend`."""
 
     def __init__(
         self, options: SessionOptions, compiler: StepCompiler, template: SessionTemplate | None
@@ -48,23 +53,23 @@ class SessionGraph:
         self.compiler = compiler
         self.cache = ExecutorCache()
         self.functions: FunctionExecutors | None = None
-        self.version = 0  # one more with every extend after the first
+        self.version = 0  # grows by one with every `extend` of an existing graph
         if template is not None:
-            # Steps of the unchanged template compile into its cache, for all its sessions.
+            # Until an `extend`, steps are compiled into the template's cache, for all its sessions.
             self.cache = template.cache
             self._set(template.graph)
 
     # The graph
 
     def create(self, graph_def: pb.GraphDef) -> None:
-        """Begin with this graph; AlreadyExistsError when there is one, even an empty one."""
+        """Set the first graph; AlreadyExistsError when there is one, even an empty one."""
         with self._lock:
             if self._graph is not None:
                 raise AlreadyExistsError("A Graph has already been created for this session.")
             self._set(self._extended(Graph(), graph_def))
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes and functions, or nothing at all when any of them is refused."""
+        """Add nodes and functions; the graph is unchanged when this raises."""
         with self._lock:
             self._check_not_finalized()
             is_first = self._graph is None
@@ -87,18 +92,18 @@ class SessionGraph:
         return extended
 
     def current(self, what: str) -> Graph:
-        """The graph as it is now; InvalidArgumentError, telling what wants it, before any."""
+        """The current graph; InvalidArgumentError, naming the method `what`, if there is none."""
         graph = self._graph
         if graph is None:
             raise InvalidArgumentError(f"Session was not created with a graph before {what}()!")
         return graph
 
     def to_graph_def(self) -> pb.GraphDef:
-        """The graph as it is now, empty before any."""
+        """The current graph as a GraphDef; an empty one if there is none."""
         return (self._graph or Graph()).to_graph_def()
 
     def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
-        """Element type of an output, and its static shape when the node states one."""
+        """The element type of an output, and its static shape; None if the node declares none."""
         node, index = find_endpoint(self.current("Run"), name)
         shapes = node.find_attr("_output_shapes")
         if shapes:
@@ -108,44 +113,38 @@ class SessionGraph:
         return node.output_types[index], None
 
     def finalize(self) -> None:
-        """Compile and extend no more."""
+        """Refuse all further `extend`s and compilations with FailedPreconditionError."""
         self._is_finalized = True
 
-    # Its steps
+    # Compiled steps
 
     def compiled(self, request: RunRequest) -> CompiledStep:
         """The step that a request asks for, compiled when it is new."""
-        key = (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
+        key = spelled_key(request.feeds, request.fetches, request.targets)
         found = self.cache.find(key)
         return found if found is not None else self._compile(self.current("Run"), key, self.cache)
 
-    def find_compiled(self, request: RunRequest) -> CompiledStep | None:
-        """The step that a request asks for, if it has run before."""
-        return self.cache.find(
-            (tuple(request.feeds), tuple(request.fetches), tuple(request.targets))
-        )
-
     def compiled_callable(self, options: pb.CallableOptions) -> CompiledStep:
-        """The step of a callable; errors as `connect_tensors` raises them."""
+        """The compiled step of a callable; raises what `connect_tensors` raises."""
         graph = connect_tensors(
             self.current("MakeCallable"), options.tensor_connection, options.feed
         )
-        # A graph with connections is this callable's alone, and so are its compiled steps.
+        # A graph with tensor connections belongs to this callable alone, so its cache does too.
         cache = ExecutorCache() if options.tensor_connection else self.cache
-        key = (tuple(options.feed), tuple(options.fetch), tuple(options.target))
+        key = spelled_key(options.feed, options.fetch, options.target)
         return cache.find(key) or self._compile(graph, key, cache)
 
     def compiled_in_parts(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> DataflowExecutor:
-        """The step of a partial run, of which none is kept."""
+        """The executor of a partial run, which is compiled for each setup and not cached."""
         graph = self.current("PRunSetup")
         self._check_not_finalized()
         return self.compiler.compile_in_parts(graph, feeds, fetches, targets)
 
     def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
         def compile_step(*wanted: Sequence[str]) -> Executor:
-            self._check_not_finalized()  # the same set in another order is no new step
+            self._check_not_finalized()  # only here: a cached step in another order is allowed
             return self.compiler.compile(graph, *wanted)
 
         return cache.find_or_compile(graph, key, compile_step)

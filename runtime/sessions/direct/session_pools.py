@@ -1,10 +1,10 @@
-"""Which thread pools a session has: listed, its own, or the process's.
+"""SessionPools: the thread pools of a session, as its configuration chooses them.
 
 | configuration | pools |
 | --- | --- |
-| `session_inter_op_thread_pool` | one an entry: global when it has a name, else the session's own |
-| `use_per_session_threads` | one of the session's own |
-| neither | the process's `Compute` pool, sized by the first session |
+| `session_inter_op_thread_pool` | one for each entry: global if it has a `global_name`, else own |
+| `use_per_session_threads` | one that the session owns |
+| neither | the process's `Compute` pool, whose size the first session decides |
 
 TF: tensorflow/core/common_runtime/direct_session.cc (NewThreadPoolFromThreadPoolOptions),
 process_util.cc (NumInterOpThreadsFromSessionOptions)
@@ -21,16 +21,16 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.intra_op_pool import set_process_width
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools, schedulable_cores
 
-_MAX_THREADS = 4096  # of one pool: a configuration from the wire must not exhaust the system
+_MAX_THREADS = 4096  # in one pool: a configuration from the wire must not exhaust the system
 _process_pool: list[ThreadPool] = []
 _process_pool_lock = threading.Lock()  # guards _process_pool
 
 
 @dataclasses.dataclass(slots=True)
 class SessionPools:
-    """The pools of a session by index; `owned` ones end with it.
+    """The pools of a session by index; those in `owned` are shut down with the session.
 
-    `runs_in_caller` says that steps without an explicit pool run in the calling thread.
+    With `runs_in_caller` a step runs in the calling thread unless its RunRequest has a `pool`.
     """
 
     pools: list[ThreadPool]
@@ -38,9 +38,9 @@ class SessionPools:
     runs_in_caller: bool
 
     def choose(self, index: int) -> ThreadPool | None:
-        """The pool of `RunOptions.inter_op_thread_pool`; None is the calling thread.
+        """The pool of `RunOptions.inter_op_thread_pool`; None means the calling thread.
 
-        Raises InvalidArgumentError for an index that no pool has.
+        Raises InvalidArgumentError for an index without a pool.
         """
         if index == -1:
             return None
@@ -49,15 +49,16 @@ class SessionPools:
         return None if self.runs_in_caller else self.pools[index]
 
     def shutdown(self) -> None:
-        """End the session's own pools after what they have queued."""
+        """Shut down the session's own pools; their queued tasks still run."""
         for pool in self.owned:
             pool.shutdown()
 
 
 def num_inter_op_threads(config: pb.ConfigProto) -> int:
-    """Threads of a pool whose size is not given: configuration, environment, cores.
+    """The size of a pool whose entry gives none.
 
-    Negative means that steps run in the caller's thread.
+    It is `inter_op_parallelism_threads`, else the environment's TF_NUM_INTEROP_THREADS, else the
+    number of cores. Negative means that steps run in the caller's thread.
     """
     configured = config.inter_op_parallelism_threads
     if configured:
@@ -67,7 +68,11 @@ def num_inter_op_threads(config: pb.ConfigProto) -> int:
 
 
 def num_intra_op_threads(config: pb.ConfigProto) -> int:
-    """Threads that may work on one kernel, the step's own included: as above, but at least 1."""
+    """The number of threads that may work on one kernel, the step's own included; at least 1.
+
+    It is `intra_op_parallelism_threads`, else the environment's TF_NUM_INTRAOP_THREADS, else the
+    number of cores.
+    """
     for number in (
         config.intra_op_parallelism_threads,
         _environment_number("TF_NUM_INTRAOP_THREADS"),
@@ -85,13 +90,13 @@ def _environment_number(name: str) -> int:
 
 
 def make_session_pools(config: pb.ConfigProto, max_threads: int = _MAX_THREADS) -> SessionPools:
-    """The pools that a configuration asks for.
+    """Make or find the pools that a configuration requires.
 
-    The process's first session also sets how many threads may work on one kernel; sessions with
-    pools of their own have their own number there.
+    The first session also sets the process's number of threads for one kernel; a pool that a
+    session owns has the number of that session's configuration.
 
-    Raises InvalidArgumentError for a global pool that was configured with another size (nothing
-    is left behind then), and for more than `max_threads` threads.
+    Raises InvalidArgumentError for a global pool that was configured with another size (new pools
+    are shut down then), and for more than `max_threads` threads.
     """
     default = num_inter_op_threads(config)
     listed = config.session_inter_op_thread_pool
@@ -104,7 +109,7 @@ def make_session_pools(config: pb.ConfigProto, max_threads: int = _MAX_THREADS) 
     if listed:
         return _listed_pools(config, count)
     if config.use_per_session_threads and default > 0:
-        own = ThreadPool("Compute", count, intra_op_threads=_own_width(config))
+        own = ThreadPool("Compute", count, intra_op_threads=_intra_op_width(config))
         return SessionPools([own], [own], False)
     return SessionPools([process_pool(count)], [], default < 0)
 
@@ -122,7 +127,7 @@ def _listed_pools(config: pb.ConfigProto, default: int) -> SessionPools:
                 pool = ThreadPool(
                     f"Compute{index}",
                     entry.num_threads or default,
-                    intra_op_threads=_own_width(config),
+                    intra_op_threads=_intra_op_width(config),
                 )
                 owned.append(pool)
             pools.append(pool)
@@ -133,7 +138,7 @@ def _listed_pools(config: pb.ConfigProto, default: int) -> SessionPools:
     return SessionPools(pools, owned, False)
 
 
-def _own_width(config: pb.ConfigProto) -> int:
+def _intra_op_width(config: pb.ConfigProto) -> int:
     return max(config.intra_op_parallelism_threads, 0)
 
 
@@ -145,7 +150,7 @@ def _check_size(num_threads: int, max_threads: int) -> None:
 
 
 def process_pool(num_threads: int) -> ThreadPool:
-    """The process's own pool; the first caller decides its size."""
+    """The `Compute` pool of the process; the first call decides its size."""
     with _process_pool_lock:
         if not _process_pool:
             _process_pool.append(ThreadPool("Compute", num_threads))

@@ -1,7 +1,7 @@
-"""SessionTemplate: what new sessions of a loaded model start from.
+"""SessionTemplate: the state of a loaded model from which new sessions start.
 
-Guarantees: the template never changes; sessions opened from it share its graph, its compiled
-steps, and its variables and immutable tables until they write.
+Guarantees: the graph and the resources of a template never change; sessions opened from it share
+its graph and compiled steps, and its variables and tables until a session writes to them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runtime.sessions.direct.executor_cache import ExecutorCache
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SessionTemplate:
-    """Graph, compiled steps and resources; `resources` is None when they can't be shared."""
+    """A graph, its compiled steps and resources; `resources` is None if they can't be shared."""
 
     graph: Graph
     cache: ExecutorCache

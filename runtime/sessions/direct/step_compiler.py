@@ -1,6 +1,6 @@
-"""From a session's graph to executors: with its devices, kernels, optimiser and executor type.
+"""StepCompiler: compiles steps with a session's devices, kernels, optimiser and executor type.
 
-Guarantees: keeps nothing but what it was made with; any thread may compile.
+Guarantees: immutable; any thread may compile.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (CreateExecutors, CreateGraphs)
 """
@@ -25,9 +25,9 @@ from runtime.graph.passes.pruning import StepGraph
 
 
 class StepCompiler:
-    """Places nodes and compiles steps as one configuration asks for it.
+    """Places nodes on devices and compiles steps, according to one session's configuration.
 
-    Raises NotFoundError for an executor type that there is not.
+    Raises NotFoundError for an unknown executor type.
     """
 
     def __init__(
@@ -43,11 +43,14 @@ class StepCompiler:
             log_device_mapping(self._devices)
 
     def functions(self, graph: Graph) -> FunctionExecutors:
-        """What runs the functions of a graph's library."""
+        """The runner of the functions in a graph's library."""
         return FunctionExecutors(graph.library, self._kernels, self._optimizer)
 
     def place(self, nodes: Sequence[Node], graph: Graph) -> None:
-        """Check the devices of new nodes, as `place` raises; later with `place_pruned_graph`."""
+        """Check and assign the devices of new nodes; raises what `placer.place` raises.
+
+        With `place_pruned_graph` this happens when a step is compiled.
+        """
         if not self._config.graph_options.place_pruned_graph:
             place(nodes, graph.nodes, self._devices, self._config.allow_soft_placement)
         if self._config.log_device_placement:
@@ -56,14 +59,14 @@ class StepCompiler:
     def compile(
         self, graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> Executor:
-        """The executor of a step; errors as `compile_step` raises them."""
+        """The executor of a step; raises what `compile_step` raises."""
         functions = self.functions(graph)
         executor = compile_step(
             graph, self._kernels, feeds, fetches, targets, self._build, functions, self._place_step
         )
         if self._kernels.is_built_in:
             named = nodes_of_step(graph, feeds, fetches, targets)
-            executor.may_be_portable(
+            executor.set_portable_factory(
                 lambda: portable_step(named, self._config, feeds, fetches, targets)
             )
         return executor
@@ -71,7 +74,7 @@ class StepCompiler:
     def compile_in_parts(
         self, graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> DataflowExecutor:
-        """The executor of a step that is fed in parts: never split over devices."""
+        """The executor of a partial run, which is never split over several devices."""
 
         def check_devices(step_graph: StepGraph) -> None:
             self._place_step(step_graph)
@@ -90,10 +93,10 @@ class StepCompiler:
         return executor
 
     def _place_step(self, step_graph: StepGraph) -> str | None:
-        """Check and assign devices; the client device when the step runs on several."""
+        """Check and assign devices; the client device if the step runs on several, else None."""
         nodes = step_graph.nodes
         if not self._config.graph_options.place_pruned_graph:
-            # Those of functions have not been looked at yet.
+            # `place` has checked the graph's nodes, but not those of inlined functions.
             nodes = [each for each in nodes if each.device and each.device not in self._names]
         if nodes:
             known = {node.name: node for node in step_graph.nodes}

@@ -1,4 +1,4 @@
-"""Where a step may run and until when, by its request and its session's configuration.
+"""StepLimits: the thread pool and the deadline of a step.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (Run: inter_op_thread_pool, timeout_in_ms)
 """
@@ -16,23 +16,23 @@ _DEFAULT_OPTIONS = pb.RunOptions()
 
 
 class StepLimits:
-    """The pool and the deadline of requests to one session."""
+    """Chooses the pool and the deadline of requests to a session, with its configuration."""
 
     def __init__(self, config: pb.ConfigProto, pools: SessionPools) -> None:
         self._config = config
         self._pools = pools
 
     def pool_of(self, request: RunRequest) -> ThreadPool | None:
-        """The pool to run on; None is the calling thread.
+        """The pool to run on; None means the calling thread.
 
-        Raises InvalidArgumentError for an index that no pool has.
+        Raises InvalidArgumentError for an index without a pool.
         """
         if request.pool is not None:
             return request.pool
         return self._pools.choose((request.options or _DEFAULT_OPTIONS).inter_op_thread_pool)
 
     def timeout_seconds(self, request: RunRequest) -> float:
-        """How long the step may take by its options, else by the configuration; 0: no limit."""
+        """The time limit of the step's options, else of the configuration; 0 means no limit."""
         options = request.options
         milliseconds = options.timeout_in_ms if options is not None else 0
         if milliseconds <= 0:
@@ -40,7 +40,7 @@ class StepLimits:
         return max(0, milliseconds) / 1000
 
     def deadline_of(self, request: RunRequest) -> float | None:
-        """The instant (`time.monotonic()`) at which the step has to be over, or None."""
+        """The `time.monotonic()` instant at which the step must have ended; None for no limit."""
         if request.deadline is not None:
             return request.deadline
         seconds = self.timeout_seconds(request)

@@ -1,8 +1,8 @@
-"""GrpcSession: a session on a TensorFlow master service, ours or TensorFlow's own.
+"""GrpcSession: a session on a TensorFlow master service, Runstep's or TensorFlow's.
 
-A session on a port without a listener can be made; its first call waits for a server until its
-deadline, or until `close` without one. Variables live in the server and are shared by its sessions
-(`isolate_session_state` apart).
+A session can be made before the server is reachable: its first call waits for the server until the
+call's deadline or, without a deadline, until `close`. Variables are in the server and shared by its
+sessions, unless the configuration sets `isolate_session_state`.
 
 TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
 """
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 
 import protos as pb
 from runtime.foundation.errors import CancelledError, Code, InternalError, OpError, error_for_code
@@ -27,12 +28,12 @@ from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
 SCHEME = "grpc://"
-# Of calls in flight, as the server says it when it comes to that.
+# The message of calls that `close` cancels: the same that the server gives for such steps.
 STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _SERVICE = "/tensorflow.MasterService/"
-# Method name → the message that answers; the request is the message of the same name + "Request".
-_RESPONSES: dict[str, Any] = {
+# Method name → its response message; the request message is named after the method + "Request".
+_RESPONSES: dict[str, type[Message]] = {
     "CreateSession": pb.CreateSessionResponse,
     "ExtendSession": pb.ExtendSessionResponse,
     "PartialRunSetup": pb.PartialRunSetupResponse,
@@ -47,7 +48,7 @@ _RESPONSES: dict[str, Any] = {
 
 
 class GrpcMaster:
-    """The stub of a master service: one channel, the ten methods."""
+    """A stub of the master service: its channel and methods. Thread-safe."""
 
     def __init__(self, target: str) -> None:
         self._channel = grpc.insecure_channel(target.removeprefix(SCHEME), options=_UNLIMITED)
@@ -64,38 +65,39 @@ class GrpcMaster:
     def call(
         self,
         method: str,
-        request: Any,
+        request: Message,
         timeout: float | None = None,
         *,
         waits_for_server: bool = True,
     ) -> Any:
-        """Call and wait; the answer, or the status as an OpError.
+        """Call a method and wait for its response; raises the OpError of a failed call.
 
-        Without `waits_for_server` a server that can't be reached is UnavailableError at once.
+        Without `waits_for_server` an unreachable server raises UnavailableError at once. `timeout`
+        is in seconds.
         """
         try:
             return self._methods[method](request, timeout=timeout, wait_for_ready=waits_for_server)
-        except (grpc.RpcError, ValueError) as error:  # a closed channel's is ValueError
+        except (grpc.RpcError, ValueError) as error:  # a closed channel raises ValueError
             raise self.error_of(error) from None
 
-    def start(self, method: str, request: Any, timeout: float | None = None) -> Any:
-        """Start a call; its grpc future."""
+    def start(self, method: str, request: Message, timeout: float | None = None) -> Any:
+        """Start a call; returns its grpc future, for `result`."""
         try:
             return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
         except ValueError as error:
             raise self.error_of(error) from None
 
     def result(self, call: Any) -> Any:
-        """Wait for a started call; the answer, or the status as an OpError."""
+        """Wait for the response of a started call; raises the OpError of a failed call."""
         try:
             return call.result()
         except (grpc.FutureCancelledError, grpc.RpcError) as error:
             raise self.error_of(error) from None
         finally:
-            call.cancel()  # changes nothing but for a wait that was interrupted
+            call.cancel()  # has an effect only if the wait was interrupted (KeyboardInterrupt)
 
-    def error_of(self, error: Any) -> OpError:
-        """The OpError of a failed call: gRPC's codes are the canonical ones."""
+    def error_of(self, error: Exception) -> OpError:
+        """The OpError of a failed call; gRPC's status codes are the codes of OpErrors."""
         if isinstance(error, grpc.FutureCancelledError):
             return CancelledError(STEP_CLOSED if self._is_closed else "The step was cancelled.")
         if not isinstance(error, grpc.RpcError):
@@ -106,14 +108,13 @@ class GrpcMaster:
         return error_for_code(code, error.details() or "")
 
     def close(self) -> None:
-        """Let go of the channel; calls in flight are cancelled."""
+        """Close the channel, which cancels the calls in flight."""
         self._is_closed = True
         self._channel.close()
 
 
-def _serialize(message: Any) -> bytes:
-    data: bytes = message.SerializeToString()
-    return data
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
 
 
 class _Creation:
@@ -158,13 +159,13 @@ class GrpcSession(RemoteSession):
         options: pb.RunOptions | None = None,
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
-        """Run one step and wait for it, without another thread."""
+        """Run one step and block until it ends, without the future of `run_async`."""
         message = run_step_request(feeds, fetches, targets, options)
         response = self._call(RUN, message, timeout_seconds(options, self.options.config))
         return fetched_values(response, fetches, metadata)
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
-        """Start one step; cancelling the request's manager cancels the call."""
+        """Start one step; the request's CancellationManager cancels the call."""
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
         cancellation = request.cancellation
         try:
@@ -181,7 +182,7 @@ class GrpcSession(RemoteSession):
         token = None
         if cancellation is not None:
             token = cancellation.add_callback(call.cancel)
-            if token is None:  # it came between the check and here
+            if token is None:  # cancelled since `check`
                 call.cancel()
 
         def done(answered: Any) -> None:
@@ -199,7 +200,7 @@ class GrpcSession(RemoteSession):
         return future
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
-        """The server's devices, its own first."""
+        """The devices of the server: those of its own task first, then those of other tasks."""
         self._check_open()
         request = pb.ListDevicesRequest(session_handle=self._handle)
         response = self._master.call("ListDevices", request, self._default_seconds())

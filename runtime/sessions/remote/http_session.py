@@ -1,7 +1,7 @@
 """HttpSession: a session on a Runstep server over HTTP, with protobuf bodies.
 
-A step's deadline travels as `X-Timeout-Ms`; a step that is cancelled here is cancelled in the
-server by its request id.
+The time limit of a step is sent in the header `X-Timeout-Ms`. To cancel a step, the session sends
+its request id to the server's `:cancel`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+
+from google.protobuf.message import Message
 
 import protos as pb
 from runtime.foundation.errors import NotFoundError, OpError, UnimplementedError
@@ -24,11 +25,11 @@ from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
 _PATH = "/v1/sessions"
-_MAX_PARALLEL_STEPS = 16  # of `run_async` of one session, in threads of this process
+_MAX_PARALLEL_STEPS = 16  # `run_async` of one session: each step blocks a thread of this process
 
 
 class _Creation:
-    """A request that creates a session, sent by the thread that waits for it."""
+    """A request that creates a session, sent by the thread that calls `result`."""
 
     def __init__(self, send: Callable[[], bytes]) -> None:
         self._send = send
@@ -37,7 +38,7 @@ class _Creation:
         return pb.CreateSessionResponse.FromString(self._send())
 
     def cancel(self) -> None:
-        """Wait on for the answer: its session would live in the server until its lease ends."""
+        """Do nothing: closing the new session requires the handle in the response."""
 
 
 class HttpSession(RemoteSession):
@@ -60,7 +61,7 @@ class HttpSession(RemoteSession):
         self,
         method: Method[Response],
         handle: str,
-        request: Any,
+        request: Message,
         seconds: float | None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
@@ -78,11 +79,11 @@ class HttpSession(RemoteSession):
         options: pb.RunOptions | None = None,
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
-        """Run one step in this thread."""
+        """Run one step and block until it ends, without the future of `run_async`."""
         return self._run(RunRequest(feeds, fetches, targets, options, metadata))
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
-        """Run one step in a thread of this session's."""
+        """Start one step in a thread of this session."""
         try:
             self._check_open()
             return self._threads.submit(self._run, request)
@@ -104,13 +105,13 @@ class HttpSession(RemoteSession):
     def _cancelling(
         self, cancellation: CancellationManager | None, handle: str, request_id: str
     ) -> Iterator[None]:
-        """Cancel the step in the server when it is cancelled here."""
+        """While the block runs, a cancellation of the request cancels the step in the server."""
         if cancellation is None:
             yield
             return
         answered = threading.Event()
 
-        def cancel() -> None:  # not in a thread of the steps: they may all be waiting
+        def cancel() -> None:  # a new thread, because all of `_threads` may be blocked by steps
             arguments = (f"{_PATH}/{handle}", request_id, answered)
             threading.Thread(target=self._transport.cancel_step, args=arguments).start()
 
@@ -138,7 +139,7 @@ class HttpSession(RemoteSession):
     def _close_in_server(self, handle: str, seconds: float) -> None:
         try:
             if handle:
-                with contextlib.suppress(NotFoundError):  # it expired so long ago
+                with contextlib.suppress(NotFoundError):  # the lease ended so long ago
                     self._transport.send("DELETE", f"{_PATH}/{handle}", seconds=seconds)
         finally:
             self._threads.shutdown(wait=False)
@@ -146,5 +147,5 @@ class HttpSession(RemoteSession):
 
 
 def reset(options: SessionOptions, containers: Sequence[str]) -> None:
-    """Sessions over REST share no containers, so there is nothing to clear."""
+    """Raise UnimplementedError: sessions over REST share no resource containers."""
     raise UnimplementedError(f"{options.target}: sessions over HTTP share no resources to reset")

@@ -1,7 +1,7 @@
-"""HttpTransport: requests to a Runstep server, and its error answers as OpErrors.
+"""HttpTransport: sends requests to a Runstep server and raises its error responses as OpErrors.
 
-A request is sent again only where that is safe: any request when the connection could not be made,
-because the server has seen nothing, and GET and DELETE when the connection broke.
+A request is repeated only where that is safe: any request when no connection could be made, because
+the server has not received it, and GET and DELETE when the connection broke.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from runtime.foundation.errors import (
 
 PROTOBUF = "application/x-protobuf"
 _CONNECT_RETRIES = 2
-_GRACE_SECONDS = 5.0  # the server answers at the deadline; the wire gets this much more
-# Servers close idle connections after 5 s as a rule: ours must be the one that lets go first, or
-# a step might be sent into a connection that is closing.
+# The server responds at the deadline at the latest; the client waits this much longer.
+_GRACE_SECONDS = 5.0
+# Servers usually close idle connections after 5 s. The client has to close them earlier, or a step
+# might be sent on a connection that the server is closing.
 _KEEP_IDLE_SECONDS = 3.0
 _MAX_CONNECTIONS = 128
-_CANCEL_SECONDS = 5.0  # for one request to cancel
-_CANCEL_INTERVAL_SECONDS = 0.02  # until the server has begun the step that is to be cancelled
+_CANCEL_SECONDS = 5.0  # limit of each `:cancel` request and of all attempts together
+_CANCEL_INTERVAL_SECONDS = 0.02  # between attempts, until the server has started the step
 _REPEATABLE = ("GET", "DELETE")
 _CODE_BY_STATUS = {
     400: Code.INVALID_ARGUMENT, 401: Code.UNAUTHENTICATED, 403: Code.PERMISSION_DENIED,
@@ -42,7 +43,7 @@ _CODE_BY_STATUS = {
 
 
 class HttpTransport:
-    """One server's connections. All methods may be called from any thread."""
+    """The connections to one server. All methods may be called from any thread."""
 
     def __init__(self, target: str) -> None:
         self._client = httpx.Client(
@@ -64,10 +65,11 @@ class HttpTransport:
         seconds: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The answer's body, or the OpError that it tells of. Without `seconds` it may take long.
+        """Send a request and wait for its response; the response's body.
 
-        Raises DeadlineExceededError and UnavailableError for what happens on the way, and
-        CancelledError when the transport was closed meanwhile.
+        `seconds` is the time limit, None for no limit. Raises the OpError of an error response,
+        DeadlineExceededError without a response in time, UnavailableError for a failure of the
+        connection, and CancelledError when `close` was called in the meantime.
         """
         sent = {"Content-Type": PROTOBUF, **(headers or {})}
         if seconds is not None:
@@ -83,7 +85,7 @@ class HttpTransport:
                 break
             except httpx.TimeoutException as error:
                 raise DeadlineExceededError(f"{method} {path}: no answer in {timeout} s") from error
-            except (httpx.HTTPError, RuntimeError) as error:  # a closed client's is RuntimeError
+            except (httpx.HTTPError, RuntimeError) as error:  # a closed client raises RuntimeError
                 if self._is_closed:
                     raise CancelledError("Session has been closed.") from error
                 if not attempts:
@@ -93,7 +95,10 @@ class HttpTransport:
         return answer.content
 
     def cancel_step(self, session_path: str, request_id: str, answered: threading.Event) -> None:
-        """Ask the server to cancel the step of a request, until it has, or the step is over."""
+        """Request the cancellation of a step until the server accepts it or the step has ended.
+
+        `answered` is set when the step's response has arrived.
+        """
         content = json.dumps({"request_id": request_id}).encode()
         headers = {"Content-Type": "application/json"}
         give_up_at = time.monotonic() + _CANCEL_SECONDS
@@ -101,16 +106,17 @@ class HttpTransport:
             with contextlib.suppress(OpError):
                 self.send("POST", f"{session_path}:cancel", content, _CANCEL_SECONDS, headers)
                 return
-            answered.wait(_CANCEL_INTERVAL_SECONDS)  # the step may still be on its way there
+            # The server may not have received the step yet.
+            answered.wait(_CANCEL_INTERVAL_SECONDS)
 
     def close(self) -> None:
-        """Let go of the connections; requests in flight end with CancelledError."""
+        """Close the connections; requests in flight raise CancelledError."""
         self._is_closed = True
         self._client.close()
 
 
 def _error_of(answer: httpx.Response) -> OpError:
-    """The OpError of an error answer: by its code, else by its status."""
+    """The OpError of an error response: its code is that of the body, else that of the status."""
     code = _CODE_BY_STATUS.get(answer.status_code, Code.UNKNOWN)
     message = answer.text
     with contextlib.suppress(ValueError):

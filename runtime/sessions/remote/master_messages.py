@@ -1,4 +1,4 @@
-"""Requests and answers of the master service: what gRPC and HTTP sessions send and read.
+"""The requests and responses of the master service, which gRPC and HTTP sessions exchange.
 
 TF: tensorflow/core/protobuf/master.proto, distributed_runtime/rpc/grpc_session.cc
 """
@@ -21,7 +21,10 @@ def run_step_request(
     options: pb.RunOptions | None = None,
     partial_run_handle: str = "",
 ) -> pb.RunStepRequest:
-    """The RunStepRequest of one step, without its session; the answer's body carries errors."""
+    """The RunStepRequest of one step, without a session handle.
+
+    It requires the server to return an error of the step in the response's body.
+    """
     return pb.RunStepRequest(
         feed=[
             pb.NamedTensorProto(name=full_name(name), tensor=tensor_to_proto(value))
@@ -38,7 +41,7 @@ def run_step_request(
 def partial_run_setup_request(
     feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> pb.PartialRunSetupRequest:
-    """The request that begins a step in parts, without its session."""
+    """The request that starts a partial run, without a session handle."""
     return pb.PartialRunSetupRequest(
         feed=[full_name(name) for name in feeds],
         fetch=[full_name(name) for name in fetches],
@@ -47,16 +50,16 @@ def partial_run_setup_request(
 
 
 def full_name(name: str) -> str:
-    """`x:0` for `x`: TensorFlow's master waits for ever for a tensor that is spelled `x`."""
+    """The name with its output index: `x:0` for `x`. TensorFlow's master blocks for ever on `x`."""
     node, index = parse_tensor_name(name)
     return f"{node}:{index}"
 
 
 def unique_fetches(fetches: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The fetches, each once and by its full name, and the place in there of each of `fetches`.
+    """The full names of `fetches` without repetitions, and for each fetch its index in them.
 
-    TensorFlow's own front end never asks for a tensor twice; its master gives a callable's second
-    one no value.
+    TensorFlow's front end never fetches a tensor twice in one step. Its master returns no value for
+    the second fetch of a tensor by a callable.
     """
     places: dict[tuple[str, int], int] = {}
     unique: list[str] = []
@@ -71,9 +74,10 @@ def unique_fetches(fetches: Sequence[str]) -> tuple[list[str], list[int]]:
 def fetched_values(
     response: pb.RunStepResponse, fetches: Sequence[str], metadata: pb.RunMetadata | None
 ) -> list[Tensor]:
-    """The fetched values in the order of `fetches`; a server may answer in another one.
+    """The fetched values in the order of `fetches`, which need not be that of the response.
 
-    Raises the error that the body carries, or InternalError when a value is missing.
+    `metadata`, if given, receives the step's. Raises the OpError that the response contains, and
+    InternalError when a value is missing.
     """
     if response.status_code:
         raise error_for_code(response.status_code, response.status_error_message)
@@ -90,7 +94,7 @@ def fetched_values(
 
 
 def timeout_seconds(options: pb.RunOptions | None, config: pb.ConfigProto) -> float | None:
-    """The time that a step has, or None: its own, else the configuration's."""
+    """The time limit of a step in seconds: its own, else the configuration's; None for no limit."""
     milliseconds = options.timeout_in_ms if options is not None else 0
     if milliseconds <= 0:
         milliseconds = config.operation_timeout_in_ms

@@ -1,12 +1,12 @@
-"""RemoteSession: what sessions have in common whose graph and steps are a server's.
+"""RemoteSession: the base class of sessions whose graph and steps are in a server.
 
-A subclass sends the messages of TensorFlow's master service over its wire. No call is made before
-the first graph or step.
+A subclass sends the messages of TensorFlow's master service over its protocol. The server is not
+called before the first graph or step.
 
 Guarantees: every method may be called from any thread. `_graph_lock` orders `create` and `extend`
-and is held while they wait for the server. `_lock` guards the handle, the call that creates the
-session and whether the session is closed; no wait happens under it. So `close` never waits for
-another call, only CLOSE_SECONDS for its own (the operation timeout, if the config has one).
+and is held while they wait for the server. `_lock` guards `_handle`, `_creation` and `_is_closed`;
+no call is waited for while it is held. So `close` never waits for another call. Its own call to the
+server takes at most CLOSE_SECONDS, or the configuration's operation timeout if there is one.
 
 TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
 """
@@ -18,7 +18,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -43,17 +43,17 @@ from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 CLOSED = "Session has been closed."
-# For the server's close when the config has no operation timeout: it ends the session's steps.
+# The time limit of `close` without an operation timeout: the server ends the session's steps in it.
 CLOSE_SECONDS = 10.0
 Response = TypeVar("Response", bound=Message)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Method(Generic[Response]):
-    """A call on a session that has a graph.
+    """A method of the server that needs a session with a graph.
 
-    `rpc` is its name in TensorFlow's master service, `verb` the one in a Runstep server's URL;
-    `called` is what the error names when there is no graph.
+    `rpc` is its name in TensorFlow's master service, `verb` its name in the URLs of a Runstep
+    server, `called` its name in the error for a session without a graph.
     """
 
     rpc: str
@@ -76,19 +76,19 @@ RELEASE_CALLABLE = Method(
 
 
 class Creation(Protocol):
-    """The call that creates a session in the server."""
+    """A started call that creates a session in the server."""
 
     def result(self) -> pb.CreateSessionResponse:
-        """Wait for the answer; an OpError when there is none."""
+        """Wait for the response; raises the OpError of a failed call."""
 
     def cancel(self) -> object:
-        """Let `result` end as soon as the wire can; a session may have been made all the same."""
+        """Make `result` end as soon as the protocol can; it may still return a new session."""
 
 
 class RemoteSession(RuntimeSession):
-    """A session whose graph and steps are a server's."""
+    """A session whose graph and steps are in a server."""
 
-    runtime_type: str  # its name in the counts of sessions
+    runtime_type: str  # the key in `session_counts`
 
     def __init__(self, options: SessionOptions) -> None:
         self.options = options
@@ -97,36 +97,39 @@ class RemoteSession(RuntimeSession):
         self._handle = ""
         self._creation: Creation | None = None  # in flight
         self._is_closed = False
-        # Handle → (seconds that its steps have, place of each fetch in the answer); single
-        # operations on a dict are atomic.
+        # Callable handle → (time limit of its steps in seconds, for each fetch its index in the
+        # response). Without a lock: single operations on a dict are atomic.
         self._callables: dict[int, tuple[float | None, list[int]]] = {}
         self.graph_version = 0
 
-    # What a wire does.
+    # What a subclass implements for its protocol.
 
     @abc.abstractmethod
     def _start_creation(self, request: pb.CreateSessionRequest, seconds: float | None) -> Creation:
-        """Begin to create the session in the server, without a wait."""
+        """Start the creation of the session in the server, without waiting for it."""
 
     @abc.abstractmethod
     def _send(
-        self, method: Method[Response], handle: str, request: Any, seconds: float | None
+        self, method: Method[Response], handle: str, request: Message, seconds: float | None
     ) -> Response:
-        """Send the request of `method` on session `handle` and wait; an error as an OpError."""
+        """Send a request for session `handle` and wait for the response; raises an OpError."""
 
     @abc.abstractmethod
     def _close_in_server(self, handle: str, seconds: float) -> None:
-        """Close the server's session, if there is a handle, and let go of the connections."""
+        """Close the server's session unless `handle` is empty, then the connections."""
 
     # The graph.
 
     @property
     def session_handle(self) -> str:
-        """The server's handle; empty before the first graph and after `close`."""
+        """The session's handle in the server; empty before the first graph and after `close`."""
         return self._handle
 
     def create(self, graph_def: pb.GraphDef) -> None:
-        """Create the session in the server; an empty graph changes nothing."""
+        """Create the session in the server; an empty graph changes nothing.
+
+        Raises AlreadyExistsError when there is a graph, and the server's errors.
+        """
         if not graph_def.node:
             return
         with self._graph_lock:
@@ -147,7 +150,10 @@ class RemoteSession(RuntimeSession):
             self._end_creation(response)
 
     def _end_creation(self, response: pb.CreateSessionResponse | None) -> None:
-        """Keep the handle; after a `close` that came meanwhile end the session and raise."""
+        """Store the new session's handle; if this object is closed by now, close that session.
+
+        Raises CancelledError in the second case.
+        """
         with self._lock:
             self._creation = None
             if not self._is_closed:
@@ -161,7 +167,7 @@ class RemoteSession(RuntimeSession):
         raise CancelledError(CLOSED)
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes; AbortedError when the server's graph was extended by another caller."""
+        """Add nodes; AbortedError when another client has extended the server's graph."""
         with self._graph_lock:
             self._check_open()
             if not self._handle:
@@ -172,24 +178,24 @@ class RemoteSession(RuntimeSession):
             )
             self.graph_version = self._call(EXTEND, request).new_graph_version
 
-    # Steps in parts, and prepared ones.
+    # Partial runs and callables.
 
     def partial_run_setup(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
     ) -> str:
-        """Begin a step in parts in the server."""
+        """Start a partial run in the server; its handle."""
         request = partial_run_setup_request(feeds, fetches, targets)
         return self._call(PARTIAL_RUN_SETUP, request).partial_run_handle
 
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Feed and fetch a part."""
+        """Feed some inputs of a partial run; the values of `fetches`."""
         request = run_step_request(feeds, fetches, partial_run_handle=handle)
         return fetched_values(self._call(PARTIAL_RUN, request), fetches, None)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
-        """Prepare a step in the server."""
+        """Prepare a step in the server; its handle."""
         request = pb.MakeCallableRequest(options=options)
         fetches, places = unique_fetches(options.fetch)
         request.options.fetch[:] = fetches
@@ -202,7 +208,7 @@ class RemoteSession(RuntimeSession):
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
     ) -> list[Tensor]:
-        """Run a prepared step."""
+        """Run a prepared step, with `feeds` in the order of `CallableOptions.feed`."""
         request = pb.RunCallableRequest(
             handle=handle, feed=[tensor_to_proto(value) for value in feeds]
         )
@@ -214,17 +220,17 @@ class RemoteSession(RuntimeSession):
         return [values[place] for place in places]
 
     def release_callable(self, handle: int) -> None:
-        """Forget a prepared step."""
+        """Release a prepared step."""
         self._call(RELEASE_CALLABLE, pb.ReleaseCallableRequest(handle=handle))
         self._callables.pop(handle, None)
 
     # The end.
 
     def close(self) -> None:
-        """Close the server's session and end the calls in flight. Closing again changes nothing.
+        """Close the server's session and cancel the calls in flight. Closing again has no effect.
 
-        Raises DeadlineExceededError when the server does not answer in time and UnavailableError
-        when it can't be reached; the session is closed here all the same.
+        Raises DeadlineExceededError when the server does not respond in time and UnavailableError
+        when it can't be reached; this object is closed in both cases.
         """
         with self._lock:
             if self._is_closed:
@@ -236,12 +242,12 @@ class RemoteSession(RuntimeSession):
         if creation is None:
             self._close_in_server(handle, self._close_seconds())
         else:
-            creation.cancel()  # `_create` goes on; it has the handle if there is one after all
+            creation.cancel()  # the thread in `_create` closes the session if it was still created
 
     # Calls.
 
     def _call(
-        self, method: Method[Response], request: Any, seconds: float | None = None
+        self, method: Method[Response], request: Message, seconds: float | None = None
     ) -> Response:
         handle = self._open_handle(method.called)
         return self._send(
@@ -249,7 +255,10 @@ class RemoteSession(RuntimeSession):
         )
 
     def _seconds_left(self, request: RunRequest) -> float | None:
-        """The time that a step has; DeadlineExceededError when it has none."""
+        """The time limit of a step in seconds, None for no limit.
+
+        Raises DeadlineExceededError when the request's deadline has passed.
+        """
         if request.deadline is None:
             return timeout_seconds(request.options, self.options.config)
         left = request.deadline - time.monotonic()

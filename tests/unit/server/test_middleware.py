@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -37,6 +38,7 @@ def call(app, *chunks, headers=(), method="POST", path="/v1/x", lifecycle=None, 
     metrics = Metrics()
     middleware = RequestMiddleware(
         app,
+        shortcut=(re.compile("/none"), app),
         lifecycle=lifecycle or Lifecycle(),
         metrics=metrics,
         max_body_bytes=LIMIT,
@@ -152,3 +154,26 @@ def test_the_access_log_is_for_those_who_want_it(caplog):
     call(App(), access_log=True)
     (record,) = caplog.records
     assert record.getMessage() == "POST /v1/x" and record.status == 200 and record.request_id
+
+
+def test_the_shortcut_answers_its_paths_in_place_of_the_application():
+    app, shortcut = App(), App()
+    middleware = RequestMiddleware(
+        app,
+        shortcut=(re.compile("/v1/short"), shortcut),
+        lifecycle=Lifecycle(),
+        metrics=Metrics(),
+        max_body_bytes=LIMIT,
+        access_log=False,
+    )
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    async def send(message):
+        pass
+
+    for path in ("/v1/short", "/v1/other"):
+        scope = {"type": "http", "method": "GET", "path": path, "headers": []}
+        asyncio.run(middleware(scope, receive, send))
+    assert (shortcut.seen["path"], app.seen["path"]) == ("/v1/short", "/v1/other")

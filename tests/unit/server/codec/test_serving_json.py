@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from server.codec.json_to_tensor import TensorReader
 from server.codec.serving_examples_json import examples_tensor
 from server.codec.serving_json import (
     PredictFormat,
-    PredictInputs,
     parse_document,
     predict_inputs,
     signature_name,
@@ -45,9 +45,12 @@ MIXED = {
 DEEP = "[" * 500_000 + "]" * 500_000
 
 
-def read(body: str | bytes, inputs: dict[str, DataType], strict: bool = False) -> PredictInputs:
+def read(
+    body: str | bytes, inputs: dict[str, DataType], strict: bool = False
+) -> dict[str, np.ndarray]:
     document = parse_document(body.encode() if isinstance(body, str) else body)
-    return predict_inputs(document, inputs, signature_name(document), strict=strict)
+    signature = SimpleNamespace(input_types=inputs)
+    return predict_inputs(document, signature_name(document), strict, signature)
 
 
 ACCEPTED: list[tuple[str, str, dict[str, DataType], dict[str, tuple[list[int], list[Any]]]]] = [
@@ -138,20 +141,20 @@ ACCEPTED: list[tuple[str, str, dict[str, DataType], dict[str, tuple[list[int], l
 )
 def test_tensors(body: str, inputs: dict[str, DataType], expected: dict[str, Any]) -> None:
     parsed = read(body, inputs)
-    assert parsed.tensors.keys() == expected.keys()
+    assert parsed.keys() == expected.keys()
     for name, (shape, values) in expected.items():
-        array = parsed.tensors[name]
+        array = parsed[name]
         assert list(array.shape) == shape
         assert array.dtype == inputs[name].numpy
         np.testing.assert_array_equal(array, np.array(values, array.dtype).reshape(shape))
 
 
 def test_negative_zero_keeps_its_sign() -> None:
-    assert np.signbit(read('{"instances":[-2.2e-308]}', F32).tensors["x"][0])
+    assert np.signbit(read('{"instances":[-2.2e-308]}', F32)["x"][0])
 
 
 def test_strings_that_are_not_utf8_keep_their_bytes() -> None:
-    assert read(b'{"inputs":["a\xff"]}', STR).tensors["s"].tolist() == [b"a\xff"]
+    assert read(b'{"inputs":["a\xff"]}', STR)["s"].tolist() == [b"a\xff"]
 
 
 ROW_ERROR = "Failed to process element: {} of 'instances' list. Error: INVALID_ARGUMENT: "
@@ -351,12 +354,13 @@ def test_a_type_without_a_json_form() -> None:
 
 def test_strict_mode_wraps_small_integers() -> None:
     parsed = read('{"inputs":[300,-1]}', {"u": DataType.UINT8}, strict=True)
-    assert parsed.tensors["u"].tolist() == [44, 255]
+    assert parsed["u"].tolist() == [44, 255]
 
 
 def test_a_signature_without_inputs() -> None:
     for body in ('{"inputs":{}}', '{"signature_name":"serving_default"}'):
-        assert read(body, {}) == PredictInputs(PredictFormat.COLUMNAR, {})
+        assert read(body, {}) == {}
+        assert parse_document(body.encode()).predict_format is PredictFormat.COLUMNAR
         with pytest.raises(InvalidArgumentError, match="Failed to get input map"):
             read(body, {}, strict=True)
 
@@ -415,7 +419,7 @@ def test_any_value_gives_a_tensor_or_an_error(value: Any, data_type: DataType) -
     except OpError as error:
         assert error.message
     else:
-        assert parsed.tensors["x"].shape[0] == 1
+        assert parsed["x"].shape[0] == 1
 
 
 # Answers.
@@ -705,18 +709,20 @@ def test_regress_answers() -> None:  # 77
 
 
 def test_classify_answers() -> None:
-    result = [[(b"a", np.float32(0.1)), (b"", np.float32(np.inf))], [(b"b", np.float32(12))]]
+    labels = np.array([[b"a", b""], [b"b", b"c"]], object)
+    scores = np.array([[0.1, np.inf], [12, -1]], np.float32)
     assert (
-        write_classify_response(result) == b'{"results":[[["a",0.1],["",Infinity]],[["b",12.0]]]}'
+        write_classify_response(labels, scores)
+        == b'{"results":[[["a",0.1],["",Infinity]],[["b",12.0],["c",-1.0]]]}'
     )
     assert (
-        write_classify_response(result, strict=True)
-        == b'{\n    "results": [[["a", 0.1], ["", Infinity]], [["b", 12.0]]\n    ]\n}'
+        write_classify_response(labels, scores, strict=True)
+        == b'{\n    "results": [[["a", 0.1], ["", Infinity]], [["b", 12.0], ["c", -1.0]]\n    ]\n}'
     )
 
 
 def test_empty_results() -> None:  # 78
     with pytest.raises(InvalidArgumentError, match="empty ClassificationResults"):
-        write_classify_response([])
+        write_classify_response(np.empty((0, 2), object), np.empty((0, 2), np.float32))
     with pytest.raises(InvalidArgumentError, match="empty RegressionResults"):
         write_regress_response(np.empty(0, np.float32))

@@ -7,13 +7,11 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
-from server.codec.session_tensors import (
-    fetch_types,
-    read_feeds,
-    read_proto_feeds,
-    write_outputs,
-    write_proto_outputs,
-)
+from server.codec.json_body import parse_json
+from server.codec.session.json_steps import JsonSteps, read_feeds
+from server.codec.session.proto_steps import ProtoSteps, decoded_feeds
+from server.codec.session_tensors import fetch_types
+from server.steps.step_request import StepRequest
 
 TENSORS = {
     "x": (DataType.FLOAT, (-1, 2)),
@@ -38,12 +36,12 @@ def test_feeds_take_their_type_from_the_graph():
 
 
 def test_proto_feeds():
-    (array,) = read_proto_feeds([named("x", X)], info, 1000).values()
+    (array,) = decoded_feeds([named("x", X)], 1000, info).values()
     np.testing.assert_array_equal(array, X)
     with pytest.raises(InvalidArgumentError, match='Endpoint "x" fed more than once'):
-        read_proto_feeds([named("x", X), named("x", X)], info, 1000)
+        decoded_feeds([named("x", X), named("x", X)], 1000, info)
     with pytest.raises(ResourceExhaustedError, match="the limit is 7"):
-        read_proto_feeds([named("x", X)], info, 7)
+        decoded_feeds([named("x", X)], 7, info)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +56,7 @@ def test_proto_feeds():
 )
 def test_feeds_that_do_not_fit(name, array, message):
     with pytest.raises(InvalidArgumentError, match=re.escape(message)):
-        read_proto_feeds([named(name, array)], info, 1000)
+        decoded_feeds([named(name, array)], 1000, info)
 
 
 @pytest.mark.parametrize("name", ["handle", "list"])
@@ -70,10 +68,10 @@ def test_what_lives_in_the_process_stays_there(name):
 
 
 def test_outputs_are_named_as_they_were_asked_for():
-    types = fetch_types(["x", "any"], info)
+    step = StepRequest(fetches=["x", "any"], fetch_types=fetch_types(["x", "any"], info))
     values = [X, np.int32(7)]
-    written = write_outputs(["x", "any"], values, types, "b64", "string")
-    assert list(written) == ["x", "any"] and written["any"]["b64"] == "BwAAAA=="
-    protos = write_proto_outputs(["x", "any"], values, types)
-    assert [proto.name for proto in protos] == ["x", "any"]
-    np.testing.assert_array_equal(tensor_from_proto(protos[0].tensor), X)
+    outputs = parse_json(JsonSteps("b64", "string").write_run(step, values))["outputs"]
+    assert list(outputs) == ["x", "any"] and outputs["any"]["b64"] == "BwAAAA=="
+    message = pb.RunStepResponse.FromString(ProtoSteps(1000).write_run(step, values))
+    assert [each.name for each in message.tensor] == ["x", "any"]
+    np.testing.assert_array_equal(tensor_from_proto(message.tensor[0].tensor), X)

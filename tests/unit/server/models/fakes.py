@@ -38,7 +38,12 @@ class FakeSession:
     def __init__(self, function: Callable[[RunRequest], list[Any]]) -> None:
         self._function = function
         self.requests: list[RunRequest] = []
+        self.if_short: list[RunRequest] = []  # that might have run in the caller's thread
         self.is_closed = False
+
+    def run_if_short(self, request: RunRequest) -> list[Any] | None:
+        self.if_short.append(request)
+        return None
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Any]]:
         self.requests.append(request)

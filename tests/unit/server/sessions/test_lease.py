@@ -18,8 +18,8 @@ def test_a_lease_runs_out_after_its_idle_time():
 
 def test_a_lease_that_is_held_does_not_run_out():
     lease = Lease(10, now=0)
-    lease.hold(5)
-    lease.hold(6)
+    lease.hold()
+    lease.hold()
     assert not lease.has_expired(1000) and lease.expires_at(1000) == 1010
     lease.release(1000)
     assert not lease.has_expired(2000)

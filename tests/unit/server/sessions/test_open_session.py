@@ -2,12 +2,13 @@ from typing import Any
 
 import pytest
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import ResourceExhaustedError
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
 from server.sessions.lease import Lease
 from server.sessions.open_session import OpenSession
+from server.steps.step_request import StepRequest
 from tests.unit.server.sessions.fake_clock import WALL_OFFSET, FakeClock
 
 
@@ -15,6 +16,7 @@ class FakeSession:
     """Two pools, and a tensor that is looked up at a price."""
 
     graph_version = 0
+    bytes_held = 0
 
     def __init__(self, pools):
         self.thread_pools = pools
@@ -31,6 +33,7 @@ def time():
 
 
 def make(time, session: Any = None):
+    session = session or FakeSession([])
     return OpenSession("id", session, "", None, False, Lease(10, 0), time.clock)
 
 
@@ -53,35 +56,52 @@ def test_what_is_known_of_a_tensor_is_asked_once():
     assert session.lookups == ["x"]
 
 
+def step(request_id):
+    return StepRequest(request_id=request_id, cancellation=CancellationManager())
+
+
 def test_steps_are_counted_hold_the_lease_and_can_be_found(time):
     opened = make(time)
-    first, second = CancellationManager(), CancellationManager()
-    with opened.step("r", first), opened.step("r", second):
-        time.now = 100
-        assert opened.is_running and not opened.lease.has_expired(time.now)
-        assert opened.cancel("other") is False
-        assert opened.cancel("r") is True
-    assert first.is_cancelled and second.is_cancelled
+    first, second = step("r"), step("r")
+    opened.begin_step(first)
+    opened.begin_step(second)
+    time.now = 100
+    assert opened.is_running and not opened.lease.has_expired(time.now)
+    assert opened.cancel("other") is False
+    assert opened.cancel("r") is True
+    opened.end_step(first)
+    opened.end_step(second)
+    assert first.cancellation.is_cancelled and second.cancellation.is_cancelled
     assert not opened.is_running and opened.steps == 2
     assert opened.last_used_at == WALL_OFFSET + 100
     assert opened.cancel("r") is False
 
 
-def test_a_step_that_fails_is_not_left_running(time):
+def test_a_step_that_ended_at_once_is_not_cancelled(time):
     opened = make(time)
-    with pytest.raises(ZeroDivisionError), opened.step("r", CancellationManager()):
-        raise ZeroDivisionError
-    assert not opened.is_running
+    request = StepRequest(request_id="r")
+    opened.begin_step(request)
+    assert opened.cancel("r") is True  # nothing waits for it
+    opened.end_step(request)
 
 
 def test_all_steps_can_be_cancelled(time):
     opened = make(time)
-    cancellations = [CancellationManager() for _ in range(2)]
-    with opened.step("a", cancellations[0]), opened.step("b", cancellations[1]):
-        opened.cancel_all("over")
-    assert [each.copy_of_error().message for each in cancellations] == ["over", "over"]
+    requests = [step("a"), step("b")]
+    for request in requests:
+        opened.begin_step(request)
+    opened.cancel_all("over")
+    messages = [each.cancellation.copy_of_error().message for each in requests]
+    assert messages == ["over", "over"]
 
 
-def test_unknown_callables_are_told(time):
-    with pytest.raises(InvalidArgumentError, match="No such callable handle"):
-        make(time).callable_options(1)
+def test_a_session_that_holds_too_much_runs_no_step(time):
+    session = FakeSession([])
+    opened = make(time, session)
+    opened.max_bytes = 10
+    session.bytes_held = 11
+    with pytest.raises(ResourceExhaustedError, match=r"hold 11 bytes; sessions\.max_session_bytes"):
+        opened.begin_step(step("r"))
+    assert not opened.is_running and opened.steps == 0
+    session.bytes_held = 10
+    opened.begin_step(step("r"))

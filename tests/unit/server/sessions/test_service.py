@@ -8,15 +8,16 @@ import pytest
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
-from runtime.framework.cancellation import CancellationManager
 from runtime.sessions.direct.direct_session import DirectSession
 from server.metrics import Metrics
-from server.priorities import Priorities
 from server.rest.session_docs import half_plus_two_graph
-from server.sessions.requests import CreateRequest, ModelSource, StepRequest
+from server.sessions.requests import CreateRequest, ModelSource
 from server.sessions.service import SessionService
 from server.sessions.session_errors import SessionGoneError
 from server.settings import Settings
+from server.steps.priorities import Priorities
+from server.steps.step_request import StepRequest
+from server.steps.step_runner import StepRunner, deadline_of
 from tests.unit.server.sessions.fake_clock import FakeClock
 
 
@@ -27,9 +28,9 @@ def no_models(source, options):
 def scenario_with(clock, scenario, **settings):
     async def run():
         values = Settings(**settings)
-        service = SessionService(
-            values, Priorities(values), Metrics(), open_model=no_models, clock=clock.clock
-        )
+        metrics = Metrics()
+        runner = StepRunner(Priorities(values), metrics, values.rest.max_answer_bytes)
+        service = SessionService(values, runner, metrics, open_model=no_models, clock=clock.clock)
         try:
             await scenario(service)
         finally:
@@ -42,12 +43,16 @@ def step(request_id="r", **changes):
     values = {
         "feeds": {},
         "fetches": ["half"],
-        "targets": (),
         "received_at": time.monotonic(),
         "request_id": request_id,
-        "cancellation": CancellationManager(),
     }
     return StepRequest(**(values | changes))
+
+
+async def run(service, opened, request):
+    """The fetched values of one step."""
+    answer = await service.runner.run(opened.session, request, service.get(opened.id))
+    return answer.values
 
 
 CREATE = CreateRequest(graph_def=half_plus_two_graph(), lease_seconds=10)
@@ -59,7 +64,7 @@ def test_every_use_renews_the_lease():
     async def scenario(service):
         opened = await service.create(CREATE)
         for use in (
-            lambda: service.run(opened.id, step()),
+            lambda: run(service, opened, step()),
             lambda: service.extend(opened.id, pb.GraphDef(), None),
         ):
             clock.now += 9
@@ -83,7 +88,7 @@ def test_an_idle_session_expires_and_its_id_says_so():
         await service.reap()
         assert opened.session.is_closed
         with pytest.raises(SessionGoneError, match="Session lease expired at 2023-11-14T22:13:30"):
-            await service.run(opened.id, step())
+            await run(service, opened, step())
         await service.close(opened.id)  # closing what is gone is fine
 
     scenario_with(clock, scenario)
@@ -108,10 +113,12 @@ def test_a_lease_does_not_run_out_during_a_step():
 
     async def scenario(service):
         opened = await service.create(CREATE)
-        with opened.step("r", CancellationManager()):
-            clock.now = 1000
-            await service.reap()
-            assert service.get(opened.id) is opened
+        request = step()
+        opened.begin_step(request)
+        clock.now = 1000
+        await service.reap()
+        assert service.get(opened.id) is opened
+        opened.end_step(request)
         clock.now = 1009
         assert service.get(opened.id) is opened
 
@@ -130,7 +137,7 @@ def test_failed_creation_leaves_no_place_taken():
 
 @pytest.mark.parametrize(
     ("options_ms", "header_ms", "config_ms", "default_ms", "expected_ms"),
-    [(5, 6, 7, 8, 5), (0, 6, 7, 8, 6), (0, None, 7, 8, 7), (0, None, 0, 8, 8), (0, None, 0, 0, 0)],
+    [(5, 6, 7, 8, 5), (0, 6, 7, 8, 6), (0, 0, 7, 8, 7), (-1, 0, -1, 8, 8), (0, 0, 0, 0, 0)],
 )
 def test_the_deadline_is_the_nearest_to_the_request_that_is_set(
     options_ms, header_ms, config_ms, default_ms, expected_ms
@@ -141,7 +148,7 @@ def test_the_deadline_is_the_nearest_to_the_request_that_is_set(
         asked = step(
             options=pb.RunOptions(timeout_in_ms=options_ms), timeout_ms=header_ms, received_at=100
         )
-        deadline = service._deadline(opened, asked)
+        deadline = deadline_of(asked, opened)
         assert deadline == (100 + expected_ms / 1000 if expected_ms else None)
 
     scenario_with(FakeClock(), scenario, sessions={"default_timeout_ms": default_ms})
@@ -150,9 +157,9 @@ def test_the_deadline_is_the_nearest_to_the_request_that_is_set(
 def test_steps_are_counted_by_priority_and_outcome():
     async def scenario(service):
         opened = await service.create(CREATE)
-        assert await service.run(opened.id, step(priority="low")) == [0.5]
+        assert await run(service, opened, step(priority="low")) == [0.5]
         with pytest.raises(InvalidArgumentError):
-            await service.run(opened.id, step(fetches=["nope"]))
+            await run(service, opened, step(fetches=["nope"]))
         text = service._metrics.exposition().decode()
         assert 'runstep_steps_total{code="OK",priority="low"} 1.0' in text
         assert 'runstep_steps_total{code="INVALID_ARGUMENT",priority="normal"} 1.0' in text

@@ -13,9 +13,9 @@ import protos as pb
 from runtime.api import DirectSession, InternalError, OpError, RunRequest, ThreadPool
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.step import Executor
-from runtime.sessions.direct import direct_session as direct_session_module
 from runtime.sessions.direct import prepared_step
 from runtime.sessions.direct.executor_cache import CompiledStep
+from runtime.sessions.direct.prepared_step import PreparedStep
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1
 
@@ -40,22 +40,21 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (direct_session_module, prepared_step):
-        monkeypatch.setattr(module, "_now", made)
+    monkeypatch.setattr(prepared_step, "_now", made)
     return made
 
 
 @pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
+def inline(monkeypatch: pytest.MonkeyPatch) -> list[PreparedStep]:
     """The steps that ran in the caller's thread."""
-    seen: list[RunRequest] = []
-    run_inline = DirectSession._run_inline
+    seen: list[PreparedStep] = []
+    run_measured = PreparedStep.run_measured
 
-    def noting(self: DirectSession, request: RunRequest, compiled: Any) -> Any:
-        seen.append(request)
-        return run_inline(self, request, compiled)
+    def noting(self: PreparedStep) -> Any:
+        seen.append(self)
+        return run_measured(self)
 
-    monkeypatch.setattr(DirectSession, "_run_inline", noting)
+    monkeypatch.setattr(PreparedStep, "run_measured", noting)
     return seen
 
 
@@ -67,17 +66,19 @@ def low_pool() -> Iterator[ThreadPool]:
 
 
 def request(**changes: Any) -> RunRequest:
-    return RunRequest(**({"feeds": {"x": X}, "fetches": ["m"], "allow_inline": True} | changes))
+    return RunRequest(**({"feeds": {"x": X}, "fetches": ["m"]} | changes))
 
 
 def run(session: DirectSession, step: RunRequest | None = None) -> list[Any]:
-    return session.run_async(step or request()).result(30)
+    """Run as the server does: in the caller's thread if the session finds the step short."""
+    step = step or request()
+    values = session.run_if_short(step)
+    return session.run_async(step).result(30) if values is None else values
 
 
 def run_callable(session: DirectSession) -> Callable[[], list[Any]]:
     handle = session.make_callable(pb.CallableOptions(feed=["x:0"], fetch=["m:0"]))
-    step = RunRequest(allow_inline=True)
-    return lambda: session.run_callable_async(handle, [X], step).result(30)
+    return lambda: run(session, session.callable(handle).request([X], None))
 
 
 def executor_of(session: DirectSession, step: RunRequest | None = None) -> Executor:
@@ -86,7 +87,7 @@ def executor_of(session: DirectSession, step: RunRequest | None = None) -> Execu
 
 @pytest.mark.parametrize("way", ["run", "callable"])
 def test_a_short_step_runs_in_the_caller_until_it_turns_slow(
-    way: str, clock: Clock, inline: list[RunRequest]
+    way: str, clock: Clock, inline: list[PreparedStep]
 ) -> None:
     session = direct_session(g1())
     step = run_callable(session) if way == "callable" else lambda: run(session)
@@ -108,7 +109,7 @@ def test_a_short_step_runs_in_the_caller_until_it_turns_slow(
 
 
 def test_slow_first_runs_do_not_keep_a_step_from_the_caller(
-    clock: Clock, inline: list[RunRequest]
+    clock: Clock, inline: list[PreparedStep]
 ) -> None:
     session = direct_session(g1())
     clock.seconds = 1.0
@@ -141,12 +142,8 @@ def test_a_step_is_measured_until_it_is_done(clock: Clock) -> None:
     session = direct_session(g1())
     compiled = session._graph.compiled(request())
     elsewhere = Elsewhere(compiled.executor.graph)
-    prepared = session._prepare(
-        request(),
-        session._cancellation,
-        None,
-        CompiledStep(elsewhere, compiled.sorted_key, compiled.feeds, compiled.feed_types, (0,)),
-    )
+    found = CompiledStep(elsewhere, compiled.sorted_key, compiled.feeds, compiled.feed_types, (0,))
+    prepared = session._prepare(request(compiled=found), session._cancellation, None)
     ended: concurrent.futures.Future[Any] = concurrent.futures.Future()
     prepared.start(None, lambda values, error: ended.set_result(values))
     assert elsewhere.duration.seconds > 1e9
@@ -157,7 +154,7 @@ def test_a_step_is_measured_until_it_is_done(clock: Clock) -> None:
 
 
 def test_a_step_whose_branches_go_to_other_threads_never_runs_in_the_caller(
-    clock: Clock, inline: list[RunRequest]
+    clock: Clock, inline: list[PreparedStep]
 ) -> None:
     """In a pool it takes as long as its longest branch, in the caller's thread as all branches."""
     graph = Graph()
@@ -177,7 +174,7 @@ def test_a_step_whose_branches_go_to_other_threads_never_runs_in_the_caller(
 
 
 def test_a_step_that_fails_at_once_does_not_look_short(
-    clock: Clock, inline: list[RunRequest]
+    clock: Clock, inline: list[PreparedStep]
 ) -> None:
     graph = Graph()
     graph.add("AddV2", graph.placeholder("float32", "x"), np.zeros(3, np.float32), name="m")
@@ -194,7 +191,7 @@ def test_a_step_that_fails_at_once_does_not_look_short(
 
 
 def test_a_step_that_fails_slowly_in_the_caller_counts(
-    clock: Clock, inline: list[RunRequest]
+    clock: Clock, inline: list[PreparedStep]
 ) -> None:
     graph = Graph()
     graph.add("AddV2", graph.placeholder("float32", "x"), np.zeros(3, np.float32), name="m")
@@ -209,14 +206,14 @@ def test_a_step_that_fails_slowly_in_the_caller_counts(
 
 
 def test_low_priority_steps_say_nothing_about_others(
-    clock: Clock, inline: list[RunRequest], low_pool: ThreadPool
+    clock: Clock, inline: list[PreparedStep], low_pool: ThreadPool
 ) -> None:
     """They wait for normal steps, and their child processes have the lowest priority."""
     session = direct_session(g1())
     for _ in range(3):
         run(session)
     clock.seconds = SLOW
-    run(session, request(pool=low_pool, allow_inline=False))
+    session.run_async(request(pool=low_pool)).result(30)
     clock.seconds = QUICK
     seen = len(inline)
     run(session)

@@ -1,8 +1,8 @@
 import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
-from server.priorities import Priorities
 from server.settings import Settings
+from server.steps.priorities import Priorities
 
 
 @pytest.fixture(scope="module")

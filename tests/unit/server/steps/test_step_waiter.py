@@ -6,7 +6,7 @@ import pytest
 
 from runtime.foundation.errors import CancelledError, DeadlineExceededError, InternalError
 from runtime.framework.cancellation import CancellationManager
-from server.sessions.step_waiter import wait_for_step
+from server.steps.step_waiter import wait_for_step
 
 
 def wait(future, cancellation=None, deadline=None):

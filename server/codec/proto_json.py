@@ -1,0 +1,35 @@
+"""Protobuf messages from bytes and from their JSON form."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError, Message
+
+from runtime.errors import InvalidArgumentError
+from server.codec.json_body import type_name
+
+M = TypeVar("M", bound=Message)
+
+
+def read_proto(content: bytes, kind: type[M]) -> M:
+    """A serialized message; InvalidArgumentError when the bytes are none."""
+    message = kind()
+    try:
+        message.ParseFromString(content)
+    except DecodeError as error:
+        name = kind.DESCRIPTOR.name
+        raise InvalidArgumentError(f"The bytes are not a serialized {name}: {error}") from None
+    return message
+
+
+def read_json_proto(value: Any, key: str, kind: type[M]) -> M:
+    """A message from its JSON form; unknown fields are refused."""
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(f"{key} must be an object, got {type_name(value)}")
+    try:
+        return json_format.ParseDict(value, kind(), max_recursion_depth=50)
+    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        name = kind.DESCRIPTOR.name
+        raise InvalidArgumentError(f"{key} is not a {name}: {error}") from None

@@ -1,0 +1,1 @@
+"""Steps of sessions as JSON and as the master service's messages."""

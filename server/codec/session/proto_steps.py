@@ -1,0 +1,167 @@
+"""The bodies and answers of session steps as the master service's messages.
+
+Over HTTP, feeds are checked against the graph as those of JSON bodies are; over gRPC as little as
+TensorFlow's master does. All functions may be called on any thread.
+
+TF: tensorflow/core/protobuf/master.proto
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import protos as pb
+from runtime.api import tensor_from_proto, tensor_to_proto
+from runtime.errors import InvalidArgumentError, OpError
+from server.codec.proto_json import read_proto
+from server.codec.session_tensors import (
+    PROCESS_ONLY,
+    StepSession,
+    TensorInfo,
+    check_feed,
+    fetch_types,
+    not_feedable,
+    set_options,
+)
+from server.steps.step_request import StepRequest
+
+
+class ProtoSteps:
+    """Reads messages into StepRequests and writes answers, as `JsonSteps`; used on any thread.
+
+    Every `read_…` raises as those of `JsonSteps`, and ResourceExhaustedError for a feed that says
+    it has more than `max_tensor_bytes`.
+    """
+
+    media_type = "application/x-protobuf"
+
+    def __init__(self, max_tensor_bytes: int) -> None:
+        self._max_bytes = max_tensor_bytes
+
+    def read_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
+        """The step of a RunStepRequest."""
+        message = self._read_step(body, step, session)
+        if message.partial_run_handle:
+            raise InvalidArgumentError("A part of a partial run goes to :partialRun")
+
+    def read_partial_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
+        """The part of a RunStepRequest with a `partial_run_handle`."""
+        message = self._read_step(body, step, session)
+        step.partial_run_handle = message.partial_run_handle
+        if message.target:
+            raise InvalidArgumentError(
+                f"Targets belong to :partialRunSetup, got {list(message.target)} in a part"
+            )
+
+    def _read_step(self, body: bytes, step: StepRequest, session: StepSession) -> pb.RunStepRequest:
+        message = read_proto(body, pb.RunStepRequest)
+        step.feeds = decoded_feeds(message.feed, self._max_bytes, session.tensor_info)
+        step.fetches, step.targets = list(message.fetch), list(message.target)
+        step.fetch_types = fetch_types(step.fetches, session.tensor_info)
+        options = message.options
+        set_options(step, options, pool_is_chosen=options.inter_op_thread_pool != 0)
+        return message
+
+    def read_run_callable(self, body: bytes, step: StepRequest, session: StepSession) -> None:
+        """The step of a RunCallableRequest."""
+        message = read_proto(body, pb.RunCallableRequest)
+        prepared = session.session.callable(message.handle)
+        options = prepared.options
+        feeds = [
+            pb.NamedTensorProto(name=name, tensor=tensor)
+            for name, tensor in prepared.by_name(message.feed).items()
+        ]
+        step.compiled = prepared.compiled
+        step.fetches, step.targets = options.fetch, options.target
+        step.feeds = decoded_feeds(feeds, self._max_bytes, session.tensor_info)
+        step.fetch_types = fetch_types(options.fetch, session.tensor_info)
+        run_options = options.run_options
+        set_options(step, run_options, pool_is_chosen=run_options.inter_op_thread_pool != 0)
+
+    def write_run(self, step: StepRequest, values: Sequence[Any]) -> bytes:
+        """A serialized RunStepResponse with the tensors in the order of the fetches."""
+        return write_run_step(step, values)
+
+    def write_run_callable(self, step: StepRequest, values: Sequence[Any]) -> bytes:
+        """A serialized RunCallableResponse with the tensors in the order of the fetches."""
+        return write_run_callable(step, values)
+
+
+def decoded_feeds(
+    feeds: Iterable[pb.NamedTensorProto], max_bytes: int, tensor_info: TensorInfo | None = None
+) -> dict[str, np.ndarray]:
+    """The arrays by name, checked against the graph when `tensor_info` is given."""
+    arrays: dict[str, np.ndarray] = {}
+    for index, feed in enumerate(feeds):
+        if feed.name in arrays:
+            raise InvalidArgumentError(f'Endpoint "{feed.name}" fed more than once.')
+        if tensor_info is None:
+            arrays[feed.name] = tensor_from_proto(feed.tensor, max_bytes)
+            continue
+        data_type, shape = tensor_info(feed.name)
+        if data_type in PROCESS_ONLY:
+            raise not_feedable(feed.name, data_type)
+        arrays[feed.name] = array = tensor_from_proto(feed.tensor, max_bytes)
+        check_feed(array, index, feed.name, data_type, shape)
+    return arrays
+
+
+class ReceivedRunStep(NamedTuple):
+    """A RunStepRequest with its feeds decoded, or with the error of decoding them.
+
+    The error is raised once the session is known, since an unknown one is reported first.
+    """
+
+    message: pb.RunStepRequest
+    feeds: dict[str, np.ndarray]
+    fault: OpError | None = None
+
+
+class ReceivedRunCallable(NamedTuple):
+    """A RunCallableRequest, as `ReceivedRunStep`."""
+
+    message: pb.RunCallableRequest
+    feeds: list[np.ndarray]
+    fault: OpError | None = None
+
+
+def receive_run_step(max_bytes: int, data: bytes) -> ReceivedRunStep:
+    """A serialized RunStepRequest; feeds of more than `max_bytes` are a fault."""
+    message = pb.RunStepRequest.FromString(data)
+    try:
+        return ReceivedRunStep(message, decoded_feeds(message.feed, max_bytes))
+    except OpError as error:
+        return ReceivedRunStep(message, {}, error)
+
+
+def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable:
+    """A serialized RunCallableRequest, as `receive_run_step`."""
+    message = pb.RunCallableRequest.FromString(data)
+    try:
+        feeds = [tensor_from_proto(tensor, max_bytes) for tensor in message.feed]
+    except OpError as error:
+        return ReceivedRunCallable(message, [], error)
+    return ReceivedRunCallable(message, feeds)
+
+
+def write_run_step(step: StepRequest, values: Sequence[Any]) -> bytes:
+    """A serialized RunStepResponse with the tensors in the order of the fetches."""
+    response = pb.RunStepResponse(metadata=step.metadata)
+    for name, tensor in zip(step.fetches, _tensors(step, values), strict=True):
+        response.tensor.append(pb.NamedTensorProto(name=name, tensor=tensor))
+    return response.SerializeToString()
+
+
+def write_run_callable(step: StepRequest, values: Sequence[Any]) -> bytes:
+    """A serialized RunCallableResponse with the tensors in the order of the fetches."""
+    response = pb.RunCallableResponse(fetch=_tensors(step, values), metadata=step.metadata)
+    return response.SerializeToString()
+
+
+def _tensors(step: StepRequest, values: Sequence[Any]) -> list[pb.TensorProto]:
+    if not step.fetch_types:
+        return list(map(tensor_to_proto, values))
+    return list(map(tensor_to_proto, map(np.asarray, values), step.fetch_types))

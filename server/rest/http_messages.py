@@ -1,0 +1,135 @@
+"""HTTP requests and answers: their bodies, and what headers say of a step."""
+
+from __future__ import annotations
+
+import functools
+import time
+import zlib
+from collections.abc import Mapping
+from typing import Any, get_args
+from urllib.parse import parse_qs
+
+from google.protobuf.message import Message
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope
+
+from runtime.errors import CancelledError, InvalidArgumentError
+from server.codec.json_body import to_json
+from server.codec.json_tensor_writer import Encoding
+from server.errors import BodyTooLargeError
+from server.rest.disconnect import DisconnectWatch
+from server.steps.step_request import StepRequest
+
+PROTOBUF = "application/x-protobuf"
+Headers = Mapping[bytes, bytes]  # by name in lower case
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
+_GZIP = 31  # zlib's window bits that expect a gzip header
+
+
+# --- bodies -------------------------------------------------------------------------------------
+
+
+async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
+    """All of the body, inflated when it is gzipped.
+
+    Raises CancelledError when the client goes away, InvalidArgumentError for a broken gzip
+    stream, BodyTooLargeError when it inflates to more than `max_bytes`.
+    """
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body") or message["type"] != "http.request":
+        chunks = [body]
+        while message.get("more_body"):
+            message = await receive()
+            chunks.append(message.get("body", b""))
+        if message["type"] == "http.disconnect":
+            raise CancelledError("The client went away.")
+        body = b"".join(chunks)
+    if b"gzip" in headers.get(b"content-encoding", b"").lower():
+        return inflate(body, max_bytes)
+    return body
+
+
+def inflate(body: bytes, max_bytes: int) -> bytes:
+    """The content of a gzip stream, of all its members."""
+    chunks = []
+    left = max_bytes
+    while body:
+        inflater = zlib.decompressobj(_GZIP)
+        try:
+            chunk = inflater.decompress(body, left + 1)
+        except zlib.error as error:
+            raise InvalidArgumentError(f"Cannot inflate the gzipped body: {error}") from error
+        left -= len(chunk)
+        if left < 0:
+            raise BodyTooLargeError(
+                f"The body inflates to more than {max_bytes} bytes (rest.max_body_bytes)"
+            )
+        if not inflater.eof:
+            raise InvalidArgumentError("Cannot inflate the gzipped body: it is cut short")
+        chunks.append(chunk)
+        body = inflater.unused_data
+    return b"".join(chunks)
+
+
+async def request_body(request: Request, max_bytes: int) -> bytes:
+    """The body of a framework's request; raises as `read_body`."""
+    return await read_body(request.receive, dict(request.scope["headers"]), max_bytes)
+
+
+def is_protobuf(headers: Headers) -> bool:
+    """Whether the body is a serialized message; the answer is one too then."""
+    content_type = headers.get(b"content-type", b"")
+    return content_type.partition(b";")[0].strip() == PROTOBUF.encode()
+
+
+# --- what a step's request brings besides its body ----------------------------------------------
+
+
+def step_request(
+    scope: Scope, headers: Headers, receive: Receive, default_timeout_ms: int = 0
+) -> StepRequest:
+    """A StepRequest with what every HTTP request says of how its step runs.
+
+    `default_timeout_ms` is the deadline without an `X-Timeout-Ms` header; 0 is none. Raises
+    InvalidArgumentError when that header is no positive integer of milliseconds.
+    """
+    priority = headers.get(b"x-priority")
+    timeout = headers.get(b"x-timeout-ms")
+    if timeout is not None and not (timeout.isdigit() and 0 < int(timeout) < 1 << 53):
+        text = timeout.decode("latin-1")
+        raise InvalidArgumentError(f"X-Timeout-Ms must be a positive integer, got {text!r:.80}")
+    return StepRequest(
+        received_at=scope.get("received_at") or time.monotonic(),
+        request_id=scope.get("request_id", ""),
+        priority=None if priority is None else priority.decode("latin-1"),
+        timeout_ms=default_timeout_ms if timeout is None else int(timeout),
+        watch_client=functools.partial(DisconnectWatch, receive),
+    )
+
+
+def answer_encoding(scope: Scope) -> Encoding:
+    """`?encoding=`: how tensors of the answer are written."""
+    query: bytes = scope["query_string"]
+    if not query:
+        return "json"
+    text = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("encoding", ["json"])[-1]
+    if text not in ENCODINGS:
+        raise InvalidArgumentError(f"encoding must be one of {', '.join(ENCODINGS)}, got {text!r}")
+    return text
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Compact JSON."""
+    return Response(to_json(value), status, headers, "application/json")
+
+
+def proto_response(
+    message: Message, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """A serialized message."""
+    return Response(message.SerializeToString(), status, headers, PROTOBUF)

@@ -1,0 +1,246 @@
+"""StepRunner: the one place that decides how a step runs, whatever front its request came by.
+
+It decides the pool by priority, the deadline, whether a short step runs in this thread, when
+waiting for it ends (its end, the deadline, a cancellation, a client that leaves), what is counted,
+and how large an answer may be. `off_loop` decides what is decoded and encoded on another thread.
+
+Guarantees: used from one event loop; a step's answer comes at its deadline or cancellation at the
+latest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from runtime.api import CancellationManager, DirectSession, RunRequest, RuntimeSession, ThreadPool
+from runtime.errors import Code, InvalidArgumentError, OpError, ResourceExhaustedError
+from server.metrics import Metrics
+from server.steps.priorities import Priorities, Priority
+from server.steps.step_request import StepRequest
+from server.steps.step_waiter import wait_for_step
+
+T = TypeVar("T")
+OFF_LOOP_BYTES = 1 << 18  # of content; about 3 ms of JSON
+CALLER_THREADS = 8  # steps that run "in the caller's thread", which must not be the event loop
+_CALLERS_THREAD = -1  # of RunOptions.inter_op_thread_pool
+_NO_WATCH = contextlib.nullcontext()
+
+
+class StepAnswer(NamedTuple):
+    """The values of a step, and the bytes of their content, which decide how they are encoded."""
+
+    values: list[Any]
+    size: int
+
+
+class StepAccount(Protocol):
+    """Keeps account of the steps of an open session.
+
+    `default_timeout_ms` is the deadline of a request that brings none; 0 is none.
+    `runs_in_caller` says that steps on the session's own pool run in the caller's thread.
+    """
+
+    default_timeout_ms: int
+    runs_in_caller: bool
+
+    def begin_step(self, request: StepRequest) -> None:
+        """Count a step; raises when the session may run none now."""
+
+    def end_step(self, request: StepRequest) -> None:
+        """The step has ended, or its request does not wait for it any more."""
+
+
+class StepRunner:
+    """Runs the steps of one server."""
+
+    def __init__(self, priorities: Priorities, metrics: Metrics, max_answer_bytes: int) -> None:
+        self._priorities = priorities
+        self._default = priorities.default
+        self._metrics = metrics
+        self._max_answer_bytes = max_answer_bytes
+        self._callers = ThreadPool("callers", CALLER_THREADS)
+
+    async def run(
+        self, session: RuntimeSession, request: StepRequest, account: StepAccount | None = None
+    ) -> StepAnswer:
+        """Run one step; the fetched values in the order of `request.fetches`.
+
+        Raises the step's error, DeadlineExceededError at the deadline, CancelledError when it is
+        cancelled, ResourceExhaustedError when the pool's queue is full or the answer too large,
+        InvalidArgumentError for an unknown priority.
+        """
+        priority = self._priority(request)
+        pool = None if priority is None else priority.pool
+        run = RunRequest(
+            request.feeds,
+            request.fetches,
+            request.targets,
+            request.options,
+            request.metadata,
+            request.cancellation,
+            pool=pool,
+            compiled=request.compiled,
+        )
+        if account is not None:
+            account.begin_step(request)
+        started = time.perf_counter()
+        code = Code.OK
+        try:
+            values = None
+            if pool is not None and not pool.low_priority:
+                values = session.run_if_short(run)
+            if values is None:
+                cancellation = request.cancellation or CancellationManager()
+                run.cancellation = request.cancellation = cancellation
+                future = self._start(session, run, account)
+                values = await _wait(future, request, cancellation, account)
+        except OpError as error:
+            code = error.code
+            raise
+        except asyncio.CancelledError:
+            code = Code.CANCELLED
+            raise
+        except Exception:
+            code = Code.INTERNAL
+            raise
+        finally:
+            if account is not None:
+                account.end_step(request)
+            name = "pool" if priority is None else priority.name
+            self._metrics.step_finished(name, code.name, time.perf_counter() - started)
+        return await self._answer(values)
+
+    async def run_part(
+        self, session: DirectSession, request: StepRequest, account: StepAccount
+    ) -> StepAnswer:
+        """Feed and fetch a part of a partial run, on the pool that it began with. Raises as `run`.
+
+        No thread waits for the part.
+        """
+        cancellation = request.cancellation = request.cancellation or CancellationManager()
+        account.begin_step(request)
+        try:
+            future = session.partial_run_async(
+                request.partial_run_handle, request.feeds, request.fetches
+            )
+            values = await _wait(future, request, cancellation, account)
+        finally:
+            account.end_step(request)
+        return await self._answer(values)
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Do other work of a session that may take long, on a thread that stands for a caller's."""
+        result: T = await wait_for_step(submit(self._callers, work), CancellationManager(), None)
+        return result
+
+    @property
+    def default_pool(self) -> ThreadPool:
+        """The pool of requests that name no priority."""
+        return self._default.pool
+
+    def shutdown(self) -> None:
+        """End the threads of callers: the server ends."""
+        self._callers.shutdown()
+
+    def _priority(self, request: StepRequest) -> Priority | None:
+        """The entry to run under; None when the client chose one of the session's pools."""
+        if not request.pool_is_chosen:
+            priority = request.priority
+            return self._default if priority is None else self._priorities.resolve(priority)
+        if request.priority is not None:
+            raise InvalidArgumentError(
+                "Expected either priority or options.inter_op_thread_pool, got both"
+            )
+        return None
+
+    def _start(
+        self, session: RuntimeSession, run: RunRequest, account: StepAccount | None
+    ) -> concurrent.futures.Future[list[Any]]:
+        index = 0 if run.options is None else run.options.inter_op_thread_pool
+        in_caller = index == _CALLERS_THREAD or (account is not None and account.runs_in_caller)
+        if run.pool is None and in_caller:
+            # A thread of the runner's stands for the caller's: the event loop's must not block.
+            return submit(self._callers, lambda: session.run_async(run).result())
+        return session.run_async(run)
+
+    async def _answer(self, values: list[Any]) -> StepAnswer:
+        """The answer with its size; ResourceExhaustedError, before it is written, if too large.
+
+        As JSON text the values take a few times as much.
+        """
+        size = 0
+        strings: list[np.ndarray] = []
+        for value in values:
+            if isinstance(value, np.ndarray | np.generic):
+                size += value.nbytes
+                if value.dtype == object:
+                    strings.append(np.asarray(value))
+        if strings:
+            size += await off_loop(size, _bytes_of_strings, strings)
+        if size > self._max_answer_bytes:
+            raise ResourceExhaustedError(
+                f"The tensors of the answer have {size} bytes; "
+                f"rest.max_answer_bytes is {self._max_answer_bytes}"
+            )
+        return StepAnswer(values, size)
+
+
+async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
+    """Do `work(*arguments)` here when `size` bytes of content are few, else on another thread."""
+    if size < OFF_LOOP_BYTES:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
+
+
+def deadline_of(request: StepRequest, account: StepAccount | None) -> float | None:
+    """The instant (`time.monotonic()`) at which the answer is due, or None."""
+    candidates = (
+        0 if request.options is None else request.options.timeout_in_ms,
+        request.timeout_ms,
+        0 if account is None else account.default_timeout_ms,
+    )
+    timeout_ms = next((each for each in candidates if each > 0), 0)
+    return request.received_at + timeout_ms / 1000 if timeout_ms else None
+
+
+def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future[T]:
+    """Do `work` on the pool; the future has its result or its exception."""
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def task() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = work()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    pool.schedule(task)
+    return future
+
+
+async def _wait(
+    future: concurrent.futures.Future[list[Any]],
+    request: StepRequest,
+    cancellation: CancellationManager,
+    account: StepAccount | None,
+) -> list[Any]:
+    watch = request.watch_client
+    with _NO_WATCH if watch is None else watch(cancellation):
+        deadline = deadline_of(request, account)
+        values: list[Any] = await wait_for_step(future, cancellation, deadline)
+    return values
+
+
+def _bytes_of_strings(arrays: Sequence[np.ndarray]) -> int:
+    """Bytes of the strings among the elements, without those of the pointers."""
+    return sum(len(item) for array in arrays for item in array.flat if isinstance(item, bytes))
