@@ -1,9 +1,10 @@
-"""The door to the runtime, for the server and for programs; errors alone: `runtime.errors`.
+"""The public interface of the runtime, for the server and for programs.
 
-from runtime.api import SessionOptions, load_saved_model, new_session
+    from runtime.api import SessionOptions, load_saved_model, new_session
 
-The front end (`runtime.client`: Graph, Session, ops, …) is reached through this door too; it and
-the exporter are imported at first use, so that a server does not pay for them.
+A module that needs only the error classes imports `runtime.errors`, which is cheaper. The front end
+(`runtime.client`: Graph, Session, ops, …) and the exporter are reached from here too; they are
+imported at first use, so that a server that does not use them does not load them.
 """
 
 import importlib
@@ -131,8 +132,8 @@ __all__ = [
     "tf_records",
 ]
 
-# name → the module that has it; imported when it is asked for
-_LATER = {
+# Name → the module that defines it, imported when the name is first accessed.
+_LAZY_MODULES = {
     **dict.fromkeys(
         (
             "Graph",
@@ -154,6 +155,6 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(importlib.import_module(_LAZY_MODULES[name]), name)

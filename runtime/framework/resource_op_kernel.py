@@ -1,4 +1,4 @@
-"""Kernels of ops that hand out a resource: its handle, and the handle as a string.
+"""Shared code of kernels whose output is a resource handle, or a handle as a string.
 
 TF: tensorflow/core/framework/resource_op_kernel.h (ResourceOpKernel),
 tensorflow/core/kernels/data/iterator_ops.cc (IteratorToStringHandleOp)
@@ -34,9 +34,10 @@ def resource_handle(
     create: Callable[[str], R],
     check: Callable[[R], object] | None = None,
 ) -> ResourceHandle:
-    """The handle of the node's resource, which `create` makes of its name at first use.
+    """The handle of the node's resource, which `create(name)` creates at first use.
 
-    Nodes with one `shared_name` share it: `check` raises when it is not what this node describes.
+    Nodes with the same `shared_name` share one resource; `check`, if given, must raise when the
+    resource that was found does not have the properties that this node's attributes describe.
     """
 
     def make() -> ResourceHandle:
@@ -51,7 +52,7 @@ def resource_handle(
 
 
 def handle_to_string(handle: ResourceHandle, name: str) -> np.ndarray:
-    """The handle, of a resource that can be found under `name`, as a scalar string tensor."""
+    """The handle as a scalar string tensor, under the `name` by which it can be looked up."""
     proto = pb.ResourceHandleProto(
         device=handle.device,
         container=handle.container,
@@ -62,7 +63,7 @@ def handle_to_string(handle: ResourceHandle, name: str) -> np.ndarray:
 
 
 def handle_from_string(string_handle: np.ndarray) -> ResourceHandle:
-    """The handle in a scalar string tensor; InvalidArgumentError when it is none."""
+    """The handle in a scalar string tensor; InvalidArgumentError when it can't be parsed."""
     try:
         proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))
     except DecodeError:

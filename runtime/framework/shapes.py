@@ -1,4 +1,4 @@
-"""Shapes, and places in them, as TensorFlow writes them in its messages.
+"""Shapes, and positions in them, in the form of TensorFlow's messages.
 
 TF: tensorflow/core/framework/tensor_shape.cc (DebugString)
 """
@@ -11,19 +11,19 @@ import numpy as np
 
 
 def shape_text(shape: Iterable[int] | None) -> str:
-    """`[2,?]` for (2, −1); `<unknown>` for None."""
+    """The text of a partial shape: `[2,?]` for (2, −1); `<unknown>` for None."""
     if shape is None:
         return "<unknown>"
     return f"[{','.join('?' if size < 0 else str(size) for size in shape)}]"
 
 
 def sizes_text(sizes: Iterable[int]) -> str:
-    """`[2,-1]`: the numbers of a tensor that gives a shape, as they are."""
+    """The text of sizes as plain numbers: `[2,-1]` for (2, −1)."""
     return f"[{','.join(map(str, sizes))}]"
 
 
 def position_text(flat: int, shape: Sequence[int]) -> str:
-    """`[1,2]`: where element `flat` of an array of this shape is; empty for a scalar.
+    """The index of element `flat` (row-major) in an array of `shape`: `[1,2]`; "" for a scalar.
 
     TF: tensorflow/core/util/util.h (SliceDebugString)
     """

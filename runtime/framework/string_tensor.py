@@ -1,4 +1,4 @@
-"""String tensors: object arrays of bytes, made from lists and mapped element by element."""
+"""String tensors (object arrays of bytes): construction, reading and element-wise mapping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def string_tensor(items: Iterable[bytes], shape: Sequence[int] | None = None) ->
 
 
 def as_strings(value: np.ndarray | bytes) -> np.ndarray:
-    """A string tensor as an array, also when it came as a bare `bytes`."""
+    """A string tensor as an object array; a bare `bytes` becomes an array of rank 0."""
     return np.asarray(value, object)
 
 
@@ -27,12 +27,12 @@ def items_of(value: np.ndarray | bytes) -> list[bytes]:
 
 
 def map_strings(function: Callable[[bytes], bytes], value: np.ndarray | bytes) -> np.ndarray:
-    """`function` of every element, in the same shape."""
+    """A string tensor of the same shape with `function` applied to every element."""
     array = np.asarray(value, object)
     return string_tensor(map(function, array.ravel().tolist()), array.shape)
 
 
 def scalar_string(value: np.ndarray | bytes) -> bytes:
-    """The only element of a string tensor."""
+    """The element of a string tensor that has one element."""
     item: bytes = np.asarray(value, object).item()
     return item

@@ -1,1 +1,1 @@
-"""Datasets, their iterators, and the graphs and functions that they are made of."""
+"""Datasets, their iterators, the functions they apply, and their conversion to graphs."""

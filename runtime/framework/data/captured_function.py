@@ -1,6 +1,6 @@
 """Functions that datasets apply to elements, with the tensors they capture.
 
-A function runs in the step that asks for the element, which need not be the step that made the
+A function runs in the step that requests the element, which need not be the step that created the
 dataset.
 
 TF: tensorflow/core/data/captured_function.h (CapturedFunction)
@@ -24,41 +24,46 @@ from runtime.framework.data.dataset import Dataset, DatasetIterator, as_dataset
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.tensor_value import TensorValue
 
-_ITS_OWN = (OutOfRangeError, CancelledError)  # errors that mean something to the iterator
+# Errors that are passed on unchanged: to an iterator they mean the end, or a cancellation.
+_ITERATION_ERRORS = (OutOfRangeError, CancelledError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CapturedFunction:
-    """A function and its last arguments; `metadata` names the transformation in
-    messages; without it errors stay as they are."""
+    """A function and its captured tensors, which are its last arguments.
+
+    `metadata` is the serialised metadata of the dataset's node, from which error messages take the
+    name of the transformation; when it is empty, errors are not changed.
+    """
 
     function: NameAttrList
     captures: tuple[TensorValue, ...] = ()
     metadata: str = ""
 
     def __call__(self, context: OpKernelContext, *arguments: TensorValue) -> list[TensorValue]:
-        """The outputs for some arguments; the function's errors as they are."""
+        """The outputs of the function; its errors are raised unchanged."""
         return context.call_function(self.function, *arguments, *self.captures)
 
     def with_error_context(
         self, context: OpKernelContext, prefix: str, *arguments: TensorValue
     ) -> list[TensorValue]:
-        """The outputs; errors tell the transformation and the iterator called `prefix`."""
+        """The outputs; messages of errors name the transformation and the iterator `prefix`."""
         try:
             return self(context, *arguments)
-        except _ITS_OWN:
+        except _ITERATION_ERRORS:
             raise
         except OpError as error:
             if not self.metadata:
                 raise
+            name = _transformation_name(self.metadata)
             raise type(error)(
-                f"Error in user-defined function passed to {_name(self.metadata)} transformation "
+                f"Error in user-defined function passed to {name} transformation "
                 f"with iterator: {prefix}: {error.message_without_node}",
                 error.node,
             ) from None
 
     def truth(self, context: OpKernelContext, prefix: str, *arguments: TensorValue) -> bool:
-        """The outcome of a predicate; InvalidArgumentError unless it is one bool."""
+        """The result of a predicate; InvalidArgumentError unless it is one scalar bool."""
         outputs = self.with_error_context(context, prefix, *arguments)
         output = np.asarray(outputs[0]) if len(outputs) == 1 else None
         if output is None or output.ndim or output.dtype != np.bool_:
@@ -66,7 +71,7 @@ class CapturedFunction:
         return bool(output)
 
     def dataset(self, context: OpKernelContext, prefix: str, *arguments: TensorValue) -> Dataset:
-        """The dataset that a function makes of an element."""
+        """The dataset that the function returns; InvalidArgumentError for any other value."""
         outputs = self.with_error_context(context, prefix, *arguments)
         if len(outputs) != 1:
             raise InvalidArgumentError("`f` must return a single scalar of dtype DT_VARIANT.")
@@ -75,11 +80,11 @@ class CapturedFunction:
     def iterate(
         self, context: OpKernelContext, prefix: str, index: int, *arguments: TensorValue
     ) -> DatasetIterator:
-        """An iterator of the dataset that a function makes of the element number `index`."""
+        """An iterator of the dataset that the function returns for element number `index`."""
         return self.dataset(context, prefix, *arguments).iterate(context, f"{prefix}[{index}]")
 
     def scalar_int64(self, context: OpKernelContext, name: str, *arguments: TensorValue) -> int:
-        """The one number that a function gives; InvalidArgumentError for anything else."""
+        """The number that the function returns; InvalidArgumentError unless a scalar int64."""
         outputs = self(context, *arguments)
         output = np.asarray(outputs[0]) if len(outputs) == 1 else None
         if output is None or output.ndim or output.dtype != np.int64:
@@ -87,7 +92,7 @@ class CapturedFunction:
         return int(output)
 
 
-def _name(metadata: str) -> str:
+def _transformation_name(metadata: str) -> str:
     """The transformation's name in the serialised metadata of a dataset op."""
     raw = raw_bytes(metadata)
     if len(raw) < 2 or raw[0] != 0x0A:  # field 1, length-delimited
@@ -96,7 +101,7 @@ def _name(metadata: str) -> str:
 
 
 def check_output_count(outputs: list[TensorValue], expected: int) -> None:
-    """Refuse a state function that gives too few values."""
+    """InternalError when a function of a stateful dataset returns too few values."""
     if len(outputs) < expected:
         raise InternalError(
             f"Expected a function with at least {expected} outputs, got {len(outputs)}"

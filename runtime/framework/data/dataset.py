@@ -1,11 +1,11 @@
-"""Datasets: values that say how elements are made, and the iterators that make them.
+"""Datasets, which describe how elements are produced, and the iterators that produce them.
 
-A dataset is the value of a variant tensor and never changes. An element is a tuple of tensors, one
-a component. Each iteration has an iterator of its own, with iterators of the inputs inside it; an
-iterator belongs to whoever holds the lock of its IteratorResource.
+A dataset is the value of a variant tensor and is immutable. An element is a tuple of tensors, one
+for each component. Each pass over a dataset has its own iterator, which owns iterators of the
+dataset's inputs; it may be used only while the lock of its IteratorResource is held.
 
-Everything runs in the thread that asks for an element: there are no threads behind a dataset, so
-the parallel and prefetching kinds give what their sequential namesakes give.
+All work runs in the thread that requests an element. A dataset starts no threads, so the parallel
+and prefetching datasets produce the same elements as their sequential counterparts.
 
 TF: tensorflow/core/framework/dataset.h (DatasetBase, DatasetBaseIterator)
 """
@@ -30,38 +30,38 @@ from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.tensor_value import TensorValue
 
 Element = tuple[TensorValue, ...]
-# What a saved iterator consists of: dicts, lists, tuples, numbers, tensors, None.
+# The state of a saved iterator: nested dicts, lists and tuples of numbers, elements and None.
 State = Any
 
-# Cardinalities that are no number of elements.
+# Cardinalities that are not a number of elements.
 INFINITE = -1
 UNKNOWN = -2
 
 
 def wrapped(number: int) -> int:
-    """What an int64 holds after arithmetic that goes beyond it: TensorFlow's counts wrap."""
+    """The number wrapped around to an int64, as TensorFlow's counts of elements are."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class DatasetIterator(abc.ABC):
-    """One pass over a dataset; for one thread at a time.
+    """One pass over a dataset; not thread-safe.
 
-    `state` names the attributes that a checkpoint holds: numbers, elements, lists of them, and
-    iterators of inputs (None for one that has ended).
+    `state` names the attributes that are saved in a checkpoint: numbers, elements, lists of them,
+    and iterators of inputs (None for an iterator that has ended).
     """
 
     state: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The next element; None at the end, and again at every later call."""
+        """The next element; None at the end and at every later call."""
 
     def save(self) -> State:
-        """What `restore` needs to go on from here, in a new iterator of the same dataset."""
+        """The state from which `restore` continues in a new iterator of the same dataset."""
         return {name: _saved(getattr(self, name)) for name in self.state}
 
     def restore(self, context: OpKernelContext, saved: State) -> None:
-        """Go on from where `save` was called; called on a new iterator only."""
+        """Continue from where `save` was called; may be called only on a new iterator."""
         for name in self.state:
             setattr(self, name, _restored(context, getattr(self, name), saved[name]))
 
@@ -85,16 +85,16 @@ def _restored(context: OpKernelContext, current: object, saved: State) -> object
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Origin:
-    """The node that made a dataset, and what it was given: enough to make it again."""
+    """The node that created a dataset and its inputs, from which the dataset can be rebuilt."""
 
-    node: Any  # with its NodeDef
+    node: Any  # a NodeView that also has the NodeDef, as `node_def`
     inputs: tuple[TensorValue, ...]
 
 
 class Dataset(abc.ABC):
-    """How to make elements of some types and (partial) shapes, one of each for a component.
+    """A description of how to produce elements, with a type and a partial shape per component.
 
-    `kind` is what TensorFlow's messages call it.
+    `kind` is the name of the dataset in TensorFlow's messages.
     """
 
     kind: ClassVar[str]
@@ -108,17 +108,17 @@ class Dataset(abc.ABC):
 
     @classmethod
     def of_node(cls, node: Any, *inputs: Any, **attrs: Any) -> Self:
-        """A dataset that knows the node that makes it; what a kernel's class is called by."""
+        """Construct the dataset with `node` as its origin; called when the class is a kernel."""
         given = inputs[1:] if inputs and isinstance(inputs[0], OpKernelContext) else inputs
         return cls(*inputs, **attrs).made_by(node, given)
 
     def made_by(self, node: Any, inputs: tuple[TensorValue, ...]) -> Self:
-        """The same dataset, which knows where it comes from."""
+        """Set the origin of this dataset and return it."""
         self.origin = Origin(node, inputs)
         return self
 
     def step_for(self, step: StepState) -> StepState:
-        """A step that knows the functions of this dataset."""
+        """The step in which this dataset's functions can be called; `step` unless overridden."""
         return step
 
     @property
@@ -128,41 +128,45 @@ class Dataset(abc.ABC):
 
     @property
     def cardinality(self) -> int:
-        """How many elements there are, INFINITE or UNKNOWN; found without making any."""
+        """The number of elements, INFINITE or UNKNOWN, found without producing elements."""
         return UNKNOWN
 
     def computed_cardinality(self, context: OpKernelContext) -> int:
-        """The cardinality, also where functions have to run to find it."""
+        """The cardinality, for which functions of the dataset may be run."""
         return self.cardinality
 
     @abc.abstractmethod
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """A new iterator; `prefix` is its place among iterators, as messages show it."""
+        """A new iterator; `prefix` is its name in messages, with those of the enclosing ones."""
 
     def iterate(self, context: OpKernelContext, prefix: str = "Iterator::Root") -> DatasetIterator:
-        """A new iterator inside the iterator called `prefix`."""
+        """A new iterator inside the iterator whose name in messages is `prefix`."""
         return self.iterator(context, f"{prefix}::{self.kind}")
 
     @property
     def has_random_access(self) -> bool:
-        """Whether `element_at` works."""
+        """Whether `element_at` is supported."""
         return False
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element at an index that is in range."""
+        """The element at an index in range; UnimplementedError without random access."""
         raise UnimplementedError(
             f"Random access is not implemented for dataset {self.kind}DatasetOp::Dataset"
         )
 
     @property
     def global_shuffle_problem(self) -> str:
-        """Why the elements can't be had in any order as they are; empty when they can."""
+        """The reason why a global shuffle of the dataset is not possible; "" when it is."""
         return ""
 
     def checked_element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element at any index; OutOfRangeError or FailedPreconditionError if none is there."""
+        """The element at any index.
+
+        Raises OutOfRangeError for an index out of range, FailedPreconditionError when the
+        cardinality is infinite or unknown, UnimplementedError without random access.
+        """
         if not self.has_random_access:
-            return self.element_at(context, index)  # says so
+            return self.element_at(context, index)  # raises UnimplementedError
         count = self.cardinality
         if count < 0:
             known = "infinite" if count == INFINITE else "unknown"
@@ -176,7 +180,7 @@ class Dataset(abc.ABC):
 
 
 class UnaryDataset(Dataset):
-    """A dataset made of one other."""
+    """A dataset with one input dataset."""
 
     def __init__(
         self,
@@ -191,30 +195,30 @@ class UnaryDataset(Dataset):
 
     @property
     def global_shuffle_problem(self) -> str:
-        """As the input, unless said otherwise."""
+        """That of the input, unless overridden."""
         return self.input.global_shuffle_problem
 
     @property
     def cardinality(self) -> int:
-        """That of the input, unless said otherwise."""
+        """The cardinality of the input, unless overridden."""
         return self.input.cardinality
 
 
 class AlignedDataset(UnaryDataset):
-    """A dataset whose element at an index is its input's."""
+    """A dataset whose element at each index is the input's element at that index."""
 
     @property
     def has_random_access(self) -> bool:
-        """As the input."""
+        """Whether the input has random access."""
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element."""
+        """The input's element at the index."""
         return self.input.element_at(context, index)
 
 
 class UnaryIterator(DatasetIterator):
-    """An iterator over one input, which it drops at the end."""
+    """An iterator with one input iterator, which it releases when the input has ended."""
 
     state: ClassVar[tuple[str, ...]] = ("input",)
 
@@ -233,7 +237,7 @@ class UnaryIterator(DatasetIterator):
 
 
 class ConcatenatingIterator(UnaryIterator, abc.ABC):
-    """The elements of datasets that are made from the input, one dataset after another."""
+    """The concatenated elements of datasets that are derived from the input's elements."""
 
     def __init__(self, dataset: UnaryDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
@@ -241,14 +245,17 @@ class ConcatenatingIterator(UnaryIterator, abc.ABC):
 
     @abc.abstractmethod
     def choose_next(self, context: OpKernelContext) -> bool:
-        """Note in the state what the next dataset is made of; False at the end."""
+        """Store, in saved attributes, the values from which `begin` derives the next dataset.
+
+        False at the end of the input.
+        """
 
     @abc.abstractmethod
     def begin(self, context: OpKernelContext) -> DatasetIterator:
-        """The dataset of what was chosen, from its start."""
+        """A new iterator of the dataset that `choose_next` chose."""
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The next element of the current dataset, or the first of one that has any."""
+        """The next element of the current dataset or, at its end, of the next non-empty one."""
         while True:
             if self._current is not None:
                 context.cancellation.check()
@@ -261,12 +268,12 @@ class ConcatenatingIterator(UnaryIterator, abc.ABC):
             self._current = self.begin(context)
 
     def save(self) -> State:
-        """With the place in the current dataset."""
+        """The state, including that of the iterator of the current dataset."""
         current = None if self._current is None else self._current.save()
         return {**super().save(), "current": current}
 
     def restore(self, context: OpKernelContext, saved: State) -> None:
-        """With the current dataset made anew."""
+        """Restore the state; the current dataset is derived again by `begin`."""
         super().restore(context, saved)
         if saved["current"] is not None:
             self._current = self.begin(context)
@@ -274,7 +281,7 @@ class ConcatenatingIterator(UnaryIterator, abc.ABC):
 
 
 class WindowElements(Dataset):
-    """A dataset of elements that are there: a window, a group."""
+    """A dataset of a list of existing elements: a window, a group."""
 
     kind = "Window"
 
@@ -294,15 +301,15 @@ class WindowElements(Dataset):
 
     @property
     def has_random_access(self) -> bool:
-        """All elements are at hand."""
+        """Always true."""
         return True
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element itself."""
+        """The element at the index of the list."""
         return self.elements[index]
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """The elements in order."""
+        """An iterator over the elements in order."""
         return IndexIterator(self)
 
 
@@ -317,7 +324,7 @@ class IndexIterator(DatasetIterator):
         self.position = 0
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The element at the position."""
+        """The element at the current position; None at the end."""
         if self.position >= self._count:
             return None
         self.position += 1
@@ -325,7 +332,7 @@ class IndexIterator(DatasetIterator):
 
 
 def as_dataset(value: TensorValue) -> Dataset:
-    """The dataset in a variant tensor; InvalidArgumentError when there is something else."""
+    """The dataset in a variant tensor; InvalidArgumentError when it holds another value."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, Dataset):
@@ -334,7 +341,7 @@ def as_dataset(value: TensorValue) -> Dataset:
 
 
 def scalar_argument(value: TensorValue, name: str) -> Any:
-    """The Python value of a scalar input; InvalidArgumentError when it has another rank."""
+    """The Python value of a scalar input; InvalidArgumentError when its rank is not 0."""
     array = np.asarray(value)
     if array.ndim:
         raise InvalidArgumentError(f"{name} must be a scalar")

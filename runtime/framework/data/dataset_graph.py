@@ -1,5 +1,4 @@
-"""Datasets turned back into graphs: the nodes that make them again, and a number that tells
-pipelines apart.
+"""Conversion of datasets to the graphs that create them, and a fingerprint of such graphs.
 
 TF: tensorflow/core/data/serialization_utils.cc, tensorflow/core/data/hash_utils.cc
 """
@@ -7,8 +6,7 @@ TF: tensorflow/core/data/serialization_utils.cc, tensorflow/core/data/hash_utils
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -30,29 +28,31 @@ from runtime.framework.resources.variable import Variable
 from runtime.framework.tensor_codec import shape_to_proto, tensor_to_proto
 from runtime.framework.tensor_value import TensorValue
 
-OUTPUT = "dataset"  # the node that returns the dataset
-# The ends of names of stateful ops that do not keep a pipeline from being made again.
-_HARMLESS = (
+OUTPUT = "dataset"  # name of the node that returns the dataset
+# Suffixes, then prefixes, of stateful ops that a pipeline's functions may contain: the pipeline can
+# still be rebuilt from its graph.
+_REBUILDABLE_OP_SUFFIXES = (
     "Assert", "Case", "Dataset", "DatasetV2", "If", "Iterator", "PartitionedCall", "Print",
     "PrintV2", "While",
 )  # fmt: skip
-_HARMLESS_STARTS = ("LookupTable", "HashTable", "MutableHashTable", "InitializeTable")
+_REBUILDABLE_OP_PREFIXES = ("LookupTable", "HashTable", "MutableHashTable", "InitializeTable")
 
 
 class DatasetGraphBuilder:
-    """Writes the nodes of datasets and of what they were given; for one graph."""
+    """Builds one graph with the nodes of a dataset, of its inputs and of their resources."""
 
     def __init__(self, context: OpKernelContext) -> None:
         self._context = context
         self._library: dict[str, pb.FunctionDef] = {}
-        self._names: dict[int, str] = {}  # of datasets and resources, by identity
+        self._names: dict[int, str] = {}  # node names, by the id of the dataset or resource
         self.graph = pb.GraphDef()
 
     def build(self, dataset: Dataset) -> pb.GraphDef:
-        """The graph whose node `dataset` returns the dataset.
+        """The graph whose node OUTPUT returns the dataset.
 
-        Raises FailedPreconditionError for state that the graph can't hold, UnimplementedError for
-        elements that have no value on the wire.
+        Raises FailedPreconditionError for a resource whose state can't be written to a graph,
+        UnimplementedError for a dataset that no node created or for values that no TensorProto
+        holds.
         """
         made = self._dataset(dataset)
         attr = {"T": to_proto(DataType.VARIANT), "index": to_proto(0)}
@@ -63,12 +63,12 @@ class DatasetGraphBuilder:
     def _dataset(self, dataset: Dataset) -> str:
         known = self._names.get(id(dataset))
         if known is None:
-            known = self._names[id(dataset)] = self._made_again(dataset)
+            known = self._names[id(dataset)] = self._dataset_node(dataset)
         return known
 
-    def _made_again(self, dataset: Dataset) -> str:
+    def _dataset_node(self, dataset: Dataset) -> str:
         if isinstance(dataset, WindowElements):
-            return self._listed(dataset)
+            return self._list_dataset_node(dataset)
         if dataset.origin is None:
             raise UnimplementedError(f"A {dataset.kind}Dataset can't be turned back into a graph")
         node_def = dataset.origin.node.node_def
@@ -76,8 +76,8 @@ class DatasetGraphBuilder:
         inputs = [self._value(each) for each in dataset.origin.inputs]
         return self._node(node_def.op, inputs, dict(node_def.attr))
 
-    def _listed(self, dataset: WindowElements) -> str:
-        """A dataset of elements that are there."""
+    def _list_dataset_node(self, dataset: WindowElements) -> str:
+        """Add a dataset of existing elements as a ListDataset."""
         inputs = [self._value(value) for element in dataset.elements for value in element]
         types = to_proto(dataset.output_types)
         repeated = to_proto(dataset.output_types * len(dataset.elements))
@@ -121,10 +121,10 @@ class DatasetGraphBuilder:
         key = id(handle if resource is None else resource)
         known = self._names.get(key)
         if known is None:
-            known = self._names[key] = self._resource_again(handle, resource)
+            known = self._names[key] = self._resource_node(handle, resource)
         return known
 
-    def _resource_again(self, handle: ResourceHandle, resource: Resource | None) -> str:
+    def _resource_node(self, handle: ResourceHandle, resource: Resource | None) -> str:
         if isinstance(resource, LookupTable):
             return self._table(resource)
         if isinstance(resource, Variable):
@@ -133,7 +133,7 @@ class DatasetGraphBuilder:
             first, second = (self._constant(np.int64(seed)) for seed in resource.seeds)
             reshuffles = self._constant(np.bool_(resource.reshuffle_each_iteration))
             return self._node("AnonymousSeedGenerator", [first, second, reshuffles])
-        anonymous = _ANONYMOUS.get(handle.type_name)
+        anonymous = _REPLACEMENT_OPS.get(handle.type_name)
         if anonymous is None:
             raise FailedPreconditionError(
                 "Failed to serialize the input pipeline graph: a resource of type "
@@ -148,7 +148,7 @@ class DatasetGraphBuilder:
         inputs = [handle, self._constant(keys), self._constant(values)]
         types = {"Tin": table.key_dtype, "Tout": table.value_dtype}
         filled = self._node("LookupTableImportV2", inputs, _attrs(types))
-        return self._after(handle, filled)
+        return self._after_node(handle, filled)
 
     def _variable(self, variable: Variable) -> str:
         attrs = {"dtype": variable.dtype, "shared_name": f"Variable_{id(variable)}"}
@@ -156,10 +156,10 @@ class DatasetGraphBuilder:
         handle = self._node("VarHandleOp", [], {**_attrs(attrs), "shape": shape})
         inputs = [handle, self._constant(variable.read())]
         assigned = self._node("AssignVariableOp", inputs, _attrs({"dtype": variable.dtype}))
-        return self._after(handle, assigned)
+        return self._after_node(handle, assigned)
 
-    def _after(self, handle: str, done: str) -> str:
-        """The handle, once a node has run."""
+    def _after_node(self, handle: str, done: str) -> str:
+        """Add a node that returns the handle after the node `done` has been executed."""
         return self._node("Identity", [handle, f"^{done}"], _attrs({"T": DataType.RESOURCE}))
 
     def _node(
@@ -170,15 +170,15 @@ class DatasetGraphBuilder:
         return name
 
 
-# What is made anew, by the type of the resource it stands for.
-_ANONYMOUS = {
+# The op that creates a new resource in place of one that can't be written, by its type name.
+_REPLACEMENT_OPS = {
     "N10tensorflow4data18MemoryCacheManagerE": "DummyMemoryCache",
     SeedGenerator.type_name: "DummySeedGenerator",
 }
 
 
 def check_no_state(context: OpKernelContext, dataset: Dataset) -> None:
-    """FailedPreconditionError when a function of the pipeline keeps state outside of it."""
+    """FailedPreconditionError when a function of the pipeline contains a stateful op."""
     pending, seen = [dataset], set[int]()
     while pending:
         current = pending.pop()
@@ -192,7 +192,7 @@ def check_no_state(context: OpKernelContext, dataset: Dataset) -> None:
         pending += [each for each in current.origin.inputs if isinstance(each, Dataset)]
 
 
-def _attrs(values: dict[str, Any]) -> dict[str, pb.AttrValue]:
+def _attrs(values: Mapping[str, object]) -> dict[str, pb.AttrValue]:
     return {name: to_proto(value) for name, value in values.items()}
 
 
@@ -201,22 +201,25 @@ def _functions(attr: pb.AttrValue) -> list[pb.NameAttrList]:
 
 
 def _check_stateless(function: pb.FunctionDef) -> None:
-    if not function.signature.is_stateful:  # TensorFlow takes its word
+    if not function.signature.is_stateful:  # TensorFlow trusts this flag
         return
     for node in function.node_def:
         op_def = op_def_registry.find(node.op)
         if op_def is None or not op_def.is_stateful:
             continue
-        if not (node.op.endswith(_HARMLESS) or node.op.startswith(_HARMLESS_STARTS)):
+        if not (
+            node.op.endswith(_REBUILDABLE_OP_SUFFIXES)
+            or node.op.startswith(_REBUILDABLE_OP_PREFIXES)
+        ):
             raise FailedPreconditionError(f"{node.op} is stateful.")
 
 
-# Attributes that do not change what elements there are.
-_NAMES_ONLY = frozenset({"metadata", "_class", "shared_name", "container"})
+# Attributes that do not affect the elements of a dataset.
+_ATTRS_WITHOUT_EFFECT = frozenset({"metadata", "_class", "shared_name", "container"})
 
 
 class _Hasher:
-    """Numbers of nodes by what they compute: names of nodes and functions do not count."""
+    """Hashes of nodes by what they compute, independent of the names of nodes and functions."""
 
     def __init__(self, library: pb.FunctionDefLibrary) -> None:
         self._functions = {each.signature.name: each for each in library.function}
@@ -226,7 +229,7 @@ class _Hasher:
         return self._walk({node.name: node for node in nodes}, {}, end)
 
     def _walk(self, nodes: dict[str, pb.NodeDef], known: dict[str, bytes], end: str) -> bytes:
-        """The hash of an input `name`, `name:output` or `^name`; without recursion over nodes."""
+        """The hash of an input `name`, `name:output` or `^name`; iterative, as graphs are deep."""
         pending = [end]
         while pending:
             text = pending[-1]
@@ -235,7 +238,7 @@ class _Hasher:
                 pending.pop()
                 continue
             node = nodes.get(name)
-            if node is None:  # an argument, which is known without its output
+            if node is None:  # an argument of the function: `known` has its name without an output
                 known[text] = _digest(known.get(name, b"?"), rest.encode())
                 continue
             missing = [each for each in node.input if each not in known]
@@ -245,7 +248,7 @@ class _Hasher:
             attrs = [
                 part
                 for key in sorted(node.attr)
-                if key not in _NAMES_ONLY
+                if key not in _ATTRS_WITHOUT_EFFECT
                 for part in (key.encode(), self._attr(node.attr[key]))
             ]
             inputs = [known[each] for each in node.input]
@@ -262,7 +265,7 @@ class _Hasher:
     def _function(self, name: str) -> bytes:
         found = self._hashes.get(name)
         if found is None:
-            self._hashes[name] = name.encode()  # of what calls itself
+            self._hashes[name] = name.encode()  # used where the function calls itself
             found = self._hashes[name] = self._function_hash(self._functions[name])
         return found
 
@@ -287,7 +290,10 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def graph_hash(graph: pb.GraphDef) -> int:
-    """64 bits that are equal for pipelines with the same elements, whatever names they have."""
+    """A 64-bit fingerprint, equal for graphs that differ only in the names of nodes and functions.
+
+    Raises InvalidArgumentError unless the graph has one node OUTPUT.
+    """
     ends = [node.input[0] for node in graph.node if node.name == OUTPUT]
     if len(ends) != 1:
         raise InvalidArgumentError(f"A graph of a dataset has one node {OUTPUT!r}")
@@ -295,23 +301,26 @@ def graph_hash(graph: pb.GraphDef) -> int:
 
 
 def as_function(graph: pb.GraphDef, name: str) -> pb.FunctionDef:
-    """The graph of a dataset as a function without arguments that returns the dataset."""
+    """The graph of a dataset as a function `name` without arguments that returns the dataset.
+
+    Raises InvalidArgumentError for a graph without exactly one output, or with an unknown input.
+    """
     nodes = {node.name: node for node in graph.node if node.op != "_Retval"}
     ends = [node.input[0] for node in graph.node if node.op == "_Retval"]
     if len(ends) != 1:
         raise InvalidArgumentError(f"A graph of a dataset returns one value, not {len(ends)}")
-    function = pb.FunctionDef(ret={"handle": _in_function(ends[0], nodes)})
+    function = pb.FunctionDef(ret={"handle": _function_input(ends[0], nodes)})
     function.signature.name = name
     function.signature.output_arg.add(name="handle", type=pb.DT_VARIANT)
     for node in nodes.values():
         copy = function.node_def.add()
         copy.CopyFrom(node)
-        copy.input[:] = [_in_function(each, nodes) for each in node.input]
+        copy.input[:] = [_function_input(each, nodes) for each in node.input]
     return function
 
 
-def _in_function(text: str, nodes: dict[str, pb.NodeDef]) -> str:
-    """An input of a graph, `node:3`, as a function's body spells it, `node:output:0`."""
+def _function_input(text: str, nodes: dict[str, pb.NodeDef]) -> str:
+    """An input of a graph's node, `node:3`, in the form of a function's body, `node:output:0`."""
     if text.startswith("^"):
         return text
     name, _, position = text.partition(":")

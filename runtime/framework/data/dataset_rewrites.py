@@ -1,6 +1,6 @@
-"""What rewrites of pipelines look at, and what TensorFlow's own refuse before anything runs.
+"""Traversal of pipelines for rewrites, and the check that one of TensorFlow's rewrites makes.
 
-Most of TensorFlow's rewrites change no element, and are not done here.
+Most of TensorFlow's rewrites do not change the elements, and are not implemented.
 
 TF: tensorflow/core/framework/dataset_options.proto, tensorflow/core/data/rewrite_utils.cc,
 tensorflow/core/grappler/optimizers/data/shuffle_and_repeat_fusion.cc
@@ -19,36 +19,36 @@ from runtime.framework.data.dataset import Dataset, scalar_argument
 from runtime.framework.tensor_value import TensorValue
 
 SHUFFLES = ("ShuffleDataset", "ShuffleDatasetV2", "ShuffleDatasetV3")
-# Datasets may be their elements, which are no part of the pipeline.
-_OF_TENSORS = ("ListDataset", "TensorDataset", "TensorSliceDataset")
-# TensorFlow leaves a pipeline as it is when one of its datasets has no graph.
+# Ops whose inputs are elements: a dataset among them is not part of the pipeline.
+_ELEMENT_SOURCES = ("ListDataset", "TensorDataset", "TensorSliceDataset")
+# TensorFlow does not rewrite a pipeline with one of these datasets, which have no graph.
 _WITHOUT_GRAPH = (
     "ExperimentalNonSerializableDataset", "GeneratorDataset", "NonSerializableDataset",
 )  # fmt: skip
 
 
 def op_of(dataset: Dataset) -> str:
-    """The op that made a dataset; empty for one that no node made."""
+    """The op of the node that created a dataset; "" when no node did."""
     return "" if dataset.origin is None else dataset.origin.node.op
 
 
 def dataset_in(value: TensorValue) -> Dataset | None:
-    """The dataset that an input is, if it is one."""
+    """The dataset in the value of an input; None when it holds another value."""
     if isinstance(value, np.ndarray) and value.dtype == object and not value.ndim:
         value = value.item()
     return value if isinstance(value, Dataset) else None
 
 
 def inputs_of(dataset: Dataset) -> list[Dataset]:
-    """The datasets that a dataset is made of, in the order of its inputs."""
-    if dataset.origin is None or dataset.origin.node.op in _OF_TENSORS:
+    """The input datasets of a dataset, in the order of its node's inputs."""
+    if dataset.origin is None or dataset.origin.node.op in _ELEMENT_SOURCES:
         return []
     found = map(dataset_in, dataset.origin.inputs)
     return [each for each in found if each is not None]
 
 
 def pipeline(dataset: Dataset) -> Iterator[Dataset]:
-    """A dataset and all that it is made of, functions apart; from its end to its sources."""
+    """A dataset and its direct and indirect inputs, outputs before inputs; without functions."""
     pending = [dataset]
     while pending:
         current = pending.pop()
@@ -57,14 +57,15 @@ def pipeline(dataset: Dataset) -> Iterator[Dataset]:
 
 
 def is_rewritable(dataset: Dataset) -> bool:
-    """Whether TensorFlow can write the pipeline down, as every rewrite does."""
+    """Whether TensorFlow can convert the pipeline to a graph, which every rewrite requires."""
     return not any(op_of(each) in _WITHOUT_GRAPH for each in pipeline(dataset))
 
 
 def serialized_options(dataset: Dataset) -> bytes:
-    """Those of all datasets of a pipeline, a serialized Options message.
+    """The merged options of all datasets of a pipeline, as a serialized Options message.
 
-    Messages one after another are their merger: what comes later in the pipeline counts.
+    Concatenated serialized messages parse as their merge; later ones take precedence, and here
+    they are those closer to the end of the pipeline.
     """
     merged = b"".join(map(serialized_options, inputs_of(dataset)))
     if dataset.origin is None or dataset.origin.node.op != "OptionsDataset":
@@ -73,14 +74,15 @@ def serialized_options(dataset: Dataset) -> bytes:
 
 
 def options_of(dataset: Dataset) -> pb.Options:
-    """The options that hold for a pipeline."""
+    """The merged options of all datasets of a pipeline."""
     return pb.Options.FromString(serialized_options(dataset))
 
 
 def check_repeated_shuffles(dataset: Dataset) -> None:
     """InvalidArgumentError for a shuffle that is repeated 0 or fewer than −1 times.
 
-    TensorFlow makes one dataset of the two, which takes no such count, unless the options say no.
+    Unless the options disable it, TensorFlow fuses the shuffle and the repeat to one dataset, which
+    refuses such a count.
     """
     counts = [
         scalar_argument(each.origin.inputs[1], "count")

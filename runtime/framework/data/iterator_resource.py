@@ -1,7 +1,7 @@
-"""Iterators as resources: what IteratorGetNext finds under a handle.
+"""Iterators as resources, to which the handles of IteratorGetNext and similar ops refer.
 
-Guarantees: thread-safe; elements are given one at a time, in the order of the calls that get the
-lock, which is held while an element is made.
+Guarantees: thread-safe; elements are produced one at a time, in the order in which calls get the
+lock, which is held while an element is produced.
 
 TF: tensorflow/core/kernels/data/iterator_ops.h (IteratorResource)
 """
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class IteratorResource(Resource):
-    """An iterator, and the dataset it was made of; none before `make`."""
+    """An iterator and the dataset that it iterates over; both None before `make`."""
 
     type_name = "N10tensorflow4data16IteratorResourceE"
 
@@ -34,13 +34,14 @@ class IteratorResource(Resource):
     ) -> None:
         self.output_types = output_types
         self.output_shapes = output_shapes
-        # Guards _dataset and _iterator. Functions of a dataset may use the iterator they run for.
+        # Guards _dataset and _iterator. Reentrant, because a function of the dataset, which runs
+        # while the lock is held, may use this iterator.
         self._lock = threading.RLock()
         self._dataset: Dataset | None = None
         self._iterator: DatasetIterator | None = None
 
     def make(self, context: OpKernelContext, dataset: Dataset) -> None:
-        """Begin a pass over `dataset`; InvalidArgumentError when its elements are others."""
+        """Start a pass over `dataset`; InvalidArgumentError when its types or shapes differ."""
         check_repeated_shuffles(dataset)
         check_types(self.output_types, dataset.output_types)
         check_shapes(self.output_shapes, dataset.output_shapes)
@@ -49,7 +50,7 @@ class IteratorResource(Resource):
             self._dataset = dataset
 
     def make_once(self, context: OpKernelContext, create: Callable[[], Dataset]) -> None:
-        """Begin a pass over the dataset that `create` makes, unless one was begun before."""
+        """Start a pass over the dataset that `create` returns, unless a pass was started before."""
         with self._lock:
             if self._iterator is None:
                 self.make(context, create())
@@ -67,7 +68,7 @@ class IteratorResource(Resource):
 
     @property
     def dataset(self) -> Dataset | None:
-        """What the pass is over; None before `make`."""
+        """The dataset of the current pass; None before `make`."""
         return self._dataset
 
     def save(self) -> State:
@@ -81,7 +82,10 @@ class IteratorResource(Resource):
             return self._iterator.save()
 
     def restore(self, context: OpKernelContext, state: State) -> None:
-        """Go on from a saved state, over the dataset of the last `make`."""
+        """Continue from a saved state of a pass over the dataset of the last `make`.
+
+        Raises FailedPreconditionError before `make`.
+        """
         with self._lock:
             if self._dataset is None:
                 raise FailedPreconditionError(
@@ -94,7 +98,7 @@ class IteratorResource(Resource):
 
 
 def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) -> None:
-    """InvalidArgumentError unless the types are those expected; none expected is any."""
+    """InvalidArgumentError unless the types are those expected; empty `expected` accepts all."""
     for index, (one, other) in enumerate(_pairs(expected, actual, "types")):
         if one != other:
             raise InvalidArgumentError(
@@ -104,7 +108,7 @@ def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) ->
 
 
 def check_shapes(expected: tuple[PartialShape, ...], actual: tuple[PartialShape, ...]) -> None:
-    """InvalidArgumentError unless the shapes may be those expected; none expected is any."""
+    """InvalidArgumentError unless the shapes are compatible; empty `expected` accepts all."""
     for index, (one, other) in enumerate(_pairs(expected, actual, "shapes")):
         if not is_compatible(one, other):
             raise InvalidArgumentError(
@@ -114,7 +118,7 @@ def check_shapes(expected: tuple[PartialShape, ...], actual: tuple[PartialShape,
 
 
 def _pairs(expected: Sequence[T], actual: Sequence[T], what: str) -> Iterable[tuple[T, T]]:
-    """Each component as expected and as it is; nothing when nothing is expected."""
+    """(expected, actual) of each component; nothing when `expected` is empty."""
     if expected and len(expected) != len(actual):
         raise InvalidArgumentError(
             f"Number of components does not match: expected {len(expected)} {what} but got "

@@ -1,9 +1,10 @@
-"""Saved iterators as messages: what SerializeIterator gives and a checkpoint holds.
+"""Encoding of saved iterators as messages, for SerializeIterator and checkpoints.
 
-The metadata is JSON in which every tensor is a number, the place in the message's list of tensors.
+The message's metadata is the state as JSON, in which a tensor is an index into the message's list
+of tensors.
 
-TF: tensorflow/core/kernels/data/iterator_ops.cc (IteratorVariantSerializer); the contents of the
-messages are our own.
+TF: tensorflow/core/kernels/data/iterator_ops.cc (IteratorVariantSerializer); the format of the
+metadata is not TensorFlow's.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ Structure = Any
 def encode_state(
     state: State, graph_of: Callable[[Dataset], pb.GraphDef]
 ) -> pb.VariantTensorDataProto:
-    """The message; UnimplementedError for elements that hold resources.
+    """Encode a state; UnimplementedError for elements that hold resources.
 
-    Elements that are datasets stand there as the graphs that make them.
+    Datasets among the elements are encoded as the graphs that create them, from `graph_of`.
     """
     tensors: list[pb.TensorProto] = []
     structure = _encode(state, tensors, graph_of)
@@ -76,7 +77,11 @@ def _holds_tensors(array: np.ndarray) -> bool:
 
 
 def decode_state(message: object, dataset_of: Callable[[pb.GraphDef], Dataset]) -> State:
-    """The state; InvalidArgumentError when the message is another's, DataLossError if damaged."""
+    """Decode a state; `dataset_of` creates the datasets of graphs.
+
+    Raises InvalidArgumentError when the message holds another type, DataLossError when it is
+    damaged.
+    """
     if not isinstance(message, pb.VariantTensorDataProto) or message.type_name != TYPE_NAME:
         raise InvalidArgumentError("The variant does not hold the state of an iterator")
     try:
@@ -93,7 +98,7 @@ def decode_state(message: object, dataset_of: Callable[[pb.GraphDef], Dataset]) 
 
 
 class _Decoder:
-    """Values out of the structure of a message and its tensors."""
+    """Decodes values from the JSON structure of a message and its tensors."""
 
     def __init__(
         self, tensors: Sequence[pb.TensorProto], dataset_of: Callable[[pb.GraphDef], Dataset]

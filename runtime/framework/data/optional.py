@@ -1,4 +1,4 @@
-"""Optionals: a tuple of tensors, or nothing.
+"""Optionals: the values of variant tensors that hold a tuple of tensors, or nothing.
 
 TF: tensorflow/core/framework/dataset.h, tensorflow/core/kernels/optional_ops_util.h
 """
@@ -12,7 +12,7 @@ from runtime.framework.tensor_value import TensorValue
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Optional:
-    """The value of an optional variant; `components` is None when it holds nothing."""
+    """The value of an optional variant; `components` is None when it has no value."""
 
     components: tuple[TensorValue, ...] | None = None
 

@@ -1,6 +1,7 @@
-"""Seeds for each pass over a dataset that draws random numbers.
+"""Seeds for the passes over a dataset that draws random numbers.
 
-Guarantees: thread-safe; the seeds of a generator follow from its own seeds alone.
+Guarantees: `SeedGenerator` is thread-safe; the seeds that it generates depend on its own seeds
+alone, which are random when both are 0.
 
 TF: tensorflow/core/kernels/data/random_seed_ops.cc (SeedGenerator), tensorflow/core/data/utils
 """
@@ -15,7 +16,7 @@ from runtime.framework.resource_manager import Resource
 
 
 class SeedGenerator(Resource):
-    """Gives the two seeds of each pass: always the same, or new ones every time."""
+    """Generates two seeds for each pass: its own seeds, or new ones for every pass."""
 
     type_name = "N10tensorflow4data20SeedGeneratorManagerE"
 
@@ -36,12 +37,12 @@ class SeedGenerator(Resource):
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """What `go_back` needs to give the same seeds again from here on."""
+        """The state from which `go_back` generates the same seeds again."""
         with self._lock:
             return (*self._words.seeds, self._words.taken)
 
     def go_back(self, position: tuple[int, int, int]) -> None:
-        """Go on from a `position`, of this generator or of one like it."""
+        """Continue from a `position` of this or another generator."""
         seed, seed2, taken = position
         with self._lock:
             self.seeds = (seed, seed2)
@@ -49,7 +50,7 @@ class SeedGenerator(Resource):
 
 
 class RandomWords:
-    """The random numbers of one pass, which can be begun again at any place."""
+    """The random words of one pass, beginning after the first `taken` words; not thread-safe."""
 
     def __init__(self, seeds: tuple[int, int], taken: int = 0) -> None:
         self.seeds = seeds

@@ -1,4 +1,4 @@
-"""OSErrors as OpErrors, in TensorFlow's words: `<path>; No such file or directory`.
+"""Conversion of OSErrors to OpErrors with TensorFlow's text: `<path>; No such file or directory`.
 
 TF: third_party/xla/xla/tsl/platform/posix_error.cc (IOError)
 """
@@ -34,6 +34,6 @@ _ERRORS: dict[int, type[OpError]] = {
 
 
 def file_error(error: OSError, path: str) -> OpError:
-    """The OpError of a failed access to `path`."""
+    """The OpError for a failed access to `path`; UnknownError for an unlisted error number."""
     number = error.errno or errno.EIO
     return _ERRORS.get(number, UnknownError)(f"{path}; {os.strerror(number)}")

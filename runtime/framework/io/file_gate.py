@@ -1,10 +1,10 @@
-"""Which files a step may touch: everything, nothing, or what lies in given folders.
+"""The check of which files a step may access: all files, none, or those in given folders.
 
-A graph that came over the wire is not trusted with the file system, and a model that is being
-loaded needs its own folder only. Kernels ask `context.step.files` before they open a file.
+A graph that a client sent is not trusted with the file system, and a model that is being loaded
+requires only its own folder. Kernels must call `context.step.files` before they open a file.
 
-Guarantees: symbolic links are followed before a path is judged, so a link inside an allowed
-folder does not lead out of it; a path that does not exist is judged by where it would be.
+Guarantees: symbolic links are resolved before a path is checked, so a link inside an allowed
+folder gives no access to files outside it; a path that does not exist is checked as if it did.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ from runtime.foundation.errors import PermissionDeniedError
 
 
 class AllowAll:
-    """For programs that run graphs of their own."""
+    """Allows all access; for programs that run their own graphs."""
 
     def check_read(self, path: str) -> None:
-        """Any file may be read."""
+        """Allow any path."""
 
     def check_write(self, path: str) -> None:
-        """Any file may be written."""
+        """Allow any path."""
 
 
 class FolderGate:
-    """Allows what lies in one of some folders; with `write=False` only reading it."""
+    """Allows access to files in the given folders: reading, and with `write` also writing."""
 
     def __init__(self, folders: Sequence[str], write: bool = False) -> None:
-        """Folders are resolved once, now; PermissionDeniedError texts name them as resolved."""
+        """Resolve the folders, once; error messages contain the resolved paths."""
         self.folders = tuple(os.path.realpath(folder) for folder in folders)
         self.write = write
 
     def check_read(self, path: str) -> None:
-        """PermissionDeniedError unless `path` lies in one of the folders."""
+        """PermissionDeniedError unless `path` is in one of the folders."""
         self._check(path, "read", self.folders)
 
     def check_write(self, path: str) -> None:
-        """PermissionDeniedError unless writing is allowed and `path` lies in a folder."""
+        """PermissionDeniedError unless writing is allowed and `path` is in one of the folders."""
         self._check(path, "write", self.folders if self.write else ())
 
     def _check(self, path: str, verb: str, folders: Sequence[str]) -> None:
-        if "\0" in path:  # no file system call takes it
-            raise PermissionDeniedError(f"A path with a NUL byte may not be {_DONE[verb]}")
+        if "\0" in path:  # no system call accepts it: realpath would raise ValueError
+            done = _PAST_PARTICIPLES[verb]
+            raise PermissionDeniedError(f"A path with a NUL byte may not be {done}")
         resolved = os.path.realpath(path)
         for folder in folders:
             if resolved == folder or resolved.startswith(os.path.join(folder, "")):
@@ -55,10 +56,10 @@ class FolderGate:
 
 
 class DenyAll(FolderGate):
-    """For steps that have no business with files."""
+    """Refuses all access."""
 
     def __init__(self) -> None:
         super().__init__(())
 
 
-_DONE = {"read": "read", "write": "written"}
+_PAST_PARTICIPLES = {"read": "read", "write": "written"}

@@ -1,4 +1,4 @@
-"""Keys of a tensor's slices in a checkpoint's index, in an encoding that sorts as its parts do.
+"""Keys of tensor slices in a checkpoint's index, in an encoding that preserves the sort order.
 
 TF: tensorflow/core/lib/strings/ordered_code.h, util/saved_tensor_slice_util.cc
     (EncodeTensorNameSlice)
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from runtime.framework.io.tensor_slice import TensorSlice
 
-_SLICE_KEY_TAG = 0  # comes before every name, so slices sort first
+_SLICE_KEY_TAG = 0  # its encoding sorts before every tensor name, so slices come first
 _ESCAPED = {0x00: b"\0\xff", 0xFF: b"\xff\0"}
 _TERMINATOR = b"\0\1"
 
@@ -22,23 +22,23 @@ def slice_key(name: bytes, part: TensorSlice) -> bytes:
 
 
 def is_slice_key(key: bytes) -> bool:
-    """Whether a key of the index is a slice's and no tensor's name."""
+    """Whether a key of the index is that of a slice, not the name of a tensor."""
     return key.startswith(_number(_SLICE_KEY_TAG))
 
 
 def _number(value: int) -> bytes:
-    """The count of its bytes, then those bytes, the highest first."""
+    """The number of significant bytes, then those bytes, big-endian."""
     digits = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes([len(digits)]) + digits
 
 
 def _string(value: bytes) -> bytes:
-    """NUL and 0xff are escaped; the terminator sorts before every continuation."""
+    """The bytes with NUL and 0xff escaped, and a terminator that sorts before any other byte."""
     return b"".join(_ESCAPED.get(byte, bytes([byte])) for byte in value) + _TERMINATOR
 
 
 def _signed_number(value: int) -> bytes:
-    """As many leading one bits as bytes (zero bits when negative), then the two's complement."""
+    """The two's complement after a unary count of its bytes: one bits, or zero bits if negative."""
     magnitude = ~value if value < 0 else value
     length = magnitude.bit_length() // 7 + 1
     width = 8 * length

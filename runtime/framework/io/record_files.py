@@ -1,6 +1,7 @@
-"""Files of records: lines, records of fixed length, TFRecords; plain or compressed.
+"""Readers of record files: text lines, fixed-length records and TFRecords; plain or compressed.
 
-Every reader yields (key, record) pairs, the key being what TensorFlow appends to the file's name.
+Every reader yields (key, record) pairs; the key is the text that TensorFlow's Reader ops append to
+the name of the file: a line number, a record number or an offset.
 
 TF: tensorflow/core/kernels/text_line_reader_op.cc, fixed_length_record_reader_op.cc,
 tsl/lib/io/record_reader.cc
@@ -33,16 +34,18 @@ _CHECKSUM = struct.Struct("<I")
 
 
 def open_records(path: str, compression_type: str = "") -> IO[bytes]:
-    """The file's bytes, decompressed, for the caller to close.
+    """Open a file for reading its decompressed bytes; the caller must close it.
 
-    An OpError when it cannot be opened.
+    Raises the OpError of `file_error` when it can't be opened, InvalidArgumentError for a path
+    with a NUL byte, DataLossError for damaged ZLIB or SNAPPY data, ResourceExhaustedError for
+    SNAPPY data above `tensor_limit()`.
     """
     opener = gzip.open if compression_type == "GZIP" else open
     try:
         file: IO[bytes] = opener(path, "rb")  # type: ignore[assignment] # both read bytes
     except OSError as error:
         raise file_error(error, path) from None
-    except ValueError as error:  # a path with a zero byte
+    except ValueError as error:  # a path with a NUL byte
         raise InvalidArgumentError(f"{path!r}; {error}") from None
     if compression_type in _DECOMPRESS:
         with file:
@@ -50,7 +53,7 @@ def open_records(path: str, compression_type: str = "") -> IO[bytes]:
     return file
 
 
-def _inflated(data: bytes) -> bytes:
+def _zlib_decompress(data: bytes) -> bytes:
     decompressor = zlib.decompressobj()
     try:
         return decompressor.decompress(data, tensor_limit())
@@ -58,23 +61,26 @@ def _inflated(data: bytes) -> bytes:
         raise DataLossError(f"inflate() failed: {error}") from None
 
 
-def _unsnapped(data: bytes) -> bytes:
+def _snappy_decompress(data: bytes) -> bytes:
     return decompress_framed(data, tensor_limit())
 
 
-_DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {"ZLIB": _inflated, "SNAPPY": _unsnapped}
+_DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "ZLIB": _zlib_decompress,
+    "SNAPPY": _snappy_decompress,
+}
 
 
-def _closing(file: IO[bytes], records: Records) -> Records:
-    """The records; their file is closed when nobody reads on, also if nobody began to."""
+def _close_with(file: IO[bytes], records: Records) -> Records:
+    """Close `file` when the iterator is deleted: one that was never started runs no `finally`."""
     weakref.finalize(records, file.close)
     return records
 
 
 def text_lines(path: str, skip_header_lines: int, compression_type: str = "") -> Records:
-    """Lines without their ends, numbered from 1."""
+    """The lines without line ends; keys are line numbers from 1."""
     file = open_records(path, compression_type)
-    return _closing(file, _text_lines(file, skip_header_lines))
+    return _close_with(file, _text_lines(file, skip_header_lines))
 
 
 def _text_lines(file: IO[bytes], skip_header_lines: int) -> Records:
@@ -94,7 +100,10 @@ def fixed_length_records(
     hop_bytes: int,
     encoding: str,
 ) -> Records:
-    """Records of `record_bytes`, one every `hop_bytes`, numbered from 0."""
+    """Records of `record_bytes`, which begin every `hop_bytes`; keys are numbers from 0.
+
+    `hop_bytes` 0 means `record_bytes`. `encoding` is the compression, as for `open_records`.
+    """
     with open_records(path, encoding) as file:
         data = file.read(tensor_limit())
     end = len(data) - footer_bytes
@@ -104,7 +113,7 @@ def fixed_length_records(
 
 
 def whole_file(path: str) -> Records:
-    """The file as one record."""
+    """The whole file as one record with key ""; ResourceExhaustedError above `tensor_limit()`."""
     with open_records(path) as file:
         data = file.read(tensor_limit() + 1)
     if len(data) > tensor_limit():
@@ -113,9 +122,13 @@ def whole_file(path: str) -> Records:
 
 
 def tf_records(path: str, compression_type: str) -> Records:
-    """TFRecords by their offsets; DataLossError for a damaged or cut one."""
+    """TFRecords; keys are offsets in the (decompressed) file.
+
+    Raises DataLossError for a damaged or truncated record, ResourceExhaustedError for one above
+    `tensor_limit()`.
+    """
     file = open_records(path, compression_type)
-    return _closing(file, _tf_records(file))
+    return _close_with(file, _tf_records(file))
 
 
 def _tf_records(file: IO[bytes]) -> Records:
@@ -125,7 +138,7 @@ def _tf_records(file: IO[bytes]) -> Records:
             length = _record_length(header, offset)
             data = _read(file, length + _CHECKSUM.size, offset)
             if len(data) != length + _CHECKSUM.size:
-                raise _truncated(offset)
+                raise _truncated_record_error(offset)
             record, (checksum,) = data[:length], _CHECKSUM.unpack(data[length:])
             if mask(crc32c(record)) != checksum:
                 raise DataLossError(f"corrupted record at {offset}")
@@ -142,7 +155,7 @@ def _read(file: IO[bytes], count: int, offset: int) -> bytes:
 
 def _record_length(header: bytes, offset: int) -> int:
     if len(header) != _HEADER.size:
-        raise _truncated(offset)
+        raise _truncated_record_error(offset)
     length, checksum = _HEADER.unpack(header)
     if mask(crc32c(header[:8])) != checksum:
         raise DataLossError(f"corrupted record at {offset}")
@@ -153,5 +166,5 @@ def _record_length(header: bytes, offset: int) -> int:
     return int(length)
 
 
-def _truncated(offset: int) -> OpError:
+def _truncated_record_error(offset: int) -> OpError:
     return DataLossError(f"truncated record at {offset} failed with Read less bytes than requested")

@@ -1,4 +1,4 @@
-"""Files of TFRecords, written.
+"""Writing of TFRecord files.
 
 TF: tsl/lib/io/record_writer.cc
 """
@@ -20,12 +20,12 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def framed(record: bytes) -> bytes:
-    """One record as it stands in a file."""
+    """The bytes of one record in a file: length, checksum of the length, data, checksum."""
     length = struct.pack("<Q", len(record))
     checksum = struct.pack("<I", mask(crc32c(length)))
     return b"".join((length, checksum, record, struct.pack("<I", mask(crc32c(record)))))
 
 
 def tf_record_bytes(records: Iterable[bytes], compression_type: str = "") -> bytes:
-    """The contents of a file with these records."""
+    """The contents of a TFRecord file with these records; compression is "", ZLIB or GZIP."""
     return _COMPRESS[compression_type](b"".join(framed(record) for record in records))

@@ -1,6 +1,6 @@
-"""Snappy: blocks of literals and of copies from what came before.
+"""Snappy compression: a block is a sequence of literals and of copies from earlier output.
 
-Writing uses literals only: valid, and as long as the data.
+`compress` writes literals only: a valid block, about as long as the data.
 
 TF: tsl/lib/io/snappy/snappy_inputbuffer.cc; the format is google/snappy's format_description.txt
 """
@@ -11,12 +11,12 @@ from runtime.foundation.errors import DataLossError, ResourceExhaustedError
 from runtime.framework.io.varint import decode_varint, encode_varint
 
 _LITERAL, _SHORT_COPY = 0, 1
-_LONGEST_INLINE = 60  # a literal's length up to here is in its tag
-_COPY_OFFSET_BYTES = {1: 1, 2: 2, 3: 4}  # by the kind of the copy
+_LONGEST_INLINE = 60  # bytes; the tag byte of a literal holds lengths up to this
+_COPY_OFFSET_BYTES = {1: 1, 2: 2, 3: 4}  # by the kind of copy, which is the tag's low two bits
 
 
 def compress(data: bytes) -> bytes:
-    """One block that `decompress` takes."""
+    """The data as one block."""
     if not data:
         return encode_varint(0)
     size = len(data) - 1
@@ -28,9 +28,10 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(block: bytes, limit: int) -> bytes:
-    """What a block holds; DataLossError when it is damaged.
+    """The decompressed data of one block.
 
-    ResourceExhaustedError when it says that it is longer than `limit`.
+    Raises DataLossError when it is damaged, ResourceExhaustedError when its header gives a length
+    above `limit` bytes.
     """
     length, position = decode_varint(block, 0)
     if length > limit:
@@ -49,7 +50,7 @@ def decompress(block: bytes, limit: int) -> bytes:
 
 
 def _element(block: bytes, position: int, output: bytearray) -> int:
-    """Append what one element stands for; the position after it."""
+    """Append the bytes of the element at `position` to `output`; return the position after it."""
     tag = block[position]
     kind, position = tag & 3, position + 1
     if kind == _LITERAL:
@@ -73,19 +74,23 @@ def _element(block: bytes, position: int, output: bytearray) -> int:
     if not 0 < offset <= len(output):
         raise DataLossError(f"A snappy block copies from {offset} bytes back of {len(output)}")
     start = len(output) - offset
-    for index in range(start, start + size):  # a copy may run into what it writes
+    for index in range(start, start + size):  # byte by byte: the copy may read what it has written
         output.append(output[index])
     return position + width
 
 
 def compress_framed(data: bytes) -> bytes:
-    """One block after its length, 32 bits, big endian."""
+    """The length of one block, 32 bits, big-endian, then the block."""
     block = compress(data)
     return len(block).to_bytes(4, "big") + block
 
 
 def decompress_framed(data: bytes, limit: int) -> bytes:
-    """The contents of such blocks, one after another; DataLossError when one is cut off."""
+    """The decompressed data of a sequence of blocks written by `compress_framed`.
+
+    Raises DataLossError when a block is truncated or damaged, ResourceExhaustedError when the data
+    is longer than `limit` bytes.
+    """
     parts: list[bytes] = []
     position = 0
     while position < len(data):

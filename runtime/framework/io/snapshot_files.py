@@ -1,10 +1,10 @@
-"""Saved elements of datasets: a folder a run, in it a folder a shard, in it files of TFRecords.
+"""Snapshots, the saved elements of datasets: TFRecord files in a folder for each run and shard.
 
     <path>/snapshot.metadata
     <path>/<run>/00000000.shard/00000000.snapshot
 
-A record is a serialized TensorProto, one a component. What is between two files of a shard is a
-checkpoint of the one who wrote them.
+A record is one component of an element, a serialized TensorProto. A shard has a new file after each
+checkpoint of the iterator that writes it.
 
 TF: tensorflow/core/data/snapshot_utils.cc
 """
@@ -37,13 +37,13 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.framework.variant_codec import variants_from_proto, variants_to_proto
 
 METADATA_FILE = "snapshot.metadata"
-FORMAT_VERSION = 2  # TFRecords; version 1 were records of its own kind
+FORMAT_VERSION = 2  # TFRecords; version 1 is a record format that only snapshots had
 COMPRESSIONS = ("", "GZIP", "SNAPPY")
 _AUTO = "AUTO"
 
 
 def check_compression(compression: str) -> str:
-    """The compression to use; InvalidArgumentError for one that snapshots do not know."""
+    """The compression to use, SNAPPY for AUTO; InvalidArgumentError for one not supported."""
     if compression == _AUTO:
         return "SNAPPY"
     if compression not in COMPRESSIONS:
@@ -55,7 +55,7 @@ def check_compression(compression: str) -> str:
 
 
 def read_metadata(path: str, files: FileGate) -> pb.SnapshotMetadataRecord | None:
-    """What is known of the snapshot in a folder; None when there is none."""
+    """The metadata of the snapshot in a folder; None when there is none."""
     name = os.path.join(path, METADATA_FILE)
     files.check_read(name)
     try:
@@ -69,7 +69,7 @@ def read_metadata(path: str, files: FileGate) -> pb.SnapshotMetadataRecord | Non
 
 
 def write_metadata(path: str, metadata: pb.SnapshotMetadataRecord, files: FileGate) -> None:
-    """Put the metadata into the folder, which is made when it is not there."""
+    """Write the metadata to the folder, which is created if it does not exist, in one rename."""
     name = os.path.join(path, METADATA_FILE)
     files.check_write(name)
     temporary = f"{name}-tmp-{secrets.token_hex(8)}"
@@ -82,7 +82,7 @@ def write_metadata(path: str, metadata: pb.SnapshotMetadataRecord, files: FileGa
 
 
 def shard_folders(path: str, run_id: str) -> list[str]:
-    """The folders of a run's shards in order; NotFoundError when the run is not there."""
+    """The folders of a run's shards in order; NotFoundError when the run does not exist."""
     run = os.path.join(path, run_id)
     try:
         names = sorted(name for name in os.listdir(run) if name.endswith(".shard"))
@@ -94,7 +94,7 @@ def shard_folders(path: str, run_id: str) -> list[str]:
 def read_elements(
     folder: str, compression: str, types: Sequence[DataType], files: FileGate
 ) -> Iterator[Element]:
-    """The elements of one shard, whose folder has the files; DataLossError for a cut element."""
+    """The elements of the files in a shard's folder; errors as those of `read_file`."""
     for name in sorted(os.listdir(folder)):
         if name.endswith(".snapshot"):
             yield from read_file(os.path.join(folder, name), compression, types, files)
@@ -103,7 +103,7 @@ def read_elements(
 def read_file(
     path: str, compression: str, types: Sequence[DataType], files: FileGate
 ) -> Iterator[Element]:
-    """The elements of one file."""
+    """The elements of one file; DataLossError when it is damaged or ends within an element."""
     files.check_read(path)
     records = tf_records(path, compression)
     while True:
@@ -126,10 +126,10 @@ def _tensor(record: bytes) -> TensorValue:
 
 
 class SnapshotWriter:
-    """Writes the elements of one run; for one thread.
+    """Writes the elements of one run; not thread-safe.
 
-    The metadata say at first that the run goes on, and after `finish` that it is whole. A run that
-    was stopped goes on with `run_id` and the number of its next files.
+    The metadata file is written at once, without `finalized`, which `finish` sets. An interrupted
+    run is continued by passing its `run_id` and the number of its next files.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class SnapshotWriter:
         run_id: str = "",
         file_number: int = 0,
     ) -> None:
-        self.file_number = file_number  # of the files that are being written, one a shard
+        self.file_number = file_number  # of the open files, of which each shard has one
         self._path = path
         self._compression = compression
         self._types = types
@@ -159,7 +159,7 @@ class SnapshotWriter:
         write_metadata(path, self.metadata, files)
 
     def add(self, shard: int, element: Element) -> None:
-        """Append an element to a shard."""
+        """Append an element to a shard, whose file is created if there is none."""
         file = self._open.get(shard)
         if file is None:
             file = self._open[shard] = self._shard(shard)
@@ -180,25 +180,25 @@ class SnapshotWriter:
             raise file_error(error, name) from None
 
     def finish(self, num_elements: int) -> None:
-        """Close the files and say that the run is whole."""
+        """Close the files and mark the run as complete in the metadata."""
         self.close()
         self.metadata.num_elements = num_elements
         self.metadata.finalized = True
         write_metadata(self._path, self.metadata, self._gate)
 
     def begin_files(self) -> None:
-        """Close the files, so that what was added is there to be read; go on with new ones."""
+        """Close the files, so that their elements can be read; later elements go to new files."""
         self.close()
         self.file_number += 1
 
     def close(self) -> None:
-        """Close the files; the run is not whole unless `finish` was called."""
+        """Close the files; the run remains incomplete unless `finish` was called."""
         while self._open:
             self._open.popitem()[1].close()
 
 
 class _SnappyFile:
-    """Bytes that are compressed block by block."""
+    """A file whose contents are compressed in blocks of _BLOCK_BYTES."""
 
     _BLOCK_BYTES = 128 * 1024  # TensorFlow reads blocks of up to 256 KiB, also when compressed
 

@@ -1,13 +1,13 @@
-"""Sorted string tables: the key-value file that a checkpoint's index is.
+"""Sorted string tables: the key-value file format of a checkpoint's index.
 
     file   = block … metaindex block, index block, footer (48 bytes)
     block  = entry … restart offsets u32 …, their count u32 | type u8 | masked crc32c u32
-             (type 1: what comes before it is compressed with snappy)
+             (type 1: the bytes before it are compressed with snappy)
     entry  = varint shared, varint unshared, varint value length, rest of the key, value
     footer = varint offset and size of metaindex and index, zeros up to 40 bytes, magic u64
 
-An entry shares the first `shared` bytes of its key with the key before it; at a restart it
-shares none. The index block maps the last key of each block to its offset and size.
+The first `shared` bytes of an entry's key are those of the key before it; at a restart `shared`
+is 0. The index block maps the last key of each block to the block's offset and size.
 
 TF: tensorflow/core/lib/io/table_format.txt, table.cc, block.cc, table_builder.cc
 """
@@ -34,7 +34,7 @@ _LONGEST_BLOCK = 1 << 30  # bytes, decompressed
 def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of every entry, in the order of the file.
 
-    Footer and index are read at the call, a block when the iteration gets there. Raises
+    The footer and the index are read at the call, each block when the iteration reaches it. Raises
     DataLossError when a checksum or the structure is wrong, OutOfRangeError when the file ends
     too early. TF: table.cc (Table::Open)
     """
@@ -43,7 +43,7 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     footer = data[-_FOOTER_BYTES:]
     if not footer.endswith(MAGIC):
         raise DataLossError("not an sstable (bad magic number)")
-    _, _, position = _block_handle(footer, 0)  # the metaindex holds nothing that we need
+    _, _, position = _block_handle(footer, 0)  # the metaindex is not used
     offset, size, _ = _block_handle(footer, position)
     return _table_entries(data, _block(data, offset, size))
 
@@ -96,7 +96,7 @@ def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The file of entries whose keys are in ascending order."""
+    """The contents of a table with entries whose keys are in ascending order."""
     file = bytearray()
     index = _BlockBuilder(restart_interval=1)
     block = _BlockBuilder(RESTART_INTERVAL)
@@ -105,7 +105,7 @@ def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
         if block.size >= BLOCK_BYTES:
             index.add(block.last_key, _append_block(file, block))
             block = _BlockBuilder(RESTART_INTERVAL)
-    # The key of the last block only has to be no less than its keys: TensorFlow shortens it.
+    # An index key only has to be at least the last key of its block; TensorFlow shortens the last.
     if block.size:
         index.add(_short_successor(block.last_key), _append_block(file, block))
     metaindex_handle = _append_block(file, _BlockBuilder(RESTART_INTERVAL))
@@ -115,7 +115,7 @@ def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _append_block(file: bytearray, block: _BlockBuilder) -> bytes:
-    """Write the block; returns its handle."""
+    """Append the block to the file; return its handle, the encoded offset and size."""
     contents = block.finish()
     handle = encode_varint(len(file)) + encode_varint(len(contents))
     framed = contents + bytes([_UNCOMPRESSED])
@@ -124,7 +124,7 @@ def _append_block(file: bytearray, block: _BlockBuilder) -> bytes:
 
 
 def _short_successor(key: bytes) -> bytes:
-    """A short key that is at least `key`: its first byte that can grow, grown by one."""
+    """A short key that is at least `key`: it ends with the first byte below 255, plus one."""
     for position, byte in enumerate(key):
         if byte != 0xFF:
             return key[:position] + bytes([byte + 1])
@@ -132,7 +132,7 @@ def _short_successor(key: bytes) -> bytes:
 
 
 class _BlockBuilder:
-    """Entries of one block, keys ascending."""
+    """Builds one block from entries in ascending order of their keys."""
 
     def __init__(self, restart_interval: int) -> None:
         self._interval = restart_interval
@@ -143,7 +143,7 @@ class _BlockBuilder:
 
     @property
     def size(self) -> int:
-        """Bytes of the block if it were finished now; 0 when nothing was added."""
+        """The size in bytes if the block were finished now; 0 when it is empty."""
         return len(self._body) + 4 * (len(self._restarts) + 1) if self._count else 0
 
     def add(self, key: bytes, value: bytes) -> None:

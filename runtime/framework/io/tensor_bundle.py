@@ -1,5 +1,4 @@
-"""What the reader and the writer of tensor bundles share: file names, strings and variants
-on disk.
+"""The format of tensor bundles: file names, and the encoding of strings and variants.
 
 A bundle `<prefix>` is a checkpoint in the V2 format: `<prefix>.index`, a sorted string table of
 BundleEntryProtos by tensor name, and `<prefix>.data-?????-of-?????`, the bytes of the tensors.
@@ -19,25 +18,25 @@ from runtime.framework.io.masked_crc32c import crc32c, mask, unmask
 from runtime.framework.io.varint import decode_varint, encode_varint
 
 HEADER_KEY = b""
-VERSION = 1  # of the format; a reader refuses a higher min_consumer
+VERSION = 1  # of the format; the reader refuses a bundle whose min_consumer is higher
 _CHECKSUM_BYTES = 4
 
 
 def index_path(prefix: str) -> str:
-    """The file of the bundle's index."""
+    """The path of the bundle's index."""
     return f"{prefix}.index"
 
 
 def shard_path(prefix: str, shard: int, num_shards: int) -> str:
-    """The file of one shard of the bundle's data."""
+    """The path of one shard of the bundle's data."""
     return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
 
 
 def encode_strings(strings: Sequence[bytes]) -> tuple[bytes, int]:
     """(bytes on disk, checksum of the entry) of a string tensor's elements.
 
-    On disk: varint lengths, masked checksum of the lengths, the strings. The entry's checksum
-    goes over the lengths as fixed-width numbers instead of varints.
+    On disk: the lengths as varints, the masked checksum of the lengths, the strings. Both checksums
+    cover the lengths as fixed-width numbers, not as varints.
     """
     lengths = [len(string) for string in strings]
     crc = _lengths_checksum(lengths)
@@ -48,7 +47,7 @@ def encode_strings(strings: Sequence[bytes]) -> tuple[bytes, int]:
 
 
 def decode_strings(data: bytes, count: int) -> tuple[list[bytes], int]:
-    """(elements, checksum of the entry) of a string tensor; DataLossError when cut or corrupt."""
+    """(elements, checksum of the entry) of a string tensor; DataLossError when damaged."""
     lengths = []
     position = 0
     for _ in range(count):
@@ -76,10 +75,10 @@ def decode_strings(data: bytes, count: int) -> tuple[list[bytes], int]:
 
 
 def encode_variants(messages: Sequence[bytes]) -> tuple[bytes, int]:
-    """(bytes on disk, checksum of the entry) of a variant tensor's elements, as messages.
+    """(bytes on disk, checksum of the entry) of the serialized elements of a variant tensor.
 
-    On disk, for each: its varint length, the message, the masked checksum of all so far. The
-    checksums go over the lengths as 64-bit numbers instead of varints.
+    On disk, for each element: its length as a varint, the message, and the masked checksum of
+    everything before it. The checksums cover the lengths as 64-bit numbers, not as varints.
     """
     data = bytearray()
     crc = 0
@@ -96,7 +95,7 @@ def _extended(crc: int, message: bytes) -> int:
 
 
 def decode_variants(data: bytes, count: int) -> tuple[list[bytes], int]:
-    """(messages, checksum of the entry) of a variant tensor; DataLossError when cut off."""
+    """(messages, checksum of the entry) of a variant tensor; DataLossError when truncated."""
     messages = []
     position = 0
     crc = 0
@@ -114,7 +113,7 @@ def decode_variants(data: bytes, count: int) -> tuple[list[bytes], int]:
 
 
 def _lengths_checksum(lengths: Sequence[int]) -> int:
-    """Over 32-bit lengths; one that needs more counts as 64 bits."""
+    """The checksum of lengths as 32-bit numbers; those of 2**32 and above as 64-bit numbers."""
     if max(lengths, default=0) < 1 << 32:
         return crc32c(np.array(lengths, "<u4").tobytes())
     widths = (4 if length < 1 << 32 else 8 for length in lengths)

@@ -1,7 +1,7 @@
-"""Merges bundles into one of several shards: the last act of a sharded save.
+"""Merging of bundles into one with several shards: the last step of a sharded save.
 
-Guarantees: the data files are moved, not copied; when an index is corrupt or a key occurs twice
-nothing has moved yet.
+Guarantees: the data files are moved, not copied; no file is moved when an index is corrupt or a
+key occurs twice.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (MergeBundles)
 """
@@ -23,10 +23,10 @@ from runtime.framework.op_kernel import FileGate
 def merge_bundles(
     prefixes: Sequence[str], destination: str, files: FileGate, allow_missing: bool = False
 ) -> None:
-    """Move the shards of `prefixes` to `destination` and write its index.
+    """Move the shards of `prefixes` to `destination`, write its index and delete the old ones.
 
-    Raises InvalidArgumentError when a bundle is missing (any, or with `allow_missing` all of
-    them) or a tensor occurs in two bundles without being partitioned.
+    Raises InvalidArgumentError when a bundle is missing (with `allow_missing`: when all are), or
+    when a tensor that is not partitioned occurs in two bundles.
     """
     files.check_write(index_path(destination))
     make_folder(os.path.dirname(destination))

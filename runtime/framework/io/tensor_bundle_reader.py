@@ -1,8 +1,8 @@
-"""Reads tensor bundles: checkpoints in the V2 format.
+"""Reading of tensor bundles, which are checkpoints in the V2 format.
 
-Guarantees: an entry's size is checked against its shape and against the file before anything is
-allocated; every value that is returned passed its checksum; arrays own their memory, so the
-files may change afterwards. A reader is for one thread.
+Guarantees: an entry's size is checked against its shape and against the file before memory is
+allocated for its bytes; every value that is returned has passed its checksum; arrays own their
+memory, so the files may change afterwards. A reader is not thread-safe.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleReader)
 """
@@ -54,7 +54,10 @@ _COMPARED_BYTES = 1 << 20  # read at a time when a stored value is compared with
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BundleEntry:
-    """Where a tensor, or one slice of it, is stored. `slices` is empty unless partitioned."""
+    """The place of a tensor, or of one slice, in the data files.
+
+    `slices` are the slices of a partitioned tensor, each with an entry of its own; otherwise empty.
+    """
 
     dtype: DataType
     shape: tuple[int, ...]
@@ -66,17 +69,19 @@ class BundleEntry:
 
 
 class TensorBundleReader:
-    """The tensors of a bundle by name. A context manager: it holds open files."""
+    """The tensors of a bundle by name; a context manager that closes its files at exit."""
 
     def __init__(self, prefix: str, files: FileGate) -> None:
-        """Open the index of `prefix`; `files` is asked before every file is opened.
+        """Read the index of `prefix`; `files` is checked before any file is opened.
 
-        Raises DataLossError for a corrupt index, NotFoundError when there is none.
+        Raises DataLossError for a corrupt index, NotFoundError when there is none,
+        InvalidArgumentError for a newer version of the format, UnimplementedError for big-endian
+        data.
         """
         self.prefix = prefix
         self._files = files
-        self._shards: dict[int, int] = {}  # shard number: file descriptor
-        self._entries: dict[bytes, BundleEntry] = {}  # parsed so far
+        self._shards: dict[int, int] = {}  # file descriptors of open files by shard number
+        self._entries: dict[bytes, BundleEntry] = {}  # those that have been parsed
         self._table = self._read_index()
         if HEADER_KEY not in self._table:
             raise DataLossError(self._unreadable("there is no header entry"))
@@ -119,7 +124,7 @@ class TensorBundleReader:
         self.close()
 
     def close(self) -> None:
-        """Close the files; arrays that were read stay."""
+        """Close the files; arrays that were read remain valid."""
         while self._shards:
             os.close(self._shards.popitem()[1])
 
@@ -134,13 +139,13 @@ class TensorBundleReader:
         return bool(name) and raw_bytes(name) in self._table
 
     def entry_protos(self) -> Iterator[tuple[bytes, pb.BundleEntryProto]]:
-        """(key, entry) of the index as it is stored, slices included, the header not."""
+        """(key, entry) of every tensor and slice in the index, without the header."""
         for key, data in self._table.items():
             if key != HEADER_KEY:
                 yield key, self._parse(pb.BundleEntryProto(), data)
 
     def entry(self, name: str) -> BundleEntry:
-        """Where a tensor is stored; NotFoundError with TensorFlow's text when it is not."""
+        """The entry of a tensor; NotFoundError with TensorFlow's text when there is none."""
         return self._entry(raw_bytes(name), name)
 
     def _entry(self, key: bytes, name: str) -> BundleEntry:
@@ -173,10 +178,10 @@ class TensorBundleReader:
         )
 
     def read(self, name: str) -> np.ndarray:
-        """The whole value of a tensor, put together when it is partitioned.
+        """The whole value of a tensor, assembled from its slices when it is partitioned.
 
         Raises NotFoundError for an unknown name or a missing shard, OutOfRangeError for a
-        truncated one, DataLossError for a wrong checksum.
+        truncated shard, DataLossError for a wrong checksum.
         """
         entry = self.entry(name)
         if entry.slices:
@@ -184,7 +189,10 @@ class TensorBundleReader:
         return self._value(entry)
 
     def read_slice(self, name: str, part: TensorSlice) -> np.ndarray:
-        """A part of a tensor, however it was partitioned when it was saved."""
+        """A part of a tensor, independent of how it was partitioned when it was saved.
+
+        Raises InternalError when `part` is not inside the tensor, and the errors of `read`.
+        """
         entry = self.entry(name)
         bounds = part.bounds(entry.shape)
         if entry.slices:
@@ -193,7 +201,7 @@ class TensorBundleReader:
         return value if part.is_full(entry.shape) else value[bounds].copy()
 
     def is_stored_as(self, entry: BundleEntry, value: np.ndarray) -> bool:
-        """Whether the bytes of `entry` are those of `value`, without keeping them."""
+        """Whether the bytes of `entry` equal those of `value`; reads _COMPARED_BYTES at a time."""
         expected = value.reshape(-1).view(np.uint8)
         if entry.size != expected.nbytes:
             return False
@@ -253,9 +261,7 @@ class TensorBundleReader:
                 f"Invalid size in bundle entry: stored size {entry.size}; "
                 f"expected size {math.prod(entry.shape) * dtype.itemsize}"
             )
-        raw = np.empty(entry.size, np.uint8)
-        if entry.size:
-            self._read_into(entry, raw)
+        raw = self._read_bytes(entry)
         self._check(entry, crc32c(raw))
         return raw.view(dtype).reshape(entry.shape)
 
@@ -265,26 +271,20 @@ class TensorBundleReader:
             raise DataLossError(
                 f"Invalid size in bundle entry: {entry.size} bytes for {count} strings"
             )
-        raw = np.empty(entry.size if count else 0, np.uint8)
-        if count:
-            self._read_into(entry, raw)
-            strings, checksum = decode_strings(raw.tobytes(), count)
-            self._check(entry, checksum)
         value = np.empty(count, object)
-        value[:] = strings if count else []
+        if count:
+            value[:], checksum = decode_strings(self._read_bytes(entry).tobytes(), count)
+            self._check(entry, checksum)
         return value.reshape(entry.shape)
 
     def _variants(self, entry: BundleEntry) -> np.ndarray:
-        """An array of VariantTensorDataProtos, for the kernels that know what they hold."""
+        """An object array of VariantTensorDataProtos, which the restoring kernel decodes."""
         count = math.prod(entry.shape)
         if count > entry.size:  # each element takes a byte for its length at least
             raise DataLossError(
                 f"Invalid size in bundle entry: {entry.size} bytes for {count} variants"
             )
-        raw = np.empty(entry.size, np.uint8)
-        if entry.size:
-            self._read_into(entry, raw)
-        messages, checksum = decode_variants(raw.tobytes(), count)
+        messages, checksum = decode_variants(self._read_bytes(entry).tobytes(), count)
         self._check(entry, checksum)
         value = np.empty(count, object)
         value[:] = [self._parse(pb.VariantTensorDataProto(), message) for message in messages]
@@ -298,18 +298,22 @@ class TensorBundleReader:
                 f"{calculated}"
             )
 
-    def _read_into(self, entry: BundleEntry, target: np.ndarray) -> None:
-        """Fill `target`, in several reads where the system gives less than asked for."""
-        descriptor = self._shard(entry)
+    def _read_bytes(self, entry: BundleEntry) -> np.ndarray:
+        """The bytes of an entry, uint8 `[size]`; OutOfRangeError if the file is too short."""
+        if not entry.size:
+            return np.empty(0, np.uint8)
+        descriptor = self._shard(entry)  # before the allocation: checks the size
+        raw = np.empty(entry.size, np.uint8)
         done = 0
-        while done < entry.size:
-            count = os.preadv(descriptor, [target[done:].data], entry.offset + done)
+        while done < entry.size:  # a read may return less than requested
+            count = os.preadv(descriptor, [raw[done:].data], entry.offset + done)
             if not count:
                 raise OutOfRangeError("Read less bytes than requested")
             done += count
+        return raw
 
     def _shard(self, entry: BundleEntry) -> int:
-        """The open file of the entry, known to be long enough for it."""
+        """The file descriptor of the entry's shard; OutOfRangeError if the file is too short."""
         descriptor = self._shards.get(entry.shard)
         if descriptor is None:
             path = shard_path(self.prefix, entry.shard, self.num_shards)

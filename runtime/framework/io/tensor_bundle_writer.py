@@ -1,10 +1,10 @@
-"""Writes tensor bundles, and merges the bundles of a sharded save.
+"""Writing of tensor bundles, which are checkpoints in the V2 format.
 
-Guarantees: the files appear under their names only when `finish` succeeds (they are written
-beside and renamed, the data first, so an index that is there is complete); a writer that is left
-without `finish` leaves nothing behind.
+Guarantees: the files get their names only in `finish` (they are written to temporary files in the
+same folder and renamed, the data first, so the data of an index that exists is complete); a writer
+whose context is left without `finish` removes its temporary file.
 
-TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleWriter, MergeBundles)
+TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleWriter)
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from runtime.framework.tensor_value import TensorValue
 
 
 class TensorBundleWriter:
-    """A bundle of one shard. A context manager: leaving it unfinished drops what was written."""
+    """Writes a bundle of one shard; a context manager that discards it without `finish`."""
 
     def __init__(self, prefix: str, files: FileGate) -> None:
-        """Begin `<prefix>.data-00000-of-00001`; `files` is asked before a file is made."""
+        """Open a temporary file for the data; `files` is checked before any file is created."""
         self._index_path = index_path(prefix)
         self._data_path = shard_path(prefix, 0, 1)
         for path in (self._index_path, self._data_path):
@@ -70,7 +70,7 @@ class TensorBundleWriter:
             os.unlink(self._temporary)
 
     def add(self, name: str, value: np.ndarray, dtype: DataType) -> None:
-        """Write a tensor; InvalidArgumentError when the name is taken or can't be one."""
+        """Write a tensor; InvalidArgumentError when the name is invalid or used before."""
         if not name or is_slice_key(raw_bytes(name)):
             raise InvalidArgumentError(
                 f"A tensor in a checkpoint needs a name that does not begin with NUL, got {name!r}"
@@ -85,14 +85,16 @@ class TensorBundleWriter:
         value: np.ndarray,
         dtype: DataType,
     ) -> None:
-        """Write a part of a tensor whose other parts come in other calls, or bundles.
+        """Write a slice of a tensor whose other slices are written by other calls or writers.
 
-        A part that is all of the tensor is written as the tensor itself.
+        A slice that is the whole tensor is written as an unpartitioned tensor. Raises
+        InvalidArgumentError when the name was used for another tensor, or the slice was written
+        before; InternalError when `part` is not inside `full_shape`.
         """
         if part.is_full(full_shape):
             self.add(name, value, dtype)
             return
-        part.bounds(full_shape)  # InternalError unless it lies in the tensor
+        part.bounds(full_shape)  # raises InternalError unless the slice is inside the tensor
         whole = self._entries.get(raw_bytes(name))
         if whole is None:
             whole = pb.BundleEntryProto(dtype=int(dtype), shape=shape_to_proto(full_shape))  # type: ignore[arg-type] # an IntEnum of the same numbers
@@ -124,7 +126,7 @@ class TensorBundleWriter:
         self._offset += size
 
     def finish(self) -> None:
-        """Put the data and the index in place; FailedPreconditionError when done already."""
+        """Rename the data, write the index; FailedPreconditionError when already finished."""
         if self._file.closed:
             raise FailedPreconditionError(f"The bundle {self._data_path} is finished already")
         try:
@@ -137,7 +139,7 @@ class TensorBundleWriter:
 
 
 def make_folder(folder: str) -> None:
-    """Make the folder of a bundle unless it is there; its parent has to be."""
+    """Create the folder of a bundle if it does not exist; its parent must exist."""
     try:
         if folder:
             os.mkdir(folder)
@@ -148,7 +150,7 @@ def make_folder(folder: str) -> None:
 
 
 def write_index(path: str, entries: dict[bytes, pb.BundleEntryProto], num_shards: int) -> None:
-    """Write the index of a bundle whose data shards are in place, in one rename."""
+    """Write the index of a bundle whose data files exist: to a temporary file, then renamed."""
     header = pb.BundleHeaderProto(num_shards=num_shards, version=pb.VersionDef(producer=VERSION))
     messages: dict[bytes, Message] = {HEADER_KEY: header, **entries}
     table = [(key, messages[key].SerializeToString(deterministic=True)) for key in sorted(messages)]
@@ -162,11 +164,11 @@ def write_index(path: str, entries: dict[bytes, pb.BundleEntryProto], num_shards
 
 
 def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int]:
-    """(bytes on disk, checksum); numbers without a copy where they are contiguous."""
+    """(bytes on disk, checksum); the bytes of a contiguous array of numbers are not copied."""
     if dtype is DataType.STRING:
         return encode_strings([as_bytes(item) for item in np.ravel(value).tolist()])
     if dtype is DataType.VARIANT:
-        return encode_variants([_message(item) for item in _items(value)])
+        return encode_variants([_serialized_variant(item) for item in _variant_elements(value)])
     if dtype is DataType.RESOURCE:
         raise UnimplementedError(
             f"A tensor of type {dtype.tf_name} can't be written to a checkpoint"
@@ -175,12 +177,12 @@ def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int
     return raw.data, crc32c(raw)
 
 
-def _items(value: TensorValue) -> list[TensorValue]:
-    """The elements of a variant tensor, which is a bare object at rank 0."""
+def _variant_elements(value: TensorValue) -> list[TensorValue]:
+    """The elements of a variant tensor; one of rank 0 is the element itself."""
     return np.ravel(value).tolist() if isinstance(value, np.ndarray) else [value]
 
 
-def _message(item: TensorValue) -> bytes:
+def _serialized_variant(item: TensorValue) -> bytes:
     if not isinstance(item, pb.VariantTensorDataProto):
         raise UnimplementedError(
             f"A variant that holds a {type(item).__name__} can't be written to a checkpoint"

@@ -1,4 +1,4 @@
-"""A rectangular part of a tensor, as checkpoints and `shape_and_slice` attributes name it.
+"""Slices of tensors, in the forms of checkpoints and of `shape_and_slice` inputs.
 
 TF: tensorflow/core/framework/tensor_slice.h (TensorSlice), util/saved_tensor_slice_util.h
 """
@@ -13,24 +13,27 @@ import protos as pb
 from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.shapes import shape_text
 
-_FULL = -1  # length of an extent that takes the whole dimension
+_FULL = -1  # the length of an extent that covers the whole dimension
 _EXTENT = re.compile(r"(\d{1,18}),(\d{1,18})")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorSlice:
-    """(start, length) of each dimension; a length of −1 takes all of it."""
+    """A slice of a tensor: (start, length) of each dimension; length −1 is the whole dimension."""
 
     extents: tuple[tuple[int, int], ...]
 
     @classmethod
     def parse(cls, text: str) -> TensorSlice:
-        """`0,2:-` is rows 0 and 1 of all columns; "" is a scalar's. InvalidArgumentError."""
+        """The slice of a text: `0,2:-` is rows 0 and 1, all columns; "" is a scalar's.
+
+        Raises InvalidArgumentError for any other syntax, or a length of 0.
+        """
         return cls(tuple(_parse_extent(part, text) for part in text.split(":") if text))
 
     @classmethod
     def from_proto(cls, proto: pb.TensorSliceProto) -> TensorSlice:
-        """The slice of a checkpoint's index; InvalidArgumentError for a negative number."""
+        """The slice of a proto; InvalidArgumentError for a negative start or length."""
         if any(extent.start < 0 or extent.length < 0 for extent in proto.extent):
             raise InvalidArgumentError("A slice has a negative start or length")
         return cls(
@@ -42,11 +45,11 @@ class TensorSlice:
 
     @classmethod
     def whole(cls, rank: int) -> TensorSlice:
-        """Everything of a tensor of that rank."""
+        """The slice that is the whole of a tensor of that rank."""
         return cls(((0, _FULL),) * rank)
 
     def to_proto(self) -> pb.TensorSliceProto:
-        """The form in a checkpoint's index."""
+        """The proto of the slice, as in a checkpoint's index."""
         extent = pb.TensorSliceProto.Extent
         return pb.TensorSliceProto(
             extent=[
@@ -61,13 +64,13 @@ class TensorSlice:
         )
 
     def is_full(self, shape: Sequence[int]) -> bool:
-        """Whether this is all of a tensor of that shape."""
+        """Whether this slice is the whole of a tensor of that shape."""
         return all(
             length in (_FULL, size) for (_, length), size in zip(self.extents, shape, strict=True)
         )
 
     def bounds(self, shape: Sequence[int]) -> tuple[slice, ...]:
-        """The numpy slices in a tensor of `shape`; InternalError when they do not fit."""
+        """The numpy slices for a tensor of `shape`; InternalError when they are out of bounds."""
         if len(self.extents) != len(shape):
             raise InternalError(f"Mismatching ranks: shape = {shape_text(shape)}, slice = {self}")
         bounds = []
@@ -84,9 +87,9 @@ class TensorSlice:
     def overlap(
         self, target: Sequence[slice], shape: Sequence[int]
     ) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
-        """Where this part meets `target`, both parts of a tensor of `shape`; None if nowhere.
+        """The intersection of this slice and `target`, in a tensor of `shape`; None if empty.
 
-        The first slices count from where `target` begins, the second from where this part does.
+        It is returned twice: relative to the start of `target`, and to the start of this slice.
         """
         own = self.bounds(shape)
         common = [
@@ -98,12 +101,12 @@ class TensorSlice:
         return _relative(common, target), _relative(common, own)
 
     def shape_in(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of this part of a tensor of `shape`."""
+        """The shape of this slice of a tensor of `shape`."""
         return tuple(bound.stop - bound.start for bound in self.bounds(shape))
 
 
 def _relative(bounds: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
-    """`bounds` counted from where `origin` begins."""
+    """`bounds` relative to the start of `origin`."""
     return tuple(
         slice(bound.start - first.start, bound.stop - first.start)
         for bound, first in zip(bounds, origin, strict=True)
@@ -128,16 +131,17 @@ def _parse_extent(part: str, text: str) -> tuple[int, int]:
 
 
 def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:
-    """(full shape, slice) of `4 3 0,2:-`.
+    """(full shape, slice) of a text such as `4 3 0,2:-`.
 
-    Raises InvalidArgumentError with TensorFlow's text. TF: checkpoint::ParseShapeAndSlice
+    Raises InvalidArgumentError with TensorFlow's text for a syntax error, InternalError for a slice
+    out of bounds. TF: checkpoint::ParseShapeAndSlice
     """
     *sizes, slice_text = text.split(" ")
     if not sizes:
         raise InvalidArgumentError(
             f"Need least two elements in shape_and_slice specification: {text}"
         )
-    # At most 18 digits: what fits in 64 bits.
+    # Every number of at most 18 digits fits in 64 bits.
     if any(not size.isascii() or not size.isdigit() or len(size) > 18 for size in sizes):
         raise InvalidArgumentError(f"Non numerical dimension in shape_and_slice: {text}")
     shape = tuple(map(int, sizes))

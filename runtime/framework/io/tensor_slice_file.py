@@ -1,10 +1,10 @@
-"""Checkpoints in the V1 format: one sorted string table a file, TensorProtos in it.
+"""Checkpoints in the V1 format: each file is a sorted string table of SavedTensorSlices.
 
-The entry of key "" lists tensors and their slices; each slice has an entry of its own. A set of
-files that a pattern matches is read as one checkpoint.
+The entry of key "" lists the tensors and their slices; each slice has an entry of its own. All
+files that a pattern matches are read as one checkpoint.
 
-Guarantees: files appear under their names only when they are complete; sizes are checked before
-anything is allocated.
+Guarantees: a file gets its name only when it is complete; sizes are checked before memory is
+allocated.
 
 TF: tensorflow/core/util/tensor_slice_reader.cc, tensor_slice_writer.cc, saved_tensor_slice.proto
 """
@@ -49,7 +49,7 @@ from runtime.framework.tensor_codec import (
 
 _META_KEY = b""
 _VERSION = 1  # TF_CHECKPOINT_VERSION
-# The types that the format has. TF: saved_tensor_slice_util.h
+# The types that the format supports. TF: saved_tensor_slice_util.h
 _TYPES = frozenset(
     (
         DataType.FLOAT, DataType.DOUBLE, DataType.INT32, DataType.INT16, DataType.INT8,
@@ -63,7 +63,7 @@ _COMPLEX_PART = {DataType.COMPLEX64: np.float32, DataType.COMPLEX128: np.float64
 
 @dataclasses.dataclass(slots=True)
 class SlicedTensor:
-    """A tensor of a checkpoint and where its slices are: (slice, number of the file)."""
+    """A tensor of a checkpoint and its slices, each with the number of the file it is in."""
 
     dtype: DataType
     shape: tuple[int, ...]
@@ -72,7 +72,7 @@ class SlicedTensor:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NamedSlice:
-    """A part of a tensor to write; `shape` is the whole tensor's."""
+    """A slice of a tensor to be written; `shape` is the shape of the whole tensor."""
 
     name: str
     shape: tuple[int, ...]
@@ -85,9 +85,10 @@ class TensorSliceReader:
     """The tensors of all files that a pattern matches."""
 
     def __init__(self, pattern: str, files: FileGate) -> None:
-        """Read the tables; `files` is asked for the pattern and for every match.
+        """Read the tables; `files` is checked for the pattern and for every match.
 
-        Raises NotFoundError when nothing matches, DataLossError when a file is not a table.
+        Raises NotFoundError when no file matches, DataLossError when a file is not a table or is
+        damaged, InternalError when files disagree on the type or shape of a tensor.
         """
         self._pattern = pattern
         files.check_read(pattern)
@@ -120,7 +121,10 @@ class TensorSliceReader:
             known.slices += [(TensorSlice.from_proto(part), number) for part in saved.slice]
 
     def tensor(self, name: str, dtype: DataType) -> SlicedTensor:
-        """The tensor; NotFoundError when there is none, InvalidArgumentError for another type."""
+        """The tensor of a name.
+
+        Raises NotFoundError when there is none, InvalidArgumentError when its type is not `dtype`.
+        """
         found = self._tensors.get(name)
         if found is None:
             raise NotFoundError(
@@ -134,7 +138,7 @@ class TensorSliceReader:
         return found
 
     def read(self, name: str, tensor: SlicedTensor, part: TensorSlice) -> np.ndarray:
-        """A part of the tensor; InvalidArgumentError when the slices do not cover it."""
+        """A slice of the tensor; InvalidArgumentError when the stored slices do not cover it."""
         check_allocation(part.shape_in(tensor.shape), tensor.dtype.numpy)
         result = np.empty(part.shape_in(tensor.shape), tensor.dtype.numpy)
         filled = np.zeros(result.shape, np.bool_)
@@ -187,10 +191,10 @@ def _parse(data: bytes, path: str) -> pb.SavedTensorSlices:
 
 
 def write_tensor_slices(path: str, slices: Iterable[NamedSlice], files: FileGate) -> None:
-    """Write one file; slices of the same tensor may follow one another.
+    """Write one file of slices, of which several may be of the same tensor.
 
-    Raises InternalError when they disagree on its shape, UnimplementedError or
-    InvalidArgumentError for a type that the format does not have.
+    Raises InternalError when slices of a tensor disagree on its shape, UnimplementedError for
+    bfloat16, InvalidArgumentError for other types that the format does not support.
     """
     files.check_write(path)
     meta: dict[str, pb.SavedSliceMeta] = {}
@@ -211,7 +215,7 @@ def write_tensor_slices(path: str, slices: Iterable[NamedSlice], files: FileGate
             )
         saved.slice.append(each.part.to_proto())
         data = pb.SavedSlice(
-            name=each.name, slice=each.part.to_proto(), data=_values(each.value, each.dtype)
+            name=each.name, slice=each.part.to_proto(), data=_values_proto(each.value, each.dtype)
         )
         key = slice_key(raw_bytes(each.name), each.part)
         entries[key] = pb.SavedTensorSlices(data=data).SerializeToString(deterministic=True)
@@ -220,10 +224,10 @@ def write_tensor_slices(path: str, slices: Iterable[NamedSlice], files: FileGate
         meta=pb.SavedTensorSliceMeta(tensor=[meta[n] for n in sorted(meta)], versions=versions)
     )
     entries[_META_KEY] = head.SerializeToString(deterministic=True)
-    _replace(path, write_table(sorted(entries.items())))
+    _write_and_rename(path, write_table(sorted(entries.items())))
 
 
-def _replace(path: str, data: bytes) -> None:
+def _write_and_rename(path: str, data: bytes) -> None:
     temporary = f"{path}.tempstate{uuid.uuid4().hex}"
     try:
         with open(temporary, "wb") as file:
@@ -233,8 +237,8 @@ def _replace(path: str, data: bytes) -> None:
         raise file_error(error, temporary) from None
 
 
-def _values(value: np.ndarray, dtype: DataType) -> pb.TensorProto:
-    """A TensorProto of values alone: type and shape are in the table's head."""
+def _values_proto(value: np.ndarray, dtype: DataType) -> pb.TensorProto:
+    """A TensorProto of the values only: the type and shape are in the entry of key ""."""
     if dtype is DataType.BFLOAT16:
         raise UnimplementedError("Saving data type bfloat16 not yet supported")
     if dtype not in _TYPES:

@@ -1,4 +1,4 @@
-"""Variable-length integers: seven bits a byte, low bits first, the high bit says "more".
+"""Variable-length integers: seven bits in each byte, low bits first; the high bit means "more".
 
 TF: tensorflow/core/platform/coding.h
 """
@@ -11,7 +11,7 @@ _MAX_BYTES = 10  # 64 bits in groups of seven
 
 
 def encode_varint(value: int) -> bytes:
-    """A non-negative integer below 2**64."""
+    """The encoding of a non-negative integer below 2**64."""
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)
@@ -21,7 +21,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(data: bytes, position: int) -> tuple[int, int]:
-    """(value, position after it); DataLossError when it is cut off or over 64 bits."""
+    """(value, position after it); DataLossError when it is truncated or above 64 bits."""
     value = 0
     for count, byte in enumerate(data[position : position + _MAX_BYTES]):
         value |= (byte & 0x7F) << (7 * count)

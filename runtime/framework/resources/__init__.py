@@ -1,1 +1,1 @@
-"""What a session or a step keeps under a handle: variables, tables, queues, tensor arrays."""
+"""The resources of sessions and steps: variables, tables, queues, accumulators, tensor arrays."""

@@ -1,8 +1,8 @@
-"""Barriers: elements come in parts, by key, and go out when all their parts are there.
+"""Barriers: components of elements are inserted by key; elements with all components can be taken.
 
-Guarantees: thread-safe; elements go out in the order of the inserts that brought their first parts.
-An insert that meets a key that has its part stops there: as in TensorFlow, what came before stays,
-but for elements that it completed, which are lost.
+Guarantees: thread-safe; elements are taken in the order of the inserts of their first components.
+An insert fails at the first key that already has the component. As in TensorFlow, the components
+it has inserted before that key are kept, but the elements that they completed are lost.
 
 TF: tensorflow/core/kernels/barrier_ops.cc (Barrier)
 """
@@ -27,11 +27,11 @@ from runtime.framework.tensor_text import readable
 from runtime.framework.tensor_value import TensorValue
 
 _FIRST_INDEX = int(np.iinfo(np.int64).min)
-_NOT_THERE = object()
+_MISSING = object()  # in place of a component that is still to be inserted
 
 
 class Barrier(Resource):
-    """Incomplete elements by key, and a queue of (index, key, components…) that are complete."""
+    """Incomplete elements by key, and a queue of complete ones: (index, key, components…)."""
 
     type_name = "N10tensorflow7barrier7BarrierE"
 
@@ -50,17 +50,17 @@ class Barrier(Resource):
             ((), (), *shapes),
             capacity=-1,
         )
-        self._lock = threading.Lock()  # guards what follows; not held while the queue changes
+        self._lock = threading.Lock()  # guards the fields below; released before the queue changes
         self._incomplete: dict[bytes, list[TensorValue]] = {}
         self._next_index = _FIRST_INDEX
-        self._moving = 0  # complete elements on their way to the queue
+        self._enqueuing = 0  # complete elements that have not been put into the queue yet
         self._is_closed = False
-        self._is_cancelled = False  # closed without waiting for what is incomplete
-        self._is_over = False  # the queue is closed too
+        self._is_cancelled = False  # closed, and the incomplete elements were dropped
+        self._is_drained = False  # closed with no incomplete elements left: the queue is closed too
 
     @property
     def incomplete_size(self) -> int:
-        """How many elements lack a component."""
+        """The number of elements that lack a component."""
         with self._lock:
             return len(self._incomplete)
 
@@ -71,29 +71,29 @@ class Barrier(Resource):
         values: Sequence[TensorValue],
         cancellation: CancellationManager,
     ) -> None:
-        """Give one component of the elements `keys`.
+        """Insert one component of the elements `keys`: `values[i]` for `keys[i]`.
 
-        Raises InvalidArgumentError when an element has it, or is complete now and one of its
-        parts has another shape than the barrier's (it is dropped); CancelledError when the
-        barrier is closed and a key is new.
+        Raises InvalidArgumentError when an element has the component already, or when a component
+        of an element that is complete now does not have the barrier's shape (such an element is
+        dropped); CancelledError when the barrier is closed and a key is new.
         """
         with self._lock:
             self._check_open(keys)
             complete = self._insert(keys, component, values)
-            self._moving += len(complete)
-        problems = [self._misfit(parts) for parts in complete]
+            self._enqueuing += len(complete)
+        problems = [self._shape_error(parts) for parts in complete]
         fitting = [parts for parts, problem in zip(complete, problems, strict=True) if not problem]
         self.ready.enqueue(fitting, cancellation)
         with self._lock:
-            self._moving -= len(complete)
-            is_over = self._is_over_now()
-        if is_over:
+            self._enqueuing -= len(complete)
+            must_close_queue = self._update_is_drained()
+        if must_close_queue:
             self.ready.close(False, cancellation)
         if any(problems):
             raise InvalidArgumentError(next(filter(None, problems)))
 
-    def _misfit(self, parts: Element) -> str:
-        """What is wrong with the shapes of a complete element; empty when nothing is."""
+    def _shape_error(self, parts: Element) -> str:
+        """The error text for a complete element with a wrong shape; "" when all shapes fit."""
         for place, (shape, part) in enumerate(zip(self.shapes, parts[2:], strict=True), 2):
             actual = np.asarray(part).shape
             if not is_compatible(shape, actual):
@@ -103,11 +103,14 @@ class Barrier(Resource):
                 )
         return ""
 
-    def _is_over_now(self) -> bool:
-        """Whether nothing more will come, as this caller, and no other, has to tell the queue."""
-        was_over = self._is_over
-        self._is_over = self._is_closed and not self._incomplete and not self._moving
-        return self._is_over and not was_over
+    def _update_is_drained(self) -> bool:
+        """Update `_is_drained`; true once, for the one caller that must then close the queue.
+
+        The lock is held.
+        """
+        was_drained = self._is_drained
+        self._is_drained = self._is_closed and not self._incomplete and not self._enqueuing
+        return self._is_drained and not was_drained
 
     def _check_open(self, keys: Sequence[bytes]) -> None:
         left = len(self._incomplete)
@@ -138,15 +141,15 @@ class Barrier(Resource):
                 self._check_open_for(key, index)
                 has_new = True
                 parts = [np.int64(self._next_index), np.array(key, object)]
-                parts += [_NOT_THERE] * len(self.component_types)
+                parts += [_MISSING] * len(self.component_types)
                 self._incomplete[key] = parts
-            if parts[2 + component] is not _NOT_THERE:
+            if parts[2 + component] is not _MISSING:
                 raise InvalidArgumentError(
                     f"Key {readable(key)} already has a value for component {component} in "
                     f"barrier {self.name}"
                 )
             parts[2 + component] = value
-            if not any(part is _NOT_THERE for part in parts):
+            if not any(part is _MISSING for part in parts):
                 complete.append(tuple(parts))
                 del self._incomplete[key]
         self._next_index += has_new
@@ -161,12 +164,13 @@ class Barrier(Resource):
     ) -> Deferred | Element:
         """`finish` of the next `count` elements, or a Deferred of it.
 
-        OutOfRangeError when the barrier is closed and that many will never be complete; with
-        `allow_small_batch` only when none is. InvalidArgumentError for a negative count.
+        Raises OutOfRangeError when the barrier is closed and can't have `count` complete elements
+        any more; with `allow_small_batch`, only when it has none. InvalidArgumentError for a
+        negative count.
         """
         with self._lock:
             if self._is_closed:
-                available = self.ready.size + self._moving
+                available = self.ready.size + self._enqueuing
                 if allow_small_batch:
                     count = min(count, available)
                 else:
@@ -181,9 +185,9 @@ class Barrier(Resource):
         return self.ready.dequeue(count, finish, cancellation, allow_small_batch)
 
     def close(self, cancel_pending_enqueues: bool, cancellation: CancellationManager) -> None:
-        """Take no new keys; or drop the incomplete elements too.
+        """Refuse new keys; with `cancel_pending_enqueues`, also drop the incomplete elements.
 
-        CancelledError when it is closed already, unless this call goes further.
+        Raises CancelledError when the barrier is closed, unless only this call drops elements.
         """
         with self._lock:
             if self._is_closed and (self._is_cancelled or not cancel_pending_enqueues):
@@ -191,6 +195,6 @@ class Barrier(Resource):
             self._is_closed, self._is_cancelled = True, cancel_pending_enqueues
             if cancel_pending_enqueues:
                 self._incomplete.clear()
-            is_over = self._is_over_now()
-        if is_over:
+            must_close_queue = self._update_is_drained()
+        if must_close_queue:
             self.ready.close(cancel_pending_enqueues, cancellation)

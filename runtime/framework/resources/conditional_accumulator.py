@@ -1,10 +1,11 @@
-"""Conditional accumulators: gradients add up, and somebody takes their mean when enough came.
+"""Conditional accumulators: they sum gradients; a taker gets the mean once there are enough.
 
-A gradient is stale, and is dropped, when its local step lies before the accumulator's global step.
-Whoever takes waits in a line without holding a thread; taking begins a new sum and a new step.
+A gradient is stale, and is dropped, when its local step is before the accumulator's global step.
+A taker waits in a queue, without blocking a thread, until the sum has the number of gradients that
+it requires. Taking resets the sum and increments the global step.
 
-Guarantees: thread-safe (one lock, not held while Deferreds complete); takers are served in their
-order; a cancelled taker leaves the line.
+Guarantees: thread-safe (one lock, not held while Deferreds complete); takers are served in the
+order of their calls; a cancelled taker leaves the queue.
 
 TF: tensorflow/core/kernels/conditional_accumulator_base.h, conditional_accumulator.h,
 sparse_conditional_accumulator.h
@@ -40,7 +41,7 @@ class _Taker:
 
 
 class ConditionalAccumulator(Resource, Generic[Gradient]):
-    """The sum so far, how many gradients are in it, and who waits for it."""
+    """The sum of gradients, their count, and the queue of takers that wait."""
 
     type_name = "N10tensorflow26ConditionalAccumulatorBaseE"
 
@@ -52,10 +53,10 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         self._lock = threading.Lock()  # guards everything below
         self._global_step = 0
         self._count = 0
-        self._total: Gradient | None = None  # None when nothing is in the sum
+        self._total: Gradient | None = None  # None when the sum is empty
         self._takers: collections.deque[_Taker] = collections.deque()
 
-    # What dense and sparse gradients differ in.
+    # The methods that dense and sparse accumulators implement.
 
     def _check(self, gradient: Gradient, total: Gradient | None) -> None:
         raise NotImplementedError
@@ -66,16 +67,16 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
     def _outputs(self, total: Gradient, count: int) -> Outputs:
         raise NotImplementedError
 
-    # What ops do.
+    # The methods that kernels call.
 
     @property
     def count(self) -> int:
-        """How many gradients are in the sum."""
+        """The number of gradients in the sum."""
         with self._lock:
             return self._count
 
     def set_global_step(self, step: int) -> None:
-        """Drop gradients of earlier local steps from now on."""
+        """Set the global step: later gradients with an earlier local step are dropped."""
         with self._lock:
             if step < self._global_step:
                 _LOG.warning(
@@ -85,12 +86,12 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
             self._global_step = step
 
     def is_stale(self, local_step: int) -> bool:
-        """Whether a gradient of that step is dropped, whatever it is."""
+        """Whether a gradient with that local step is dropped."""
         with self._lock:
             return local_step < self._global_step
 
     def apply(self, local_step: int, gradient: Gradient) -> None:
-        """Add a gradient, unless it is stale; InvalidArgumentError when it does not fit."""
+        """Add a gradient unless it is stale; InvalidArgumentError when its shape does not fit."""
         with self._lock:
             if local_step < self._global_step:
                 return
@@ -101,7 +102,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         _complete(served)
 
     def take(self, required: int, cancellation: CancellationManager) -> Outputs | Deferred:
-        """The op's outputs once `required` gradients are in the sum, or a Deferred of them."""
+        """Take the mean, or the sum, of at least `required` gradients; or a Deferred of it."""
         taker = _Taker(required)
         with self._lock:
             self._takers.append(taker)
@@ -112,7 +113,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         return taker.deferred.until_cancelled(cancellation, lambda: self._cancel(taker))
 
     def _serve(self) -> list[tuple[_Taker, Outputs]]:
-        """Takers at the head of the line who may take, with their outputs. The lock is held."""
+        """Serve takers from the head of the queue; return them with outputs. The lock is held."""
         served: list[tuple[_Taker, Outputs]] = []
         while self._takers and self._total is not None:
             if self._count < self._takers[0].required:
@@ -127,7 +128,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
             if taker not in self._takers:
                 return
             self._takers.remove(taker)
-            served = self._serve()  # those behind may want fewer
+            served = self._serve()  # the next taker may require fewer gradients
         taker.deferred.set_error(CancelledError("TakeGrad operation was cancelled"))
         _complete(served)
 
@@ -138,7 +139,7 @@ def _complete(served: list[tuple[_Taker, Outputs]]) -> None:
 
 
 class DenseConditionalAccumulator(ConditionalAccumulator[np.ndarray]):
-    """Of arrays of one shape."""
+    """An accumulator of arrays of one shape."""
 
     def _check(self, gradient: np.ndarray, total: np.ndarray | None) -> None:
         expected: PartialShape
@@ -161,15 +162,15 @@ class DenseConditionalAccumulator(ConditionalAccumulator[np.ndarray]):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SparseGradient:
-    """Rows of a gradient."""
+    """Some rows of a gradient, or of a sum of gradients."""
 
     indices: np.ndarray  # int64 [rows]
     values: np.ndarray  # [rows, …]
-    counts: np.ndarray  # int64 [rows]: how many gradients have the row
+    counts: np.ndarray  # int64 [rows]: the number of gradients that have the row
 
 
 class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
-    """Of rows; the mean of a row is over the gradients that have it."""
+    """An accumulator of rows; the mean of a row is over the gradients that have the row."""
 
     def _check(self, gradient: SparseGradient, total: SparseGradient | None) -> None:
         got = gradient.values.shape
@@ -210,7 +211,7 @@ class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
         if self.is_mean:
             shape = (-1, *(1,) * (values.ndim - 1))
             values = values / total.counts.astype(values.dtype).reshape(shape)
-        sizes = [-1, *values.shape[1:]]  # the first, as long as nobody knows it
+        sizes = [-1, *values.shape[1:]]  # the number of rows is unknown unless self.shape has it
         for axis, size in enumerate(self.shape or ()):
             sizes[axis] = size if size >= 0 else sizes[axis]
         return total.indices, values, np.array(sizes, np.int64)
@@ -225,8 +226,9 @@ def _check_rows(expected: PartialShape, got: tuple[int, ...]) -> None:
 
 
 def _merge_places(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Where each of two vectors' rows goes when they are merged as if both ascended.
+    """The place in the merged rows of each row of `one`, then of each row of `other`.
 
+    The indices are merged like sorted lists, as TensorFlow does even when they are not sorted.
     TF: SparseConditionalAccumulator::AddToAccumGradFunction
     """
     if all((each[:-1] < each[1:]).all() for each in (one, other)):

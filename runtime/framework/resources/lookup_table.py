@@ -1,8 +1,8 @@
-"""Lookup tables: what maps keys to values in a session's resources.
+"""Lookup tables, the resources that map keys to values, and the kind that is initialised once.
 
-An immutable `HashTable` is filled once and then only read; forks share its contents.
+A `HashTable` is initialised once and is read-only afterwards; forks share its contents.
 
-Guarantees: thread-safe; a find sees all of an initialisation or nothing of it.
+Guarantees: thread-safe; `find` sees the table before or after an initialisation, never within it.
 
 TF: tensorflow/core/framework/lookup_interface.h, kernels/lookup_table_op.cc
 """
@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 
 
 class LookupTable(Resource, abc.ABC):
-    """Keys of one type and shape to values of one type and shape."""
+    """A map from keys of one dtype and shape to values of one dtype and shape."""
 
     type_name = "N10tensorflow6lookup15LookupInterfaceE"
 
@@ -48,15 +48,19 @@ class LookupTable(Resource, abc.ABC):
     @property
     @abc.abstractmethod
     def size(self) -> int:
-        """Number of entries."""
+        """The number of entries."""
 
     @abc.abstractmethod
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        """The value of each key, `default` (one value, or one a key) where there is none."""
+        """The value of each key, or `default` for missing keys: one value, or one for each key.
+
+        `keys` is `[*batch, *key_shape]`, the result `[*batch, *value_shape]`. Raises
+        InvalidArgumentError for other shapes.
+        """
 
     @abc.abstractmethod
     def export_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """All keys and values."""
+        """All keys `[n, *key_shape]` and values `[n, *value_shape]`."""
 
     @abc.abstractmethod
     def insert(self, keys: np.ndarray, values: np.ndarray) -> None:
@@ -64,14 +68,17 @@ class LookupTable(Resource, abc.ABC):
 
     @abc.abstractmethod
     def remove(self, keys: np.ndarray) -> None:
-        """Drop the keys that are there."""
+        """Remove the entries of `keys`; keys that are not in the table are ignored."""
 
     @abc.abstractmethod
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Replace all entries."""
+        """Replace all entries by the given ones."""
 
     def batch_shape(self, keys: np.ndarray) -> Shape:
-        """The shape of a tensor of keys, without the dimensions of a key."""
+        """The shape of a tensor of keys without the trailing dimensions of one key.
+
+        Raises InvalidArgumentError when these are not the table's `key_shape`.
+        """
         split = keys.ndim - len(self.key_shape)
         if split < 0 or keys.shape[split:] != self.key_shape:
             raise InvalidArgumentError(
@@ -81,7 +88,7 @@ class LookupTable(Resource, abc.ABC):
         return keys.shape[:split]
 
     def check_find(self, keys: np.ndarray, default: np.ndarray) -> None:
-        """Raise InvalidArgumentError unless the shapes suit a find."""
+        """Raise InvalidArgumentError unless `find` supports these shapes."""
         full = self.batch_shape(keys) + self.value_shape
         if default.shape not in (self.value_shape, full):
             raise InvalidArgumentError(
@@ -90,7 +97,7 @@ class LookupTable(Resource, abc.ABC):
             )
 
     def check_insert(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Raise InvalidArgumentError unless there is a value of the right shape for each key."""
+        """Raise InvalidArgumentError unless there is a value of `value_shape` for each key."""
         expected = self.batch_shape(keys) + self.value_shape
         if values.shape != expected:
             raise InvalidArgumentError(
@@ -98,11 +105,11 @@ class LookupTable(Resource, abc.ABC):
             )
 
     def check_import(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Raise InvalidArgumentError unless an import may take these."""
+        """Raise InvalidArgumentError unless `import_values` supports these shapes."""
         self.check_insert(keys, values)
 
     def hashable_keys(self, keys: np.ndarray) -> list[Hashable]:
-        """One dictionary key an entry."""
+        """The Python dictionary key for each key of a tensor."""
         if not self.key_shape:
             flat: list[Hashable] = keys.ravel().tolist()
             return flat
@@ -110,7 +117,7 @@ class LookupTable(Resource, abc.ABC):
         return [tuple(row) for row in rows]
 
     def key_tensor(self, keys: Iterable[Hashable]) -> np.ndarray:
-        """The tensor of such dictionary keys, [n, *key shape]."""
+        """The tensor `[n, *key_shape]` of n dictionary keys."""
         listed = list(keys)
         array = np.empty((len(listed), *self.key_shape), self.key_dtype.numpy)
         if listed:
@@ -121,7 +128,7 @@ class LookupTable(Resource, abc.ABC):
 
 
 class _Contents:
-    """What an initialised HashTable holds; never changes."""
+    """The contents of an initialised HashTable; immutable."""
 
     __slots__ = ("row_of", "values")
 
@@ -131,37 +138,39 @@ class _Contents:
 
     @classmethod
     def of_rows(cls, row_of: dict[Hashable, int], values: np.ndarray) -> _Contents:
-        """Keys with some of the rows of `values`."""
+        """Contents with only those rows of `values` to which `row_of` maps a key."""
         kept = np.fromiter(row_of.values(), np.int64, len(row_of))
         return cls({key: row for row, key in enumerate(row_of)}, values[kept])
 
 
 class HashTable(LookupTable):
-    """A table that is filled once.
+    """A table that is initialised once.
 
     TF: InitializableLookupTable (initializable_lookup_table.h)
     """
 
     def __init__(self, key_dtype: DataType, value_dtype: DataType) -> None:
         super().__init__(key_dtype, value_dtype)
-        self._lock = threading.Lock()  # guards writes of what follows; reads load _contents once
+        # Guards writes of the fields below; a read loads _contents once, without the lock.
+        self._lock = threading.Lock()
         self._contents: _Contents | None = None
-        self._left: _Contents | None = None  # what an initialisation put in before it failed
-        self._is_shared = False
+        # The entries of an initialisation that failed at a later entry.
+        self._partial_contents: _Contents | None = None
+        self._is_shared = False  # with a fork
 
     @property
     def is_initialized(self) -> bool:
-        """Whether it was filled."""
+        """Whether the table has been initialised."""
         return self._contents is not None
 
     @property
     def size(self) -> int:
-        """Number of entries; 0 before it is filled."""
+        """The number of entries; 0 before the initialisation."""
         contents = self._contents
         return 0 if contents is None else len(contents.row_of)
 
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        """The value of each key; FailedPreconditionError before it is filled."""
+        """As in the base class; FailedPreconditionError before the initialisation."""
         self.check_find(keys, default)
         contents = self._contents
         if contents is None:
@@ -171,23 +180,23 @@ class HashTable(LookupTable):
         rows = np.fromiter((look_up(key, -1) for key in flat), np.int64, len(flat))
         found = np.empty(len(flat), self.value_dtype.numpy)
         if flat:
-            found[:] = default.ravel()[0]  # of a default for each key only the first counts
+            found[:] = default.ravel()[0]  # only the first is used, even if each key has a default
         hits = rows >= 0
         found[hits] = contents.values[rows[hits]]
         return found.reshape(keys.shape)
 
     def export_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """All keys and values; AbortedError before it is filled."""
+        """As in the base class; AbortedError before the initialisation."""
         contents = self._contents
         if contents is None:
             raise AbortedError("HashTable is not initialized.")
         return self.key_tensor(contents.row_of), contents.values
 
     def initialize(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Fill the table with two vectors; a second time is fine with as many entries.
+        """Initialise the table with n keys and n values; no effect if it has n entries already.
 
-        Raises FailedPreconditionError for a key with two values or another number of entries than
-        before.
+        Raises FailedPreconditionError for a key with two different values, or when the table was
+        initialised with another number of entries; InvalidArgumentError without any keys.
         """
         keys_in_order = keys.ravel().tolist()
         if not keys_in_order:
@@ -197,24 +206,28 @@ class HashTable(LookupTable):
                 self._fill(keys_in_order, values)
 
     def _fill(self, keys_in_order: list[Hashable], values: np.ndarray) -> None:
-        """The lock is held."""
-        if (left := self._left) is not None:  # as in TensorFlow, it stays for the next one
-            keys_in_order = [*left.row_of, *keys_in_order]
-            values = np.concatenate([left.values, values])
+        """Set the contents, or raise; the lock is held."""
+        partial = self._partial_contents
+        if partial is not None:  # as in TensorFlow, a retry keeps these entries
+            keys_in_order = [*partial.row_of, *keys_in_order]
+            values = np.concatenate([partial.values, values])
         row_of: dict[Hashable, int] = {}
         for row, key in enumerate(keys_in_order):
             first = row_of.setdefault(key, row)
             if first != row and values[first] != values[row]:
-                self._left = _Contents.of_rows(row_of, values)
+                self._partial_contents = _Contents.of_rows(row_of, values)
                 raise FailedPreconditionError(
                     "HashTable has different value for same key. "
                     f"Key {_show(key)} has {_show(values[first])} "
                     f"and trying to add value {_show(values[row])}"
                 )
-        self._contents, self._left = _Contents.of_rows(row_of, values), None
+        self._contents, self._partial_contents = _Contents.of_rows(row_of, values), None
 
     def _is_refilled(self, count: int) -> bool:
-        """Whether the table is filled already, with as many entries as now."""
+        """Whether the table is initialised.
+
+        Raises FailedPreconditionError when it was initialised with another number of entries.
+        """
         contents = self._contents
         if contents is not None and len(contents.row_of) != count:
             raise FailedPreconditionError("Table was already initialized with different data.")
@@ -233,16 +246,16 @@ class HashTable(LookupTable):
         raise UnimplementedError("Remove not supported by InitializableLookupTable implementations")
 
     def fork(self) -> HashTable:
-        """A table with the same contents; when there are none yet, each is filled by itself."""
+        """A table that shares the contents; before the initialisation, an independent table."""
         copy = HashTable(self.key_dtype, self.value_dtype)
         with self._lock:
-            copy._contents, copy._left = self._contents, self._left
+            copy._contents, copy._partial_contents = self._contents, self._partial_contents
             copy._is_shared = self._is_shared = self._contents is not None
         return copy
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the values, when no fork shares them."""
+        """The bytes of the values; 0 when a fork shares them."""
         contents = self._contents
         return 0 if contents is None or self._is_shared else contents.values.nbytes
 

@@ -1,7 +1,8 @@
-"""Lookup tables that steps may change.
+"""Lookup tables whose entries steps can change.
 
-Guarantees: thread-safe; a find, an export and the size see all of an insert, a removal or an import
-or nothing of it; after a fork the entries are copied at the first write of one of the two.
+Guarantees: thread-safe; `find`, `export_values` and `size` see the table before or after an insert,
+a removal or an import, never within it; after a fork, the first table that is written copies the
+entries.
 
 TF: tensorflow/core/kernels/lookup_table_op.cc
 """
@@ -20,7 +21,7 @@ from runtime.framework.shapes import shape_text
 
 
 class MutableHashTable(LookupTable):
-    """A table of scalars or of equal tensors that steps may change.
+    """A mutable table whose keys and values are scalars or tensors of fixed shapes.
 
     TF: MutableHashTableOfScalars, MutableHashTableOfTensors (lookup_table_op.cc)
     """
@@ -34,17 +35,19 @@ class MutableHashTable(LookupTable):
     ) -> None:
         super().__init__(key_dtype, value_dtype, key_shape, value_shape)
         self._lock = threading.RLock()  # guards _values and _is_shared
-        self._values: dict[Hashable, object] = {}  # key → Python value, or one row
-        self._is_shared = False  # with a fork: copy before a write
+        self._values: dict[
+            Hashable, object
+        ] = {}  # key → a Python scalar, or an array `value_shape`
+        self._is_shared = False  # with a fork: _values must be copied before a write
 
     @property
     def size(self) -> int:
-        """Number of entries."""
+        """The number of entries."""
         with self._lock:
             return len(self._values)
 
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        """The value of each key, the default where there is none."""
+        """As in the base class."""
         self.check_find(keys, default)
         wanted = self.hashable_keys(keys)
         found = np.empty((len(wanted), *self.value_shape), self.value_dtype.numpy)
@@ -62,7 +65,7 @@ class MutableHashTable(LookupTable):
         return found.reshape(batch + self.value_shape)
 
     def export_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """All keys and values, in the order of insertion."""
+        """As in the base class, in the order of insertion."""
         with self._lock:
             keys, values = list(self._values), list(self._values.values())
         array = np.empty((len(values), *self.value_shape), self.value_dtype.numpy)
@@ -74,19 +77,19 @@ class MutableHashTable(LookupTable):
         """Add or replace entries."""
         entries = self._entries(keys, values)
         with self._lock:
-            self._own()
+            self._unshare()
             self._values.update(entries)
 
     def remove(self, keys: np.ndarray) -> None:
-        """Drop the keys that are there."""
+        """Remove the entries of `keys`; keys that are not in the table are ignored."""
         gone = self.hashable_keys(keys)
         with self._lock:
-            self._own()
+            self._unshare()
             for key in gone:
                 self._values.pop(key, None)
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Replace all entries."""
+        """Replace all entries by the given ones."""
         entries = dict(self._entries(keys, values))
         with self._lock:
             self._values = entries
@@ -98,14 +101,14 @@ class MutableHashTable(LookupTable):
         listed = [row.copy() for row in rows] if self.value_shape else rows.tolist()
         return list(zip(hashable, listed, strict=True))
 
-    def _own(self) -> None:
-        """Make the dictionary this table's own before a write."""
+    def _unshare(self) -> None:
+        """Copy the entries if a fork shares them; the lock is held, before a write."""
         if self._is_shared:
             self._values = dict(self._values)
             self._is_shared = False
 
     def fork(self) -> MutableHashTable:
-        """A table with the same entries, which are copied when one of the two writes."""
+        """A table that shares the entries until one of the two is written."""
         copy = self._empty_copy()
         with self._lock:
             copy._values = self._values
@@ -117,15 +120,15 @@ class MutableHashTable(LookupTable):
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the values, when no fork shares them."""
+        """The bytes of the values; 0 when a fork shares them."""
         per_entry = int(np.prod(self.value_shape, dtype=np.int64)) * self.value_dtype.numpy.itemsize
         return 0 if self._is_shared else len(self._values) * per_entry
 
 
 class MutableDenseHashTable(MutableHashTable):
-    """A mutable table with two keys that nobody may use.
+    """A mutable table with two reserved keys, which can't be used as keys of entries.
 
-    TF: MutableDenseHashTable (lookup_table_op.cc), which marks free buckets with them
+    TF: MutableDenseHashTable (lookup_table_op.cc), which marks free buckets with these keys
     """
 
     def __init__(
@@ -151,7 +154,7 @@ class MutableDenseHashTable(MutableHashTable):
             raise InvalidArgumentError("Empty and deleted keys cannot be equal")
 
     def hashable_keys(self, keys: np.ndarray) -> list[Hashable]:
-        """One dictionary key an entry; InvalidArgumentError for a reserved one or another shape."""
+        """As in the base class; InvalidArgumentError for a reserved key or a wrong shape."""
         rows = keys.shape[:1]
         if keys.size != int(np.prod((*rows, *self.key_shape), dtype=np.int64)):
             expected, got = shape_text((*rows, *self.key_shape)), shape_text(keys.shape)
@@ -163,7 +166,10 @@ class MutableDenseHashTable(MutableHashTable):
         return hashable
 
     def check_import(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """An import takes matrices, one row an entry, as an export gives them."""
+        """Raise InvalidArgumentError unless both are matrices with a row for each entry.
+
+        The rows are flattened keys and values, as in `export_values`.
+        """
         rows = len(keys) if keys.ndim else 0
         widths = [
             int(np.prod(shape, dtype=np.int64)) for shape in (self.key_shape, self.value_shape)
@@ -176,14 +182,14 @@ class MutableDenseHashTable(MutableHashTable):
                 )
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Replace all entries; reserved keys, which TensorFlow exports too, are left out."""
+        """Replace all entries; reserved keys, which TensorFlow's exports contain, are ignored."""
         reserved = (self._empty, self._deleted)
         keys = keys.reshape((-1, *self.key_shape))
         kept = [key not in reserved for key in super().hashable_keys(keys)]
         super().import_values(keys[kept], values.reshape((-1, *self.value_shape))[kept])
 
     def export_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """All keys and values, as matrices with one row an entry."""
+        """All keys and values as matrices, with a row for each entry."""
         keys, values = super().export_values()
         return keys.reshape(len(keys), -1), values.reshape(len(values), -1)
 

@@ -1,7 +1,7 @@
-"""Mutexes that steps wait for without holding a thread.
+"""Mutexes for which steps wait without blocking a thread.
 
-Guarantees: thread-safe; who waits is served in order; a lock is given back once, by its consumer
-or when nothing refers to it any more.
+Guarantees: thread-safe; waiting steps get the mutex in the order of their calls; a lock is released
+once, by the op that consumes it or when no reference to it is left.
 
 TF: tensorflow/core/kernels/mutex_ops.cc (Mutex)
 """
@@ -19,7 +19,7 @@ from runtime.framework.resource_manager import Resource
 
 
 class MutexLock:
-    """The value of MutexLock: holds the mutex until released."""
+    """The output of the op MutexLock, which holds the mutex until `release` is called."""
 
     def __init__(self, mutex: Mutex) -> None:
         self.release = weakref.finalize(self, mutex.unlock)
@@ -31,17 +31,19 @@ class MutexLock:
 
 
 class Mutex(Resource):
-    """Held by one lock at a time."""
+    """A mutex, held by at most one MutexLock at a time."""
 
     type_name = "N10tensorflow12_GLOBAL__N_15MutexE"
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # guards what follows; a finalizer may run anywhere
+        # Guards the fields below. Reentrant: a finalizer of a MutexLock, which calls `unlock`, may
+        # run in a thread that holds it.
+        self._lock = threading.RLock()
         self._is_held = False
         self._waiting: collections.deque[Deferred] = collections.deque()
 
     def lock(self, cancellation: CancellationManager) -> MutexLock | Deferred:
-        """A MutexLock, or a Deferred of one."""
+        """Acquire the mutex: a MutexLock, or a Deferred of one when the mutex is held."""
         with self._lock:
             if not self._is_held:
                 self._is_held = True
@@ -54,7 +56,7 @@ class Mutex(Resource):
         )
 
     def unlock(self) -> None:
-        """Give the mutex to who waits longest."""
+        """Pass the mutex to the step that has waited longest, or mark it as free."""
         while True:
             with self._lock:
                 if not self._waiting:
@@ -63,8 +65,8 @@ class Mutex(Resource):
                 waiting = self._waiting.popleft()
             if waiting.set_value(made := MutexLock(self)):
                 return
-            made.release.detach()  # cancelled meanwhile: the next one
+            made.release.detach()  # the step was cancelled: pass the mutex to the next one
 
     def fork(self) -> Mutex | None:
-        """A free mutex like this one; None while it is held."""
+        """A new, free mutex; None while this mutex is held."""
         return None if self._is_held else Mutex()

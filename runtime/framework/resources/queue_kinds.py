@@ -1,4 +1,4 @@
-"""The queues that are not plain first-in-first-out: padding, shuffling, by priority.
+"""The kinds of queue beside FIFOQueue: padding, random order, order of priority.
 
 TF: tensorflow/core/kernels/{padding_fifo_queue,random_shuffle_queue_op,priority_queue}.cc
 """
@@ -17,13 +17,13 @@ from runtime.framework.resources.queues import Element, Queue
 
 
 class PaddingFIFOQueue(Queue):
-    """First in, first out; elements dequeued together are padded to one shape."""
+    """A first-in-first-out queue; the kernel pads elements dequeued together to one shape."""
 
     kind = "PaddingFIFOQueue"
 
 
 class RandomShuffleQueue(Queue):
-    """Any of its elements may be next; `min_after_dequeue` stay in it while it is open."""
+    """A queue in random order; while it is open, `min_after_dequeue` elements remain in it."""
 
     kind = kind_of_one = "RandomShuffleQueue"
 
@@ -67,7 +67,7 @@ class RandomShuffleQueue(Queue):
 
 
 class PriorityQueue(Queue):
-    """The element with the smallest first component is next; equal ones in their order."""
+    """A queue in ascending order of the first component; equal ones in order of arrival."""
 
     kind = kind_of_one = "PriorityQueue"
 

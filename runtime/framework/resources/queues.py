@@ -1,11 +1,13 @@
-"""Queues: bounded, shared by the steps of a session, and waited for without holding a thread.
+"""Bounded queues, shared by the steps of a session; operations wait without blocking a thread.
 
-Each queue keeps two lines of attempts, one to enqueue and one to dequeue. Whoever changes the
-queue runs the heads of both lines as far as they go; an attempt that has to wait stays in its
-line, and its `Deferred` completes in the thread that lets it go on.
+Each queue has two lists of pending attempts, one of enqueues and one of dequeues. A thread that
+changes the queue runs attempts from the heads of both lists until neither can continue. An attempt
+that has to wait stays in its list; its `Deferred` is completed by the thread whose change lets the
+attempt finish.
 
-Guarantees: thread-safe (one lock a queue, not held while Deferreds complete); attempts of one line
-complete in their order; a cancelled attempt leaves its line and puts back what it had taken.
+Guarantees: thread-safe (each queue has one lock, which is not held while Deferreds complete);
+attempts of one list complete in order; a cancelled attempt leaves its list, and a cancelled dequeue
+puts the elements that it had taken back.
 
 TF: tensorflow/core/kernels/queue_base.cc, fifo_queue.cc
 """
@@ -25,12 +27,12 @@ from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import Resource
 from runtime.framework.tensor_value import TensorValue
 
-Element = tuple[TensorValue, ...]  # one tensor a component
-Finish = Callable[[list[Element]], Element]  # from the elements taken to the op's outputs
+Element = tuple[TensorValue, ...]  # one tensor for each component
+Finish = Callable[[list[Element]], Element]  # converts the elements taken to the op's outputs
 
 
 class Attempt:
-    """An operation in line: what is still to do, and whom to tell."""
+    """A pending operation and the Deferred to complete when it has ended."""
 
     __slots__ = ("deferred", "error", "is_done")
     verb = ""
@@ -41,7 +43,7 @@ class Attempt:
         self.error: OpError | None = None
 
     def complete(self) -> None:
-        """Tell whoever waits; outside the queue's lock."""
+        """Complete the Deferred with the outputs or the error; without the queue's lock."""
         if self.error is not None:
             self.deferred.set_error(self.error)
         else:
@@ -56,7 +58,7 @@ A = TypeVar("A", bound=Attempt)
 
 
 class EnqueueAttempt(Attempt):
-    """Elements that are still to be put in."""
+    """An enqueue, with the elements that are still to be added to the queue."""
 
     __slots__ = ("pending",)
     verb = "Enqueue"
@@ -67,41 +69,42 @@ class EnqueueAttempt(Attempt):
 
 
 class CloseAttempt(Attempt):
-    """A close behind the enqueues that came before it."""
+    """A close, which takes effect after the enqueues that are pending before it."""
 
     __slots__ = ()
     verb = "Close"
 
 
 class DequeueAttempt(Attempt):
-    """Elements taken so far, out of those wanted."""
+    """A dequeue of `requested` elements, with those that it has taken so far."""
 
     __slots__ = ("finish", "is_partial_fine", "kind", "requested", "taken")
     verb = "Dequeue"
 
     def __init__(self, requested: int, is_partial_fine: bool, finish: Finish, kind: str) -> None:
         super().__init__()
-        self.kind = kind  # of queue, for the message
+        self.kind = kind  # the name of the kind of queue in error messages
         self.requested = requested
         self.is_partial_fine = is_partial_fine
         self.finish = finish
         self.taken: list[Element] = []
 
     def result(self) -> Element:
-        """The outputs of the op, made of what was taken."""
+        """The outputs of the op for the elements taken."""
         return self.finish(self.taken)
 
 
 class Queue(Resource):
-    """A first-in-first-out queue; the other kinds differ in how they hold their elements.
+    """A first-in-first-out queue; subclasses override how elements are stored and ordered.
 
-    `shapes` is empty when elements of one component may differ in shape. `capacity` is −1 for no
-    bound.
+    `shapes` is empty when the values of one component may differ in shape. `capacity` −1 means no
+    limit.
     """
 
     type_name = "N10tensorflow14QueueInterfaceE"
     kind = "FIFOQueue"
-    # What messages of operations on one element call it (TensorFlow's padding queue inherits them).
+    # The kind in messages of operations on one element; TensorFlow's PaddingFIFOQueue inherits
+    # those operations, and their messages, from FIFOQueue.
     kind_of_one = kind
 
     def __init__(
@@ -121,7 +124,7 @@ class Queue(Resource):
         self._is_closed = False
         self._elements: collections.deque[Element] = collections.deque()
 
-    # How elements are held.
+    # The storage of elements; the lock is held in all of these.
 
     def _size(self) -> int:
         return len(self._elements)
@@ -139,34 +142,37 @@ class Queue(Resource):
         return self._elements
 
     def _available(self) -> int:
-        """How many elements may be taken now."""
+        """The number of elements that may be taken now."""
         return self._size()
 
-    # What ops do.
+    # The methods that kernels call.
 
     @property
     def size(self) -> int:
-        """How many elements are in it."""
+        """The number of elements in the queue."""
         with self._lock:
             return self._size()
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the elements that are in it."""
+        """The bytes of the elements in the queue."""
         with self._lock:
             elements = list(self._held())
         return sum(getattr(value, "nbytes", 0) for element in elements for value in element)
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed; pending enqueues may have been let in before."""
+        """Whether the queue is closed; a CloseAttempt that is still pending does not count."""
         with self._lock:
             return self._is_closed
 
     def enqueue(
         self, elements: Sequence[Element], cancellation: CancellationManager
     ) -> Deferred | None:
-        """Put elements in, in order; a Deferred when some have to wait for room."""
+        """Add elements in order; a Deferred when some have to wait until there is room.
+
+        Raises CancelledError when the queue is closed.
+        """
         if not elements:
             return None
         attempt = EnqueueAttempt(elements)
@@ -182,8 +188,8 @@ class Queue(Resource):
     ) -> Deferred | Element:
         """`finish` of the next `count` elements; a Deferred when some have yet to come.
 
-        OutOfRangeError when the queue is closed and has fewer; with `is_partial_fine` only when
-        it has none.
+        Raises OutOfRangeError when the queue is closed and has fewer elements; with
+        `is_partial_fine`, only when it has none.
         """
         if count == 0:
             return finish([])
@@ -194,7 +200,10 @@ class Queue(Resource):
     def close(
         self, cancel_pending_enqueues: bool, cancellation: CancellationManager
     ) -> Deferred | None:
-        """Refuse further elements; those that wait for room go in first, or are cancelled."""
+        """Refuse further elements; pending enqueues are completed first, or cancelled.
+
+        Raises CancelledError when the queue is closed and pending enqueues are not to be cancelled.
+        """
         if not cancel_pending_enqueues:
             return self._start(CloseAttempt(), self._enqueues, cancellation)
         with self._lock:
@@ -208,7 +217,7 @@ class Queue(Resource):
         _complete(done)
         return None
 
-    # Attempts.
+    # The execution of attempts.
 
     def _start(
         self,
@@ -239,22 +248,22 @@ class Queue(Resource):
         _complete(done)
 
     def _advance(self) -> list[Attempt]:
-        """Run the heads of both lines as far as they go; what is done now. The lock is held."""
+        """Run attempts until none can continue; return those that ended. The lock is held."""
         done: list[Attempt] = []
         is_moving = True
         while is_moving:
-            moved_in = self._run_line(self._enqueues, self._try_enqueue, done)
-            moved_out = self._run_line(self._dequeues, self._try_dequeue, done)
+            moved_in = self._run_attempts(self._enqueues, self._try_enqueue, done)
+            moved_out = self._run_attempts(self._dequeues, self._try_dequeue, done)
             is_moving = moved_in or moved_out
         return done
 
-    def _run_line(
+    def _run_attempts(
         self,
         line: collections.deque[A],
         run: Callable[[A], bool],
         done: list[Attempt],
     ) -> bool:
-        """Whether anything moved."""
+        """Run attempts from the head of one list; return whether the queue has changed."""
         has_moved = False
         while line:
             attempt = line[0]
@@ -293,7 +302,7 @@ class Queue(Resource):
             if attempt.is_partial_fine and self._size():
                 attempt.requested = missing = self._size()
             elif attempt.is_partial_fine and self._enqueues:
-                return False  # elements may still come from those that wait for room
+                return False  # pending enqueues may still add elements
             else:
                 attempt.error = OutOfRangeError(
                     f"{attempt.kind} '{self.name}' is closed and has insufficient elements "

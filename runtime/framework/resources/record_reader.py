@@ -1,10 +1,11 @@
-"""Readers: records of the files whose names come out of a queue.
+"""Readers, which produce the records of files whose names they take from a queue.
 
-Reads of one reader are done one after the other; one that has to wait for the next file's name
-holds no thread, and its `Deferred` completes in the thread that brings the name.
+Each file (TensorFlow: work unit) is read to its end before the next name is taken. The reads of one
+reader run one after the other. A read that has to wait for the next name blocks no thread; it
+continues, and its `Deferred` completes, in the thread that adds the name to the queue.
 
-Guarantees: thread-safe; a record goes to one read only; a reset and a saved state come between two
-records, never within one.
+Guarantees: thread-safe; each record is returned by one read only; a reset or a save of the state
+takes place between two records, never while one is read.
 
 TF: tensorflow/core/framework/reader_base.cc
 """
@@ -30,15 +31,14 @@ from runtime.framework.tensor_text import escape_bytes
 from runtime.framework.tensor_value import TensorValue
 
 Record = tuple[bytes, bytes]  # key and value
-# Makes the records of one piece of work; readers without files never look at the gate.
-OpenWork = Callable[[str], Records]
+OpenWork = Callable[[str], Records]  # opens one work unit, by its name
 
-_CURRENT_WORK = 4  # of a ReaderBaseState; the three counts stand before it
-_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5  # kinds of fields on the wire
+_CURRENT_WORK = 4  # field number in ReaderBaseState; fields 1 to 3 are the counts
+_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5  # protobuf's wire types
 
 
 class _Read:
-    """One read that is still to be done."""
+    """A pending read and the records that it has so far."""
 
     __slots__ = ("cancellation", "count", "deferred", "files", "queue", "records")
 
@@ -54,10 +54,10 @@ class _Read:
 
 
 class Reader(Resource):
-    """A reader; `open_work` tells its kind, `title` names it in messages.
+    """A reader of the work units that `open_work` opens; `title` is its name in messages.
 
-    `reads_files` makes every piece of work pass the step's gate. `is_restorable` readers have a
-    state that can be stored: those whose work is one record.
+    With `reads_files`, work units are files, which the step's FileGate must allow. With
+    `is_restorable`, each work unit is one record, so that the state of the reader can be saved.
     """
 
     type_name = "N10tensorflow15ReaderInterfaceE"
@@ -74,10 +74,10 @@ class Reader(Resource):
         self.is_restorable = is_restorable
         self._open_work = open_work
         self._reads_files = reads_files
-        self._lock = threading.Lock()  # guards _line and _is_busy
-        self._line: collections.deque[_Read] = collections.deque()
-        self._is_busy = False  # a read is under way
-        # Guards what follows; held while one record is read, not while a name is awaited.
+        self._lock = threading.Lock()  # guards _pending_reads and _is_busy
+        self._pending_reads: collections.deque[_Read] = collections.deque()
+        self._is_busy = False  # a thread is running reads, or a read waits for a name
+        # Guards the fields below; held while one record is read, not during the wait for a name.
         self._state_lock = threading.RLock()
         self._records: Iterator[tuple[str, bytes]] | None = None
         self._work = b""
@@ -87,21 +87,21 @@ class Reader(Resource):
 
     @property
     def num_records_produced(self) -> int:
-        """Records given out since the last reset."""
+        """The number of records produced since the last reset."""
         return self._records_produced
 
     @property
     def num_work_units_completed(self) -> int:
-        """Pieces of work (files) that were read to their end."""
+        """The number of work units that were read to their end."""
         return self._work_finished
 
     def read_up_to(
         self, count: int, queue: Queue, files: FileGate, cancellation: CancellationManager
     ) -> Deferred:
-        """At least one and at most `count` records of one file, as a list, when they are there."""
+        """A Deferred of a list of at least one and at most `count` records of one work unit."""
         read = _Read(count, queue, files, cancellation)
         with self._lock:
-            self._line.append(read)
+            self._pending_reads.append(read)
             if self._is_busy:
                 return read.deferred
             self._is_busy = True
@@ -109,31 +109,31 @@ class Reader(Resource):
         return read.deferred
 
     def _advance(self) -> None:
-        """Do the reads in line until one has to wait for a name."""
+        """Run pending reads until none is left or one has to wait for a name."""
         while True:
             with self._lock:
-                if not self._line:
+                if not self._pending_reads:
                     self._is_busy = False
                     return
-                read = self._line[0]
+                read = self._pending_reads[0]
             error: OpError | None = None
             try:
-                if not self._try(read):
-                    return  # the name's arrival goes on from here
+                if not self._continue_read(read):
+                    return  # `_resume` continues when the name has been dequeued
             except OpError as caught:
                 error = caught
             self._finish(read, error)
 
     def _finish(self, read: _Read, error: OpError | None) -> None:
         with self._lock:
-            self._line.popleft()
+            self._pending_reads.popleft()
         if error is not None:
             read.deferred.set_error(error)
         else:
             read.deferred.set_value(read.records)
 
-    def _try(self, read: _Read) -> bool:
-        """Whether the read is done; False while it waits for a name."""
+    def _continue_read(self, read: _Read) -> bool:
+        """Continue a read; True when it is complete, False when it has to wait for a name."""
         while len(read.records) < read.count:
             read.cancellation.check()
             if self._records is None:
@@ -161,7 +161,7 @@ class Reader(Resource):
         self._advance()
 
     def _start_work(self, read: _Read, element: Element) -> None:
-        work = _name_of(element[0])
+        work = _work_name(element[0])
         path = os.fsdecode(work)
         if self._reads_files:
             read.files.check_read(path)
@@ -172,7 +172,7 @@ class Reader(Resource):
 
     def _take_record(self, read: _Read) -> None:
         records = self._records
-        if records is None:  # a reset has come between
+        if records is None:  # another thread has called `reset` meanwhile
             return
         try:
             key, value = next(records)
@@ -180,27 +180,27 @@ class Reader(Resource):
             self._end_work()
             return
         except OpError as error:
-            # The work stays: whoever reads on meets the same damage, until a reset.
-            self._records = iter(functools.partial(_raise, error), None)
+            # The work unit stays current: every later read raises the same error, until a reset.
+            self._records = iter(functools.partial(_raise_copy, error), None)
             raise
         read.records.append((self._work + b":" + key.encode() if key else self._work, value))
         self._records_produced += 1
         if self.is_restorable:
-            self._end_work()  # its one record
+            self._end_work()  # its only record has been read
 
     def _end_work(self) -> None:
         self._records = None
         self._work_finished = self._work_started
 
     def reset(self) -> None:
-        """Forget the current file and all counts."""
+        """Drop the current work unit and set all counts to 0."""
         with self._state_lock:
             self._records = None
             self._work = b""
             self._work_started = self._work_finished = self._records_produced = 0
 
     def serialize_state(self) -> bytes:
-        """The counts, and the last work, as a ReaderBaseState."""
+        """The counts and the name of the last work unit, as a serialized ReaderBaseState."""
         with self._state_lock:
             numbers = (self._work_started, self._work_finished, self._records_produced)
             work = self._work
@@ -215,11 +215,10 @@ class Reader(Resource):
         return state
 
     def restore_state(self, state: bytes) -> None:
-        """Go on with the counts of `serialize_state`.
+        """Continue with the state that `serialize_state` returned.
 
-        Raises:
-            InvalidArgumentError: Other bytes, a negative count, or a work that is under way; the
-                reader begins anew.
+        Raises InvalidArgumentError, after a reset, when the bytes can't be parsed, a count is
+        negative, or the state was saved within a work unit.
         """
         with self._state_lock:
             self.reset()
@@ -246,7 +245,7 @@ class Reader(Resource):
         self._work = work
 
 
-def _raise(error: OpError) -> tuple[str, bytes]:
+def _raise_copy(error: OpError) -> tuple[str, bytes]:
     raise type(error)(error.message_without_node)
 
 
@@ -254,8 +253,8 @@ def _first(elements: list[Element]) -> Element:
     return elements[0]
 
 
-def _name_of(component: TensorValue) -> bytes:
-    """The one string of a tensor that came out of the queue."""
+def _work_name(component: TensorValue) -> bytes:
+    """The string in a tensor from the queue; InvalidArgumentError unless it has one element."""
     array = np.asarray(component, object)
     if array.size != 1:
         raise InvalidArgumentError("Expected to dequeue a one-element string tensor")
@@ -264,7 +263,7 @@ def _name_of(component: TensorValue) -> bytes:
 
 
 def _parse_state(state: bytes) -> tuple[list[int], bytes] | None:
-    """The three counts and the work of a ReaderBaseState; None for other bytes."""
+    """(the three counts, the work unit) of a ReaderBaseState; None when it can't be parsed."""
     numbers, work, position = [0, 0, 0], b"", 0
     try:
         while position < len(state):

@@ -1,10 +1,10 @@
-"""Staging areas: tuples of tensors put by some steps and taken by others, by turn or by key.
+"""Staging areas: some steps put tuples of tensors, others take them, in order or by key.
 
-An operation that has to wait stays in one line of attempts; whoever changes the area lets those
-run that now can. Their Deferreds complete in that thread, so nobody holds one while waiting.
+An operation that has to wait stays in a list of attempts, without blocking a thread. A thread that
+changes the area runs the attempts that can now succeed and completes their Deferreds.
 
-Guarantees: thread-safe (one lock, not held while Deferreds complete); attempts are tried in their
-order; a cancelled attempt leaves the line and has changed nothing.
+Guarantees: thread-safe (one lock, not held while Deferreds complete); attempts are tried in the
+order of their calls; a cancelled attempt leaves the list without having changed anything.
 
 TF: tensorflow/core/kernels/stage_op.cc, map_stage_op.cc
 """
@@ -28,16 +28,16 @@ from runtime.framework.op_kernel import Deferred
 from runtime.framework.resource_manager import Resource
 from runtime.framework.tensor_value import TensorValue
 
-Outcome = Any  # of an attempt: what the op returns, or WAIT
+Outcome = Any  # of an attempt: the op's outputs, or WAIT when it can't succeed yet
 Attempt = Callable[[], Outcome]
 WAIT = object()
-_REMOVED = object()
+_ABSENT = object()  # in place of a part that was taken, or is still to be put
 
 
 class StagingArea(Resource):
-    """What both kinds share: limits, and the line of those who wait.
+    """The base of both kinds of area: the limits and the list of attempts that wait.
 
-    `capacity` in tuples and `memory_limit` in bytes are 0 for no limit.
+    `capacity` (tuples) and `memory_limit` (bytes) are 0 for no limit.
     """
 
     def __init__(self, capacity: int, memory_limit: int) -> None:
@@ -45,14 +45,14 @@ class StagingArea(Resource):
         self._memory_limit = memory_limit
         self._lock = threading.Lock()  # guards everything below
         self._bytes = 0
-        self._line: list[tuple[Attempt, Deferred]] = []
+        self._attempts: list[tuple[Attempt, Deferred]] = []
 
     def run(self, attempt: Attempt, cancellation: CancellationManager) -> Outcome:
-        """The attempt's outputs, or a Deferred of them when it has to wait."""
+        """Run an attempt: its outputs, or a Deferred of them when it has to wait."""
         deferred = Deferred()
         entry = (attempt, deferred)
         with self._lock:
-            self._line.append(entry)
+            self._attempts.append(entry)
             done = self._advance()
         mine = [outcome for each, outcome in done if each is deferred]
         _complete([each for each in done if each[0] is not deferred])
@@ -63,27 +63,30 @@ class StagingArea(Resource):
         return deferred.until_cancelled(cancellation, lambda: self._cancel(entry))
 
     def _advance(self) -> list[tuple[Deferred, Outcome]]:
-        """Run attempts until none can; the lock is held."""
+        """Run attempts until none succeeds; return (Deferred, outputs or error) of those that did.
+
+        The lock is held.
+        """
         done: list[tuple[Deferred, Outcome]] = []
         moved = True
         while moved:
             moved = False
-            for entry in list(self._line):
+            for entry in list(self._attempts):
                 try:
                     outcome = entry[0]()
                 except OpError as error:
                     outcome = error
                 if outcome is not WAIT:
-                    self._line.remove(entry)
+                    self._attempts.remove(entry)
                     done.append((entry[1], outcome))
                     moved = True
         return done
 
     def _cancel(self, entry: tuple[Attempt, Deferred]) -> None:
         with self._lock:
-            if entry not in self._line:
+            if entry not in self._attempts:
                 return
-            self._line.remove(entry)
+            self._attempts.remove(entry)
         entry[1].set_error(CancelledError("Staging operation was cancelled"))
 
     def _check_size(self, size: int) -> None:
@@ -113,7 +116,7 @@ def _size(values: Sequence[TensorValue]) -> int:
 
 
 class StagingBuffer(StagingArea):
-    """First in, first out. The methods are attempts: for `run`."""
+    """A first-in-first-out area. Its methods are attempts, to be passed to `run`."""
 
     type_name = "N10tensorflow12_GLOBAL__N_16BufferE"
 
@@ -122,7 +125,7 @@ class StagingBuffer(StagingArea):
         self._tuples: list[tuple[TensorValue, ...]] = []
 
     def put(self, values: tuple[TensorValue, ...]) -> Outcome:
-        """Add a tuple when there is room."""
+        """Add a tuple; WAIT without room. ResourceExhaustedError if it exceeds the limit alone."""
         size = _size(values)
         self._check_size(size)
         if self._is_full(len(self._tuples), size):
@@ -132,7 +135,7 @@ class StagingBuffer(StagingArea):
         return None
 
     def get(self) -> Outcome:
-        """Take the oldest tuple."""
+        """Take the oldest tuple; WAIT when there is none."""
         if not self._tuples:
             return WAIT
         values = self._tuples.pop(0)
@@ -140,7 +143,7 @@ class StagingBuffer(StagingArea):
         return values
 
     def peek(self, index: int) -> Outcome:
-        """See the tuple at a place."""
+        """Return the tuple at an index without taking it; WAIT when there is none."""
         return self._tuples[index] if 0 <= index < len(self._tuples) else WAIT
 
     def clear(self) -> None:
@@ -149,12 +152,15 @@ class StagingBuffer(StagingArea):
         self._bytes = 0
 
     def size(self) -> int:
-        """How many tuples there are."""
+        """The number of tuples."""
         return len(self._tuples)
 
 
 class StagingMap(StagingArea):
-    """By key; a tuple may come, and go, in parts. The methods are attempts: for `run`."""
+    """An area with keys, whose tuples may be put and taken in parts.
+
+    Its methods are attempts, to be passed to `run`.
+    """
 
     type_name = "N10tensorflow12_GLOBAL__N_110StagingMapE"
 
@@ -169,12 +175,16 @@ class StagingMap(StagingArea):
     def put(
         self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[TensorValue]
     ) -> Outcome:
-        """Add parts of a key's tuple when there is room; a key that is complete stays as it is."""
+        """Add parts of a key's tuple; WAIT without room. A complete tuple is not replaced.
+
+        Raises InvalidArgumentError for an index that is out of bounds or was put before,
+        ResourceExhaustedError when the parts alone exceed the limit.
+        """
         size = _size(values)
         self._check_size(size)
         if self._is_full(len(self._complete), size):
             return WAIT
-        if len(indices) == self._width:  # then TensorFlow does not look at them
+        if len(indices) == self._width:  # TensorFlow then ignores the indices
             self._add_complete(tensor, list(values))
         else:
             self._add_parts(tensor, indices, values)
@@ -185,22 +195,22 @@ class StagingMap(StagingArea):
         self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[TensorValue]
     ) -> None:
         key = int(tensor.item())
-        parts = self._incomplete.get(key, [_REMOVED] * self._width)
-        for index, value in zip(indices, values, strict=False):  # there may be more values
+        parts = self._incomplete.get(key, [_ABSENT] * self._width)
+        for index, value in zip(indices, values, strict=False):  # further values are ignored
             self._check_index(key, index)
-            if parts[index] is not _REMOVED:
+            if parts[index] is not _ABSENT:
                 raise InvalidArgumentError(
                     f"The tensor for index '{index}' for key '{key}' was already initialized "
                     f"'{self._width}'."
                 )
             parts[index] = value
         self._incomplete[key] = parts
-        if not any(part is _REMOVED for part in parts):
+        if not any(part is _ABSENT for part in parts):
             del self._incomplete[key]
             self._add_complete(tensor, parts)
 
     def _add_complete(self, tensor: np.ndarray, parts: list[TensorValue]) -> None:
-        """Add a tuple, unless its key has one."""
+        """Add a complete tuple, or drop it when its key has one already."""
         key = int(tensor.item())
         if key in self._complete:
             self._bytes -= _size(parts)
@@ -208,21 +218,22 @@ class StagingMap(StagingArea):
             self._complete[key], self._keys[key] = parts, tensor
 
     def get(self, key: int, indices: Sequence[int]) -> Outcome:
-        """Take parts of a key's tuple."""
+        """Take parts of a key's tuple; WAIT until the tuple is complete."""
         values = self.peek(key, indices)
         if values is not WAIT:
             parts = self._complete[key]
             for index in indices:
-                parts[index] = _REMOVED
+                parts[index] = _ABSENT
             self._bytes -= _size(values)
-            if all(part is _REMOVED for part in parts):
+            if all(part is _ABSENT for part in parts):
                 del self._complete[key], self._keys[key]
         return values
 
     def get_any(self, indices: Sequence[int]) -> Outcome:
         """Take parts of some tuple, of the smallest key if ordered: (key, parts…).
 
-        Else it is the newest, as TensorFlow's map without an order nearly always has it.
+        An ordered map takes the tuple with the smallest key, an unordered one the newest, which
+        is nearly always the first in TensorFlow's unordered map.
         """
         if not self._complete:
             return WAIT
@@ -230,13 +241,16 @@ class StagingMap(StagingArea):
         return self._keys[key], *self.get(key, indices)
 
     def peek(self, key: int, indices: Sequence[int]) -> Outcome:
-        """See parts of a key's tuple."""
+        """Return parts of a key's tuple without taking them; WAIT until the tuple is complete.
+
+        Raises InvalidArgumentError for an index that is out of bounds or was taken before.
+        """
         parts = self._complete.get(key)
         if parts is None:
             return WAIT
         for index in indices:
             self._check_index(key, index)
-            if index >= len(parts) or parts[index] is _REMOVED:
+            if index >= len(parts) or parts[index] is _ABSENT:
                 raise InvalidArgumentError(
                     f"Tensor at index '{index}' for key '{key}' has already been removed."
                 )
@@ -256,9 +270,9 @@ class StagingMap(StagingArea):
         self._bytes = 0
 
     def size(self) -> int:
-        """How many tuples are complete."""
+        """The number of complete tuples."""
         return len(self._complete)
 
     def incomplete_size(self) -> int:
-        """How many tuples lack a part."""
+        """The number of tuples that lack a part."""
         return len(self._incomplete)

@@ -1,11 +1,12 @@
-"""Batches of the tensors of concurrent steps, and their way back to the steps.
+"""Batches of the tensors of concurrent steps, and the distribution of results to the steps.
 
-A step brings tensors and gets an id. The step that comes last into a batch goes on with all rows
-and with an index, a row (id, start, end) for each step; the others go on with no rows. What comes
-back in the one step is handed to all by their ids.
+Each step adds its tensors to a batch and gets an id. The last step of a batch continues with the
+rows of all steps and an index `[steps, 3]` with a row (id, start, end) for each; the other steps
+continue with tensors of no rows. The results that the last step computes are distributed to all
+steps of the batch by their ids.
 
-Guarantees: thread-safe; no thread waits: a step that has to wait is given a Deferred, which ends
-with the batch, at its timeout, or when the step is cancelled.
+Guarantees: thread-safe; no thread blocks: a step that has to wait gets a Deferred, which completes
+with the batch, at the timeout, or when the step is cancelled.
 
 TF: tensorflow/core/kernels/batch_kernels.cc (BatchResource, UnbatchResource, UnbatchGradResource)
 """
@@ -37,7 +38,7 @@ MICROSECONDS = 1e-6
 
 
 def _until_cancelled(waiting: Deferred, cancellation: CancellationManager) -> Deferred:
-    """What `waiting` becomes, or the cancellation of its step."""
+    """A Deferred of the result of `waiting`, or of CancelledError if the step is cancelled."""
     return waiting.until_cancelled(
         cancellation,
         lambda: waiting.set_error(CancelledError("Waiting for a batch was cancelled")),
@@ -46,7 +47,7 @@ def _until_cancelled(waiting: Deferred, cancellation: CancellationManager) -> De
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Part:
-    """What one step brings to a batch."""
+    """The tensors of one step in a batch, and the Deferred of its outputs."""
 
     key: int
     tensors: Sequence[np.ndarray]
@@ -58,11 +59,11 @@ class _Part:
 
 
 class StepBatcher(Resource):
-    """Joins the tensors of steps along their first dimensions, up to `max_batch_size` rows.
+    """Concatenates the tensors of steps along dimension 0, up to `max_batch_size` rows.
 
-    A batch is complete when it is full, when the next step's rows do not fit, or
-    `timeout_micros` after its first step came. It is padded with its first row to the next of
-    `allowed_sizes`.
+    A batch is complete when it is full, when the rows of the next step do not fit, or
+    `timeout_micros` after its first step was added. Copies of its first row pad it to the smallest
+    of `allowed_sizes` that is large enough.
     """
 
     type_name = "N10tensorflow13BatchResourceE"
@@ -70,7 +71,7 @@ class StepBatcher(Resource):
     def __init__(
         self, max_batch_size: int, timeout_micros: int, allowed_sizes: Sequence[int]
     ) -> None:
-        # A negative size bounds nothing: TensorFlow compares it as an unsigned number.
+        # A negative size means no limit: TensorFlow compares it as an unsigned number.
         self._max_batch_size = max_batch_size if max_batch_size >= 0 else sys.maxsize
         self._timeout = timeout_micros * MICROSECONDS
         self._allowed_sizes = tuple(allowed_sizes)
@@ -79,7 +80,11 @@ class StepBatcher(Resource):
         self._timer: Timeout | None = None
 
     def add(self, tensors: Sequence[np.ndarray], cancellation: CancellationManager) -> Deferred:
-        """(batched tensors…, index `[steps, 3]`, id) of one step, whose tensors have equal rows."""
+        """Add the tensors of a step, which all have the same number of rows.
+
+        A Deferred of (batched tensors…, index `[steps, 3]`, id). Raises InvalidArgumentError for
+        more than `max_batch_size` rows.
+        """
         part = _Part(secrets.randbits(63), tensors, Deferred())
         if part.rows > self._max_batch_size:
             raise InvalidArgumentError(
@@ -104,7 +109,7 @@ class StepBatcher(Resource):
         return result
 
     def _close(self) -> list[_Part]:
-        """Take the open batch; the lock is held."""
+        """Remove and return the open batch; the lock is held."""
         parts, self._open = self._open, []
         if self._timer is not None:
             self._timer.cancel()
@@ -119,7 +124,7 @@ class StepBatcher(Resource):
         self._finish(opened)
 
     def _finish(self, parts: list[_Part]) -> None:
-        """Give each step of a complete batch its outputs."""
+        """Complete the Deferreds of all steps of a complete batch."""
         ends = np.cumsum([part.rows for part in parts]).tolist()
         starts = [0, *ends[:-1]]
         keys = [part.key for part in parts]
@@ -145,14 +150,14 @@ class StepBatcher(Resource):
 
 
 class StepUnbatcher(Resource):
-    """Hands the rows that one step brings to the steps that they belong to."""
+    """Distributes the rows that the last step of a batch computed to the steps of the batch."""
 
     type_name = "N10tensorflow15UnbatchResourceE"
 
     def __init__(self, timeout_micros: int) -> None:
         self._timeout = timeout_micros * MICROSECONDS
-        self._lock = threading.Lock()  # guards what follows
-        self._rows: dict[int, np.ndarray] = {}
+        self._lock = threading.Lock()  # guards the fields below
+        self._rows: dict[int, np.ndarray] = {}  # of steps that have not called `exchange` yet
         self._waiting: dict[int, Deferred] = {}
 
     def exchange(
@@ -161,10 +166,11 @@ class StepUnbatcher(Resource):
         key: int,
         cancellation: CancellationManager,
     ) -> np.ndarray | Deferred:
-        """The rows of `key`, after the `parts` that came (by id) went to those who wait.
+        """Distribute `parts`, (id, rows) pairs, and return the rows of the step with id `key`.
 
-        DeadlineExceededError when they do not come in time, AlreadyExistsError when another step
-        has the id, or rows of an id that nobody waits for are there already.
+        A Deferred of the rows while they have not been passed by a call of another step; it fails
+        with DeadlineExceededError after the timeout. Raises AlreadyExistsError when another step
+        waits with the same id, or `parts` has rows of an id whose earlier rows no step has taken.
         """
         with self._lock:
             if key in self._rows:
@@ -194,7 +200,7 @@ class StepUnbatcher(Resource):
         return _until_cancelled(own, cancellation)
 
     def _expire(self, own: Deferred, key: int, kept: dict[int, np.ndarray]) -> None:
-        """Give up what nobody asked for, and who got nothing."""
+        """Drop rows that no step has taken, and fail the step if it has got none."""
         with self._lock:
             if self._waiting.get(key) is own:
                 del self._waiting[key]
@@ -205,14 +211,14 @@ class StepUnbatcher(Resource):
 
 
 class StepGradientBatcher(Resource):
-    """Joins the gradients of the rows that an Unbatch handed out, in the step that brought them."""
+    """Concatenates the gradients of the steps of a batch, for the step that computed the batch."""
 
     type_name = "N10tensorflow19UnbatchGradResourceE"
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards what follows
+        self._lock = threading.Lock()  # guards the fields below
         self._gradients: dict[int, np.ndarray] = {}
-        self._batches: list[tuple[list[int], Deferred]] = []  # those that lack a gradient
+        self._batches: list[tuple[list[int], Deferred]] = []  # batches that lack a gradient
 
     def add(
         self,
@@ -221,9 +227,11 @@ class StepGradientBatcher(Resource):
         keys: list[int] | None,
         cancellation: CancellationManager,
     ) -> np.ndarray | Deferred:
-        """The gradients of `keys` joined, for the step that has the batch; for others no rows.
+        """Add the gradient of the step with id `key`.
 
-        InvalidArgumentError when two steps have one id.
+        For the step that computed the batch, `keys` are the ids of all its steps, and the result is
+        a Deferred of their concatenated gradients; for the other steps it is None, and the result
+        has no rows. Raises InvalidArgumentError when two steps have the same id.
         """
         with self._lock:
             if key in self._gradients:
@@ -255,9 +263,9 @@ def _different_shapes(parts: Sequence[np.ndarray]) -> OpError:
 
 
 def parts_of(batched: np.ndarray, index: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """(id, rows) for each row of an index `[steps, 3]`.
+    """(id, rows) for each row (id, start, end) of an index `[steps, 3]`.
 
-    As TensorFlow takes them: one after another, wherever they are said to start.
+    As in TensorFlow, only the lengths `end - start` count: the rows are taken consecutively.
     """
     keys = index[:, 0].tolist()
     ends = np.cumsum(index[:, 2] - index[:, 1]).tolist()

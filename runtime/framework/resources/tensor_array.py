@@ -1,7 +1,8 @@
-"""Tensor arrays: the arrays that loops of version 1 write and read, which live for one step.
+"""Tensor arrays, which TensorFlow 1 loops write and read, and which live as long as one step.
 
-Guarantees: thread-safe (one lock an array); an item is written once, except in arrays of
-gradients, which add what is written again; nothing comes between the items of one read or write.
+Guarantees: thread-safe (each array has one lock); an item is written once, except in arrays of
+gradients, which sum the values that are written to an item; an operation on several items is
+atomic.
 
 TF: tensorflow/core/kernels/tensor_array.h (TensorArray)
 """
@@ -26,8 +27,8 @@ class _Item:
     __slots__ = ("is_cleared", "is_read", "shape", "value")
 
     def __init__(self, shape: tuple[int, ...] | None = None) -> None:
-        self.shape = shape  # of what was written; None: nothing was
-        self.value: TensorValue = None  # None with a shape: zeros, or cleared
+        self.shape = shape  # of the value; None when the item was not written
+        self.value: TensorValue = None  # None although there is a shape: zeros, or cleared
         self.is_read = False
         self.is_cleared = False
 
@@ -58,7 +59,7 @@ class TensorArray(Resource):
         self._clear_after_read = clear_after_read
         self._identical_element_shapes = identical_element_shapes
         self._adds_writes = adds_writes
-        self._marked_size = marked_size  # how many items the newest split or scatter wrote
+        self._marked_size = marked_size  # the size that the last split or scatter recorded
         self._is_closed = False
         self._gradients: dict[str, TensorArray] = {}
         self._items = [_Item() for _ in range(size)]
@@ -70,40 +71,42 @@ class TensorArray(Resource):
 
     @property
     def _joined_size(self) -> int:
-        """How many items a join takes: in an array of gradients as many as came from the split.
+        """The number of items that a gather or concat of the whole array reads.
 
+        In an array of gradients it is the size that a split or scatter of the forward array
+        recorded.
         TF: TensorArray::PackOrConcatSize
         """
         return self._marked_size if self._adds_writes else len(self)
 
     @property
     def is_resizable(self) -> bool:
-        """Whether a write beyond the end makes it longer."""
+        """Whether a write beyond the end extends the array."""
         return self._dynamic_size
 
     def check_dtype(self, dtype: DataType, action: str) -> None:
-        """Raise unless an op's dtype is the array's."""
+        """InvalidArgumentError unless `dtype`, of an op, is the array's."""
         if dtype != self.dtype:
             raise InvalidArgumentError(
                 f"TensorArray dtype is {self.dtype.tf_name} but {action} {dtype.tf_name}."
             )
 
     def close(self) -> None:
-        """Drop the items; whatever is done afterwards fails."""
+        """Drop the items; every later operation raises InvalidArgumentError."""
         with self._lock:
             self._items = []
             self._is_closed = True
 
     def gradient(self, source: str, shape_to_prepend: tuple[int, ...] = ()) -> TensorArray:
-        """The array that gathers gradients for `source`, made at first use.
+        """The array that accumulates the gradients for `source`, created at first use.
 
-        What is written by then counts as written there too, as zeros of the same shape.
+        Items that are written in this array at that time are zeros of the same shape there.
         """
         with self._lock:
             self._check_open()
             found = self._gradients.get(source)
             if found is None:
-                self._dynamic_size = False  # from now on both have one size
+                self._dynamic_size = False  # the sizes of both arrays must stay equal
                 inner = self.element_shape
                 found = self._gradients[source] = TensorArray(
                     f"{self.name}@{source}",
@@ -121,7 +124,7 @@ class TensorArray(Resource):
             return found
 
     def narrow(self, element_shape: PartialShape) -> None:
-        """Take note of what else is known of the items' shape; InvalidArgumentError if it can't be.
+        """Merge `element_shape` into the array's; InvalidArgumentError when they conflict.
 
         TF: TensorArray::SetElementShape
         """
@@ -129,10 +132,14 @@ class TensorArray(Resource):
             self.element_shape = merge(self.element_shape, element_shape)
 
     def write(self, index: int, value: TensorValue) -> None:
-        """Put one item in its place."""
+        """Write one item, or add to it in an array of gradients.
+
+        Raises InvalidArgumentError for an index out of range, a wrong shape, or an item that was
+        read or written before.
+        """
         with self._lock:
             self._check_open()
-            self._make_room(index)
+            self._ensure_size(index)
             item, shape = self._items[index], np.asarray(value).shape
             self._check_write(index, item, shape)
             if self._identical_element_shapes:
@@ -142,7 +149,10 @@ class TensorArray(Resource):
             item.value = value if known is None else np.add(np.asarray(known), np.asarray(value))
 
     def write_parts(self, parts: Sequence[tuple[int, TensorValue]]) -> None:
-        """Put the parts of one tensor, (index, value), in their places; its gradient joins them."""
+        """Write the (index, value) parts of one tensor, in one atomic operation.
+
+        Their number, or the array's size if larger, is recorded: a gradient joins as many items.
+        """
         with self._lock:
             if not self._adds_writes:
                 self._marked_size = max(len(self._items), len(parts))
@@ -170,7 +180,7 @@ class TensorArray(Resource):
         if problem:
             raise InvalidArgumentError(f"TensorArray {self.name}: {problem}")
 
-    def _make_room(self, index: int) -> None:
+    def _ensure_size(self, index: int) -> None:
         size = len(self._items)
         if index < 0 or (index >= size and not self._dynamic_size):
             raise InvalidArgumentError(
@@ -182,7 +192,11 @@ class TensorArray(Resource):
             self._items += [_Item() for _ in range(index + 1 - size)]
 
     def read(self, index: int) -> TensorValue:
-        """One item; zeros for one never written, when its shape is known."""
+        """Read one item; zeros for an item that was not written, if the element shape is known.
+
+        Raises InvalidArgumentError for an index out of range, an item that was cleared after a
+        read, or an item of unknown shape.
+        """
         with self._lock:
             self._check_open()
             if not 0 <= index < len(self._items):
@@ -203,12 +217,12 @@ class TensorArray(Resource):
             return value
 
     def read_many(self, indices: Iterable[int]) -> list[TensorValue]:
-        """The items at `indices`, as `read` gives each."""
+        """Read the items at `indices`, in one atomic operation."""
         with self._lock:
             return [self.read(index) for index in indices]
 
     def read_joined(self) -> list[TensorValue]:
-        """The items that a join takes, in order."""
+        """Read the items of a gather or concat of the whole array, in order."""
         with self._lock:
             return self.read_many(range(self._joined_size))
 

@@ -1,11 +1,11 @@
-"""Tensor lists: values that share one Python list between versions.
+"""Tensor lists: immutable values whose versions share one Python list.
 
-Every operation gives a new list and leaves the old one as it was. The newest version owns the
-items; an older one knows its successor and how to undo the change that led there, and takes a
-copy of its own only when somebody still asks for its items. So a loop that sets or pushes one
-item at each turn pays for that item alone.
+Every operation returns a new version and leaves the old one unchanged. The newest version owns the
+items. An older version has a reference to its successor and a function that undoes the change
+between them; it makes a copy of the items only when it is read or changed again. So the time of
+setting or pushing one item in a loop does not depend on the length of the list.
 
-Guarantees: thread-safe; no operation changes what another holder of a version sees.
+Guarantees: thread-safe; no operation changes the items of another version.
 
 TF: tensorflow/core/kernels/tensor_list.h (TensorList)
 """
@@ -50,8 +50,8 @@ class TensorList:
         self.element_dtype = element_dtype
         self.element_shape = element_shape
         self.max_num_elements = max_num_elements
-        self._lock = threading.RLock()  # guards the items of all versions that share them
-        self._items: list[TensorValue] | None = list(items)  # None: a successor has them
+        self._lock = threading.RLock()  # shared by all versions; guards their items
+        self._items: list[TensorValue] | None = list(items)  # None when a successor owns them
         self._length = len(self._items)
         self._successor: TensorList | None = None
         self._undo: _Undo | None = None
@@ -65,7 +65,7 @@ class TensorList:
         return ()
 
     def items(self) -> list[TensorValue]:
-        """The items, in a list of the caller's own."""
+        """A copy of the items."""
         with self._lock:
             return list(self._own_items())
 
@@ -75,33 +75,33 @@ class TensorList:
             return self._own_items()[index]
 
     def with_item(self, index: int, value: TensorValue) -> TensorList:
-        """The list with one item replaced; the index must be in range."""
+        """A list with one item replaced; the index must be in range."""
         with self._lock:
             items = self._own_items()
             undo = functools.partial(_set, index=index, value=items[index])
             items[index] = value
-            return self._succeed(items, undo)
+            return self._new_version(items, undo)
 
     def pushed(self, value: TensorValue) -> TensorList:
-        """The list with one item more at its end."""
+        """A list with one more item at the end."""
         with self._lock:
             items = self._own_items()
             items.append(value)
-            return self._succeed(items, _drop_last)
+            return self._new_version(items, _drop_last)
 
     def popped(self) -> tuple[TensorList, TensorValue]:
-        """The list without its last item, and that item; it must not be empty."""
+        """(A list without the last item, that item); the list must not be empty."""
         with self._lock:
             items = self._own_items()
             last = items.pop()
-            return self._succeed(items, functools.partial(_append, value=last)), last
+            return self._new_version(items, functools.partial(_append, value=last)), last
 
     def with_items(self, items: Iterable[TensorValue]) -> TensorList:
-        """A list of the same kind with other items."""
+        """A list with the same types and limits and other items."""
         return TensorList(self.element_dtype, self.element_shape, items, self.max_num_elements)
 
-    def _succeed(self, items: list[TensorValue], undo: _Undo) -> TensorList:
-        """Give the items, already changed, to a new version."""
+    def _new_version(self, items: list[TensorValue], undo: _Undo) -> TensorList:
+        """A new version that owns `items`, to which the change has been made; the lock is held."""
         newer = TensorList.__new__(TensorList)
         newer.element_dtype = self.element_dtype
         newer.element_shape = self.element_shape
@@ -113,7 +113,7 @@ class TensorList:
         return newer
 
     def _own_items(self) -> list[TensorValue]:
-        """The items of this version, which may be changed in place; the lock is held."""
+        """The items of this version, which owns them from now on; the lock is held."""
         if self._items is not None:
             return self._items
         undos: list[_Undo] = []

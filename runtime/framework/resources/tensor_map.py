@@ -1,6 +1,6 @@
-"""Tensor maps: values that tensors are found by tensors in.
+"""Tensor maps: immutable maps whose keys and values are tensors.
 
-Guarantees: immutable; an operation gives a new map, which shares keys and values with the old one.
+Every operation returns a new map, which shares keys and values with the old one.
 
 TF: tensorflow/core/kernels/tensor_map.h (TensorMap), framework/tensor_key.h
 """
@@ -18,14 +18,14 @@ _Entries = dict[_Identity, tuple[TensorValue, TensorValue]]
 
 
 def _identity(key: TensorValue) -> _Identity:
-    """What makes two keys the same: element type, shape and bits (so NaN is itself, −0 not 0)."""
+    """The identity of a key: dtype, shape and bits; so NaN equals itself and −0 differs from 0."""
     array = np.asarray(key)
     bits = tuple(array.ravel().tolist()) if array.dtype.hasobject else array.tobytes()
     return array.dtype.name, array.shape, bits
 
 
 class TensorMap:
-    """Tensors by tensors, of any element types."""
+    """A map from tensors to tensors, of any element types."""
 
     __slots__ = ("_entries",)
 
@@ -45,14 +45,14 @@ class TensorMap:
         return self._entries.get(_identity(key), (None, None))[1]
 
     def items(self) -> Iterator[tuple[TensorValue, TensorValue]]:
-        """(key, value) pairs in the order the keys came."""
+        """(key, value) pairs in the order in which the keys were inserted."""
         return iter(self._entries.values())
 
     def inserted(self, key: TensorValue, value: TensorValue) -> TensorMap:
-        """This map with `value` at `key`."""
+        """A map with `value` at `key`, which is added or replaced."""
         return TensorMap({**self._entries, _identity(key): (key, value)})
 
     def erased(self, key: TensorValue) -> TensorMap:
-        """This map without `key`."""
+        """A map without `key`."""
         dropped = _identity(key)
         return TensorMap({each: pair for each, pair in self._entries.items() if each != dropped})

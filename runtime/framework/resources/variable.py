@@ -1,26 +1,28 @@
-"""Variables: an array, and whether a reader has it.
+"""Variables: an array that readers share, and that updates change in place or replace by a copy.
 
-A read hands out the array itself and marks it as shared; an update writes into the array only while
-it is exclusive, and into a copy otherwise, which replaces it. So a fetched value never changes, and
-sessions share weights until one of them assigns.
+A read returns the array itself, without a copy, and marks it as shared. An update writes into the
+array only while it is exclusive (no reader has a reference to it); otherwise it writes into a copy,
+which replaces the array. So a fetched value never changes, and sessions share weights until one of
+them assigns.
 
 Guarantees, for any threads:
-- a reader gets the value before or after an update, whole; what it got never changes (unless a
-  caller of the session writes into an array that it fed or fetched: nobody copies those);
+- a reader gets the whole value from before or after an update, and the array that it got never
+  changes (unless a caller of the session writes into an array that it fed or fetched: these are not
+  copied);
 - updates, assigns and forks of one variable run one after the other; an update of an exclusive
-  array copies nothing;
-- a read takes no lock, and waits only for an update that is writing in place at that moment. The
-  wait can't be cancelled: it is as long as that one `change`.
+  array makes no copy;
+- a read takes no lock, and waits only while an update is writing in place. The wait can't be
+  cancelled; it ends with the `change` that is running.
 
-Why reads need no lock: loading or storing one attribute is atomic under the interpreter lock, and
-all threads see the stores of one thread in their order. A reader (1) loads `_array`, (2) clears
-`_exclusive`, (3) looks at `_in_place`. An update that wants to write in place (a) sets `_in_place`,
-(b) looks at `_exclusive` again, and clears `_in_place` when the array is whole. Either (2) comes
-before (b), and the update copies; or (b) comes before (2), and at (3) the reader sees the update
-and waits, or it has ended. `_exclusive` becomes true only before a fresh array is stored, never for
-an array that a reader can have.
+Why reads need no lock: the load or store of one attribute is atomic under the interpreter lock, and
+all threads see the stores of one thread in the order in which it made them. A reader (1) loads
+`_array`, (2) clears `_exclusive`, (3) tests `_in_place`. An update that intends to write in place
+(a) sets `_in_place`, (b) tests `_exclusive` again, and clears `_in_place` when it has finished. If
+(2) is before (b), the update makes a copy. If (b) is before (2), the reader finds at (3) that the
+update is running, and waits, or that it has finished. `_exclusive` is set only before a newly
+allocated array is stored, never for an array to which a reader can have a reference.
 
-TF: tensorflow/core/framework/resource_var.h (Var); the copy-on-read mode is ours.
+TF: tensorflow/core/framework/resource_var.h (Var); TensorFlow has no equivalent of `_exclusive`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ T = TypeVar("T")
 
 
 class Variable(Resource):
-    """A mutable tensor with a name, that resource handles lead to."""
+    """A mutable tensor with a name, to which resource handles refer."""
 
     type_name = "N10tensorflow3VarE"
     __slots__ = (
@@ -55,30 +57,30 @@ class Variable(Resource):
     )
 
     def __init__(self, dtype: DataType, name: str = "") -> None:
-        # Guards the fields below; only a read clears _exclusive without it.
+        # Guards writes of the fields below, except that a read clears _exclusive without it.
         self._lock = threading.RLock()
         self._array: np.ndarray | None = None
-        self._exclusive = False  # nobody else has the array
+        self._exclusive = False  # no other object refers to the array
         self._in_place = False  # an update may be writing into the array
         self._is_updating = False
-        self._forked: np.ndarray | None = None  # the array that another manager has too
+        self._forked: np.ndarray | None = None  # the array that is shared with a fork
         self.dtype = dtype
         self.name = name
-        self.generation = 0  # grows with every write; what is derived from the value looks at it
+        self.generation = 0  # incremented by every write; caches of derived values compare it
 
     @property
     def is_initialized(self) -> bool:
-        """Whether a value was ever assigned."""
+        """Whether the variable has a value."""
         return self._array is not None
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Shape of the value, or None before the first assign."""
+        """The shape of the value, or None when there is none."""
         array = self._array
         return None if array is None else array.shape
 
     def read(self) -> np.ndarray:
-        """The value, shared from now on; FailedPreconditionError when there is none."""
+        """The value, which is marked as shared; FailedPreconditionError when there is none."""
         array = self._array
         self._exclusive = False
         if self._in_place:
@@ -91,12 +93,12 @@ class Variable(Resource):
         return array
 
     def look(self, function: Callable[[np.ndarray], T]) -> T:
-        """`function` of the value, which stays exclusive where that makes no other reader wait.
+        """The result of `function(value)`; an exclusive value stays exclusive if the lock is free.
 
         The result must not share memory with the array, and `function` must not use a variable.
-        FailedPreconditionError when there is no value.
+        Raises FailedPreconditionError when there is no value.
         """
-        # Not under the lock: an array that is shared never changes, and `read` shares it.
+        # `read` marks the array as shared, and a shared array never changes: no lock is needed.
         if not self._exclusive or not self._lock.acquire(blocking=False):
             return function(self.read())
         try:
@@ -108,7 +110,7 @@ class Variable(Resource):
             self._lock.release()
 
     def peek(self) -> np.ndarray | None:
-        """The value for looking at its shape and dtype only: it stays exclusive."""
+        """The value, only for reading its shape and dtype; it is not marked as shared."""
         return self._array
 
     def assign(
@@ -116,9 +118,10 @@ class Variable(Resource):
         value: np.ndarray,
         check: Callable[[tuple[int, ...] | None], None] | None = None,
     ) -> None:
-        """Take `value` as it is; others may hold it too.
+        """Set the value, without a copy; the caller may keep references to the array.
 
-        `check` gets the shape of the value so far, None without one, and may raise.
+        `check` is called, with the lock held, with the shape of the old value or None, and may
+        raise.
         """
         with self._lock:
             self._check_not_updating()
@@ -129,14 +132,14 @@ class Variable(Resource):
             self._note_change()
 
     def update(self, change: Callable[[np.ndarray], None]) -> None:
-        """Let `change` write into the value, or into a copy of it when a reader has it.
+        """Call `change` with the value, or with a copy of it when readers may have the value.
 
-        `change` gets a writable array, and should raise before it writes if at all: after an error
-        a copy is dropped, but an exclusive array stays as far as it was written. It must not use
-        this variable, nor update another one (see `update_together`), nor wait for other threads.
+        `change` writes into the array that it gets. If it raises, it should do so before it writes:
+        a copy is then dropped, but an exclusive array keeps what was written. It must not use this
+        variable, update another one (see `update_together`) or wait for other threads.
 
-        Raises FailedPreconditionError when there is no value, InternalError within a `change` of
-        this variable.
+        Raises FailedPreconditionError when there is no value, InternalError when called within a
+        `change` of this variable.
         """
         with self._lock:
             if self._is_updating:
@@ -148,13 +151,13 @@ class Variable(Resource):
             try:
                 if self._exclusive:
                     self._in_place = True
-                    self._in_place = self._exclusive  # a read may have come between
+                    self._in_place = self._exclusive  # a read may have cleared it meanwhile
                 if self._in_place:
                     change(array)
                 else:
                     array = array.copy()
                     change(array)
-                    self._exclusive = True  # before the array: its readers clear it
+                    self._exclusive = True  # set before the array, as its readers clear it
                     self._array = array
             finally:
                 self.generation += 1
@@ -162,7 +165,7 @@ class Variable(Resource):
                 self._in_place = self._is_updating = False
 
     def forget(self) -> None:
-        """Back to uninitialised."""
+        """Drop the value: the variable is uninitialised again."""
         with self._lock:
             self._check_not_updating()
             self._exclusive = False
@@ -170,7 +173,7 @@ class Variable(Resource):
             self._note_change()
 
     def fork(self) -> Variable:
-        """A variable with the same array, shared until one of the two writes."""
+        """A variable with the same array, which they share until one of them is written."""
         copy = type(self)(self.dtype, self.name)
         with self._lock:
             self._check_not_updating()
@@ -181,7 +184,7 @@ class Variable(Resource):
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the value, 0 while it is the one of another manager too."""
+        """The bytes of the value; 0 while a fork shares it."""
         array = self._array
         return array.nbytes if array is not None and array is not self._forked else 0
 
@@ -190,7 +193,7 @@ class Variable(Resource):
         variable_changes.note()
 
     def _check_not_updating(self) -> None:
-        """The lock is held: an update that still runs is one of the same thread."""
+        """InternalError within an update. The lock is held, so the update is of this thread."""
         if self._is_updating:
             raise InternalError(f"Variable {self.name} is used within an update of itself")
 
@@ -201,10 +204,10 @@ class Variable(Resource):
 def update_together(
     variables: Sequence[Variable], change: Callable[[list[np.ndarray]], None]
 ) -> None:
-    """Call `change` with writable arrays of all variables, locked in one order everywhere.
+    """Call `change` with writable arrays of all variables, while all of them are locked.
 
-    One variable may stand there several times. Errors, and what `change` must not do, as in
-    `Variable.update`.
+    Every call locks variables in the same order, so calls can't deadlock. A variable may occur
+    several times. The requirements for `change`, and the errors, are those of `Variable.update`.
     """
     if len(variables) == 1:
         variables[0].update(lambda array: change([array]))
@@ -231,10 +234,10 @@ class RefVariable(Variable):
 
     def __init__(self, dtype: DataType, name: str) -> None:
         super().__init__(dtype, name)
-        self.declared_shape: tuple[int, ...] | None = None  # of a value to come, where it is known
+        self.declared_shape: tuple[int, ...] | None = None  # required of values; None if unknown
 
     def fork(self) -> RefVariable:
-        """A variable with the same array, shared until one of the two writes."""
+        """A variable with the same array, which they share until one of them is written."""
         copy = super().fork()
         assert isinstance(copy, RefVariable)
         copy.declared_shape = self.declared_shape
