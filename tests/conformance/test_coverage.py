@@ -14,14 +14,13 @@ from tests.conformance.shown_types import RecordedNode, answered_nodes, recorded
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 _UNIT = "tests/unit/runtime"
-_SESSION_TENSORS = (
-    f"{_UNIT}/sessions/test_state.py::test_a_session_tensor_is_kept_given_and_forgotten"
+_HANDLES = f"{_UNIT}/kernels/state/test_session_tensors.py"
+_SESSION_TENSORS = f"{_HANDLES}::test_a_session_tensor_is_kept_given_and_forgotten"
+_SESSION_HANDLES = f"{_HANDLES}::test_the_handle_of_a_session_tensor_may_be_fed_in_its_place"
+_TRANSFER = (
+    f"{_UNIT}/graph/passes/test_partition.py::test_partition_graphs_hold_pairs_of_send_and_recv"
 )
-_SESSION_HANDLES = (
-    f"{_UNIT}/sessions/test_state.py::test_the_handle_of_a_session_tensor_may_be_fed_in_its_place"
-)
-_TRANSFER = f"{_UNIT}/graph/test_partition.py::test_partition_graphs_hold_pairs_of_send_and_recv"
-_OTHERS = f"{_UNIT}/kernels/test_without_reference.py"
+_OTHERS = f"{_UNIT}/kernels/data/test_data_without_reference.py"
 # Op without a usable case → the test that runs its kernel.
 ELSEWHERE = {
     # TensorFlow's answer changes from run to run, or names a device.
@@ -41,9 +40,12 @@ ELSEWHERE = {
     "FixedLengthRecordReader":
         f"{_OTHERS}::test_the_first_reader_of_records_lacks_an_attribute_that_it_needs",
     "SnapshotNestedDatasetReader": f"{_OTHERS}::test_a_nested_reader_is_a_dataset_of_datasets",
-    "TopK": f"{_UNIT}/kernels/test_top_k.py::test_the_first_version_takes_k_as_an_attribute",
+    "TopK":
+        f"{_UNIT}/kernels/array/test_sorting_top_k.py"
+        "::test_the_first_version_takes_k_as_an_attribute",
     # Integers: TensorFlow's answer is not reproduced, see docs/kernel_differences.md.
-    "Round": f"{_OTHERS}::test_an_integer_rounded_is_itself",
+    "Round":
+        f"{_UNIT}/kernels/math/test_elementwise_unary.py::test_an_integer_rounded_is_itself",
 }  # fmt: skip
 
 

@@ -17,8 +17,7 @@ import protos as pb
 from runtime.api import DeadlineExceededError, SessionOptions, new_session
 from tests.integration.rest_server import check_error, encoded, endless_graph
 from tests.integration.server_process import ROOT, SECONDS, ServerProcess
-from tests.unit.runtime.sessions.graphs import g1, neg, queue_graph
-from tests.unit.runtime.sessions.test_state import variable_graph
+from tests.unit.runtime.sessions.graphs import g1, neg, queue_graph, variable_graph
 
 POOLS = {
     "session_inter_op_thread_pool": [

@@ -24,9 +24,13 @@ from runtime.api import (
 )
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.graphs import g1, queue_graph
-from tests.unit.runtime.sessions.test_state import variable_graph
-from tests.unit.runtime.sessions.test_step_errors import loop_graph, switch_graph
+from tests.unit.runtime.sessions.graphs import (
+    g1,
+    loop_graph,
+    queue_graph,
+    switch_graph,
+    variable_graph,
+)
 
 UNARY = ("Neg", "Abs", "Square", "Identity", "StopGradient")
 BINARY = ("AddV2", "Sub", "Mul", "Maximum", "Minimum")

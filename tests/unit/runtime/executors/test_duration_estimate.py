@@ -79,5 +79,5 @@ def test_a_slow_run_is_not_lost_among_threads() -> None:
         threads.submit(estimate.note, 1e30).result(60)
         for each in quick:
             each.result(60)
-    # At most 150 quick ones came after it.
+    # At most 150 quick runs are noted after the slow one.
     assert estimate.seconds > 1e30 * (7 / 8) ** 151

@@ -1,4 +1,4 @@
-"""The timer of deadlines: in order, once, and nothing is kept of what is no longer wanted."""
+"""The timer of deadlines: callbacks run in order and once; cancelled ones are dropped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from runtime.foundation import deadline_timer
 from runtime.foundation.deadline_timer import DeadlineTimer
 
-SECONDS = 30  # for anything that a test waits for
+SECONDS = 30  # the longest time that a test waits for a callback
 
 
 def test_callbacks_come_in_the_order_of_their_instants() -> None:
@@ -38,10 +38,10 @@ def test_what_was_cancelled_does_not_pile_up_until_its_instant() -> None:
     for _ in range(10 * deadline_timer._MIN_CANCELLED):
         timeout = timer.call_at(far, lambda: None)
         timeout.cancel()
-        timeout.cancel()  # again: it counts once
+        timeout.cancel()  # a second cancel is not counted
     assert len(timer) <= 2 * deadline_timer._MIN_CANCELLED
     assert kept.callback is not None
-    timer.call_at(time.monotonic(), ended.set)  # and the rest still works
+    timer.call_at(time.monotonic(), ended.set)  # the timer still runs callbacks
     assert ended.wait(SECONDS)
 
 

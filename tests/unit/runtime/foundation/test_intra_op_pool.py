@@ -1,4 +1,4 @@
-"""Work inside a kernel: which threads take which blocks, and what happens when one fails."""
+"""Blocks of work in a kernel: which threads run them, and what happens when one fails."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from runtime.foundation.intra_op_pool import (
 from runtime.foundation.thread_pool import ThreadPool
 
 SECONDS = 10  # to wait for another thread
-LONG = float(MIN_BLOCK_NANOSECONDS)  # a unit that is worth a block of its own
+LONG = float(MIN_BLOCK_NANOSECONDS)  # nanoseconds: one unit of work fills a block
 
 
 @pytest.fixture(autouse=True)
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[IntraOpPool]:
-    """A pool whose helpers are all free; the test's thread gets the process's width back."""
+    """A pool with idle helpers; the width of the test's thread is reset afterwards."""
     fresh = IntraOpPool()
     monkeypatch.setattr(intra_op_pool, "intra_op_pool", fresh)
     yield fresh
@@ -89,7 +89,7 @@ def test_an_error_in_a_helper_is_raised_in_the_caller() -> None:
 
     with pytest.raises(ValueError, match=r"^rows do not fit$"):
         shard(2, LONG, work)
-    assert blocks_of(2, LONG) == [(0, 1), (1, 2)]  # the pool goes on
+    assert blocks_of(2, LONG) == [(0, 1), (1, 2)]  # the pool still works
 
 
 def test_helpers_see_how_numpy_is_to_treat_errors() -> None:
@@ -122,7 +122,7 @@ def test_a_block_does_not_ask_for_help_in_a_helper() -> None:
 
 
 def test_callers_side_by_side_get_no_helpers_on_top(pool: IntraOpPool) -> None:
-    """While a caller and its helper are at work, a second caller does all its blocks itself."""
+    """While a caller and its helper work, a second caller runs all of its blocks itself."""
     begun, finish = threading.Barrier(3, timeout=SECONDS), threading.Event()
 
     def slow(start: int, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""Messages between two processes, both ends in this one."""
+"""Messages between two processes; in these tests both ends are in one process."""
 
 import socket
 import threading

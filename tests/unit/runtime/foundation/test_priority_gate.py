@@ -1,4 +1,4 @@
-"""The gate between normal and low-priority work, and the interpreter lock beside it."""
+"""The gate between normal and low-priority work, and the switch interval of the interpreter."""
 
 import sys
 import threading
@@ -27,7 +27,7 @@ def test_the_lock_changes_hands_sooner_while_low_priority_work_runs_or_waits_els
         seen.append(sys.getswitchinterval())
         with gate.away():
             seen.append(sys.getswitchinterval())
-            with gate.low_priority_task():  # another thread's
+            with gate.low_priority_task():  # as in another thread
                 seen.append(sys.getswitchinterval())
             seen.append(sys.getswitchinterval())
         seen.append(sys.getswitchinterval())

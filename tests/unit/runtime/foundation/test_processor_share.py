@@ -1,4 +1,4 @@
-"""Nice values and slices of threads that work in the background."""
+"""Nice values and scheduler slices of background threads."""
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ def nice() -> int:
 
 
 def slice_seconds() -> float:
-    """Of the calling thread; 0 where the system knows none."""
+    """The scheduler slice of the calling thread; 0 where the system has no slices."""
     attributes = ctypes.create_string_buffer(48)
     if ctypes.CDLL(None).syscall(SCHED_GETATTR, 0, attributes, 48, 0):
         return 0.0

@@ -1,4 +1,4 @@
-"""Tasks have an id and the context of who scheduled them."""
+"""Tasks have an id, and the context variables of the code that scheduled them."""
 
 from __future__ import annotations
 

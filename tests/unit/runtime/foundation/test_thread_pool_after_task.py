@@ -1,4 +1,4 @@
-"""What follows a task: whoever is woken by it sees the task counted."""
+"""Callbacks after a task: they run when the task is counted as completed."""
 
 import concurrent.futures
 

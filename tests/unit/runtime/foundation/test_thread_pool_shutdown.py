@@ -1,4 +1,4 @@
-"""The end of a pool: every task that was taken runs, every other is refused."""
+"""Shutdown of a pool: every task that was accepted runs, later tasks are refused."""
 
 import threading
 
@@ -17,7 +17,7 @@ def test_a_pool_that_was_shut_down_takes_no_task():
     pending = gate.pending
     with pytest.raises(ResourceExhaustedError, match="Thread pool ended has been shut down"):
         pool.schedule(lambda: None)
-    assert gate.pending == pending  # what is refused holds up nobody
+    assert gate.pending == pending  # a refused task is not counted as pending
 
 
 def test_what_was_taken_before_the_end_runs():

@@ -1,4 +1,4 @@
-"""Numbers in text: all at once where they are plain, one by one elsewhere, the same either way."""
+"""Numbers in text: plain ones are parsed together, others one by one, with equal results."""
 
 from __future__ import annotations
 

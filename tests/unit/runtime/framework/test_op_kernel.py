@@ -1,4 +1,4 @@
-"""Deferred results: waiting for them in a step that may be cancelled."""
+"""Deferred results: waits for them end when their step is cancelled."""
 
 from __future__ import annotations
 

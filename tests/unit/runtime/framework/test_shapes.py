@@ -1,4 +1,4 @@
-"""Shapes and places as messages write them."""
+"""Texts of shapes, sizes and positions in messages."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from runtime.framework.tensor_codec import tensor_from_proto
 @pytest.mark.parametrize(
     ("shape", "values", "expected"),
     [
-        ((3,), (1.0, 2.0), [1, 2, 2]),  # the last one repeats
+        ((3,), (1.0, 2.0), [1, 2, 2]),  # the last value is repeated
         ((2,), (), [0, 0]),
-        ((1,), (1.0, 2.0), [1]),  # what is more is ignored
+        ((1,), (1.0, 2.0), [1]),  # surplus values are ignored
         ((0,), (1.0,), []),
     ],
 )

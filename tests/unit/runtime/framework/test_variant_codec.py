@@ -1,4 +1,4 @@
-"""Variants in files: TensorFlow's bytes, and what is refused."""
+"""Serialised variants: TensorFlow's bytes, and variants that are refused."""
 
 from __future__ import annotations
 

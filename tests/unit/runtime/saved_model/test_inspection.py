@@ -10,7 +10,7 @@ from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, MAIN_OP_CO
 from runtime.saved_model.inspection import inspect_ops
 from tests.conformance.case import Graph
 
-# ops that have no kernel in these tests, whatever kernels the runtime has
+# Ops without a kernel in these tests, although the runtime may have one.
 MISSING = {"Relu", "Tanh"}
 
 

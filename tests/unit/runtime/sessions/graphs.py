@@ -1,4 +1,4 @@
-"""Small graphs for session tests."""
+"""Small graphs, and direct sessions of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ X = np.float32(3)
 
 
 def g1() -> pb.GraphDef:
-    """x:Placeholder, a:Const 2, m=Mul(x,a), n=Neg(m): the graph of the facts."""
+    """x: Placeholder, a: Const 2, m = Mul(x, a), n = Neg(m): the graph of tests/facts.toml."""
     graph = Graph()
     x = graph.placeholder("float32", "x")
     a = graph.add("Const", name="a", dtype="float32", value=np.float32(2))[0]
@@ -37,12 +37,14 @@ def neg(name: str, *inputs: str) -> pb.NodeDef:
 
 
 def graph_of(*nodes: pb.NodeDef) -> pb.GraphDef:
+    """A graph of the current version."""
     return pb.GraphDef(node=nodes, versions=pb.VersionDef(producer=2474))
 
 
 def direct_session(
     graph: pb.GraphDef | None = None, config: pb.ConfigProto | None = None
 ) -> DirectSession:
+    """A direct session, of `graph` when one is given."""
     session = new_session(SessionOptions(config=config or pb.ConfigProto()))
     assert isinstance(session, DirectSession)
     if graph is not None:
@@ -51,6 +53,7 @@ def direct_session(
 
 
 def in_caller() -> pb.RunOptions:
+    """Options of a step that runs in the calling thread."""
     return pb.RunOptions(inter_op_thread_pool=-1)
 
 
@@ -64,4 +67,47 @@ def queue_graph() -> pb.GraphDef:
     graph.add("QueueSizeV2", q, name="size")
     graph.add("QueueCloseV2", q, name="close")
     graph.add("QueueCloseV2", q, name="close_cancelling", cancel_pending_enqueues=True)
+    return graph.graph_def
+
+
+def switch_graph() -> pb.GraphDef:
+    """`merge` is -value where `side` is false, value where it is true."""
+    graph = Graph()
+    value = graph.placeholder("float32", "value")
+    side = graph.placeholder("bool", "side")
+    no, yes = graph.add("Switch", value, side, name="switch")
+    no = graph.add("Neg", no, name="no")[0]
+    yes = graph.add("Identity", yes, name="yes")[0]
+    graph.add("Merge", [no, yes], name="merge")
+    return graph.graph_def
+
+
+def loop_graph() -> pb.GraphDef:
+    """`exit`: counts from `start` up to 5; `next` is computed inside."""
+    graph = Graph()
+    start = graph.placeholder("int32", "start")
+    entered = graph.add("Enter", start, name="enter", frame_name="loop")[0]
+    merged = graph.add("Merge", [entered, entered], name="merge")[0]
+    graph.graph_def.node[-1].input[1] = "next"
+    limit = graph.add("Enter", np.int32(5), name="limit", frame_name="loop", is_constant=True)[0]
+    goes_on = graph.add("LoopCond", graph.add("Less", merged, limit, name="less")[0], name="cond")
+    done, body = graph.add("Switch", merged, goes_on[0], name="switch")
+    graph.add("Exit", done, name="exit")
+    one = graph.add("Const", name="one", value=np.int32(1), dtype="int32", control=["switch"])[0]
+    graph.graph_def.node[-1].input[0] = "^body"
+    body = graph.add("Identity", body, name="body")[0]
+    graph.add("NextIteration", graph.add("Add", body, one, name="add")[0], name="next")
+    return graph.graph_def
+
+
+def variable_graph(**attrs: str) -> pb.GraphDef:
+    """A resource variable `rv` of floats: `assign` takes `value`; `read`, `is_initialized`."""
+    graph = Graph()
+    value = graph.placeholder("float32", "value")
+    handle = graph.add(
+        "VarHandleOp", name="rv", dtype=FLOAT, shape=(), **({"shared_name": "rv"} | attrs)
+    )[0]
+    graph.add("AssignVariableOp", handle, value, name="assign", dtype=FLOAT)
+    graph.add("ReadVariableOp", handle, name="read", dtype=FLOAT)
+    graph.add("VarIsInitializedOp", handle, name="is_initialized")
     return graph.graph_def
