@@ -13,17 +13,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 UNIT = ROOT / "tests" / "unit"
-MAX_MODULES = 30  # in one folder
-# Tests of the server that are yet to be renamed; nothing is added, and the last one removes this.
-NOT_YET_RENAMED = frozenset(
-    f"server/{name}.py"
-    for name in (
-        "codec/test_json_tensors",
-        "commands/test_commands",
-        "commands/test_model_flags",
-        "test_lazy_imports",
-    )
-)
+MAX_MODULES = 30
 
 
 def modules_in(folder: pathlib.Path) -> list[str]:
@@ -46,7 +36,7 @@ def test_every_unit_test_mirrors_a_module_or_a_folder() -> None:
     tests = [path.relative_to(UNIT) for path in UNIT.rglob("test_*.py") if path.parent != UNIT]
     assert len(tests) > 100
     misplaced = {str(path) for path in tests if not is_in_place(path)}
-    assert sorted(misplaced - NOT_YET_RENAMED) == []
+    assert sorted(misplaced) == []
 
 
 @pytest.mark.parametrize(
