@@ -37,8 +37,10 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 MAX_FILES = 25
 MAX_MOVES = 45
 MAX_DECIDING = 10
-WARM_REQUESTS = 5  # compile, generate the plan, and measure that the step is short
-TRACED_REQUESTS = 10  # of which the shortest trace counts
+# Before each traced request: they compile the step, and measure that it is short, also when one
+# of them, or the traced one before, was slow.
+WARM_REQUESTS = 50
+TRACED_REQUESTS = 5  # of which the shortest trace counts
 PAGE = ROOT / "runtime" / "README.md"
 _PACKAGES = ("runtime", "server", "protos")
 _MODEL = "half_plus_two"
@@ -234,9 +236,11 @@ async def trace_ways(recorder: Recorder) -> dict[str, Trace]:
     """The shortest trace of a warm request on each way."""
     traces = {}
     async for name, request in ways():
-        for _ in range(WARM_REQUESTS):
-            await request()
-        candidates = [await _trace(recorder, request) for _ in range(TRACED_REQUESTS)]
+        candidates = []
+        for _ in range(TRACED_REQUESTS):
+            for _ in range(WARM_REQUESTS):
+                await request()
+            candidates.append(await _trace(recorder, request))
         traces[name] = min(candidates, key=lambda trace: (len(trace.files), trace.moves))
     return traces
 
