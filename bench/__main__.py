@@ -1,7 +1,7 @@
-"""The benchmarks that need nothing but this repository: `python -m bench`, or `make bench`.
+"""Run the benchmarks that need nothing but this repository: `python -m bench`, or `make bench`.
 
-Each is a module of its own with more options: session_overhead, kernels, open_sessions, start,
-priority, models, targets, soak.
+Each benchmark is a module that can be run alone, with more options: session_overhead, kernels,
+open_sessions, start, priority, models, targets, soak.
 """
 
 from __future__ import annotations

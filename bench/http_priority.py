@@ -1,10 +1,11 @@
-"""Does low-priority work disturb predictions over HTTP?
+"""Measure how much low-priority work delays predictions over HTTP.
 
     python -m bench.http_priority [--seconds 20]
 
-An open loop of predictions of the digits model (30 % of what one client gets out of the server),
-while another process keeps the low-priority pool full with steps of a chain of 10,000 small ops, or
-of 512² MatMuls, in REST sessions. The same without priorities. The table is that of bench.priority.
+An open loop sends predictions to the digits model at 30 % of the rate that one client can reach.
+Meanwhile two client processes keep the low-priority pool full: they run steps of a chain of 10,000
+small ops, or of 512² MatMuls, in REST sessions. The same work on a second pool of normal priority
+is measured for comparison. The table has the columns of bench.priority.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from bench.measure import in_turns, priority_table, seconds_alone
 from bench.targets import ROOT, address_in
 from tests.conformance.case import Graph
 
-LOAD = 0.3  # of one client's capacity
-WARM_UP_STEPS = 20  # of each busy client, before anything is measured
+LOAD = 0.3  # fraction of the rate that one client reaches
+WARM_UP_STEPS = 20  # of each client that keeps a pool full, before the measurement
 CONFIG = f"""
 models: [{{name: digits, base_path: {ROOT}/examples/models/digits}}]
 thread_pools:
@@ -43,7 +44,7 @@ GRAPHS = ("10,000 small ops", "512² MatMuls")
 
 
 def graph_of(name: str) -> pb.GraphDef:
-    """Work for the low-priority pool: `begin` follows from `seed`, which is fed."""
+    """Return the graph that keeps a pool full; it computes from `seed`, a fed int32 vector [2]."""
     graph = Graph()
     size = [1] if name == GRAPHS[0] else [512, 512]
     seed = graph.placeholder("int32", "seed")
@@ -58,7 +59,7 @@ def graph_of(name: str) -> pb.GraphDef:
 
 
 class Client:
-    """One kept connection."""
+    """An HTTP client with one persistent connection."""
 
     def __init__(self, address: str) -> None:
         self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc)
@@ -72,7 +73,7 @@ class Client:
 
 
 def keep_full(address: str, name: str, priority: str) -> None:
-    """Run steps one after the other, for ever."""
+    """Run steps one after the other without end; print "running" after the warm-up."""
     client = Client(address)
     create = pb.CreateSessionRequest(graph_def=graph_of(name)).SerializeToString()
     answer = client.post("/v1/sessions", create, "application/x-protobuf")
@@ -83,21 +84,22 @@ def keep_full(address: str, name: str, priority: str) -> None:
     for count in itertools.count():
         try:
             client.post(f"/v1/sessions/{session}:run", body)
-        except (ConnectionError, http.client.HTTPException):  # closed while this was stopped
+        except (ConnectionError, http.client.HTTPException):
+            # The server closed the connection while this process was stopped.
             client = Client(address)
         if count == WARM_UP_STEPS:
             print("running", flush=True)
 
 
 def predictions(address: str) -> Callable[[], object]:
-    """What one prediction of the digits model is, on a connection of its own."""
+    """Return a function that makes one prediction of the digits model on a new connection."""
     client = Client(address)
     body = json.dumps({"instances": [[0.5] * 64]}).encode()
     return lambda: client.post("/v1/models/digits:predict", body)
 
 
-class Busy:
-    """Two client processes that keep a pool full, stopped until it is their turn."""
+class BusyClients:
+    """Two client processes that keep a pool full; they are stopped except during `turn`."""
 
     def __init__(self, address: str, name: str, priority: str) -> None:
         command = [
@@ -114,12 +116,12 @@ class Busy:
         ]
         for process in self._processes:
             assert process.stdout is not None
-            process.stdout.readline()  # it has run its first steps
+            process.stdout.readline()  # written after the warm-up
         self._signal(signal.SIGSTOP)
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """Meanwhile they run."""
+        """Let the processes run inside the context."""
         self._signal(signal.SIGCONT)
         try:
             yield
@@ -127,7 +129,7 @@ class Busy:
             self._signal(signal.SIGSTOP)
 
     def end(self) -> None:
-        """Kill and reap them."""
+        """Kill the processes and wait for them."""
         self._signal(signal.SIGKILL)
         for process in self._processes:
             process.communicate()
@@ -166,7 +168,7 @@ def main() -> None:
         }
         for name in GRAPHS:
             for priority in ("low", "equal"):
-                busy = Busy(address, name, priority)
+                busy = BusyClients(address, name, priority)
                 ending.callback(busy.end)
                 rows[f"{name}, {priority}"] = busy.turn
         run = predictions(address)

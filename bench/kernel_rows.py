@@ -1,6 +1,6 @@
-"""One realistic size for each kernel that `bench.kernels` times, by family.
+"""Inputs of a realistic size for each kernel that `bench.kernels` times, by family.
 
-A row's inputs are constants of its graph, so that neither side pays for feeding or fetching.
+The inputs of a row are constants of its graph, so that no time is spent on feeding or fetching.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAME = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A graph whose node `result` is timed; `setup` runs once before."""
+    """A graph whose node `result` is timed after the nodes named in `setup` have run once."""
 
     family: str
     name: str
@@ -36,33 +36,33 @@ class Row:
 
 
 def f32(*shape: int) -> np.ndarray:
-    """Normal numbers."""
+    """Return normally distributed float32 numbers of the given shape."""
     return rng.standard_normal(shape, np.float32)
 
 
 def positive(*shape: int) -> np.ndarray:
-    """Numbers in 0.1 … 1."""
+    """Return uniform float32 numbers in [0.1, 1) of the given shape."""
     return rng.random(shape, np.float32) * np.float32(0.9) + np.float32(0.1)
 
 
 def i32(limit: int, *shape: int) -> np.ndarray:
-    """Integers in 0 … limit − 1."""
+    """Return uniform int32 numbers in [0, limit) of the given shape."""
     return rng.integers(0, limit, shape, np.int32)
 
 
 def i64(limit: int, *shape: int) -> np.ndarray:
-    """The same in 64 bits."""
+    """Return uniform int64 numbers in [0, limit) of the given shape."""
     return rng.integers(0, limit, shape, np.int64)
 
 
 def words(count: int, of: int = 3) -> np.ndarray:
-    """Strings of `of` words."""
+    """Return `count` strings of `of` words each, an array of bytes objects [count]."""
     texts = [" ".join(f"w{n}" for n in rng.integers(0, 10_000, of)) for _ in range(count)]
     return np.array([text.encode() for text in texts], object)
 
 
 def one(family: str, op: str, *inputs: Any, label: str = "", **attrs: Any) -> Row:
-    """A row of one node."""
+    """Return a row whose graph is the node `result` and constants for its inputs."""
     graph = Graph()
     graph.add(op, *inputs, name="result", **attrs)
     return Row(family, f"{op} {label}".strip(), graph.graph_def)

@@ -1,5 +1,8 @@
-"""More rows for `bench.kernels`: indexing, sorting, segments, sparse and ragged tensors, strings,
-random numbers, linear algebra, recurrent cells, quantised numbers, variables and tables."""
+"""Rows of `bench.kernels` for ops that are not elementwise numerics, images or networks.
+
+Arrays, indexing, sorting, segments, sparse and ragged tensors, strings, random numbers, linear
+algebra, recurrent cells, quantised numbers, variables and tables.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ def segments() -> Iterator[Row]:
 
 
 def sparse_coordinates(rows: int, columns: int, count: int) -> np.ndarray:
-    """Sorted, distinct [count, 2]."""
+    """Return sorted, distinct indices of a matrix, int64 [count, 2]."""
     flat = np.sort(rng.choice(rows * columns, count, replace=False))
     return np.stack([flat // columns, flat % columns], 1).astype(np.int64)
 
@@ -183,7 +186,7 @@ def strings() -> Iterator[Row]:
 
 
 def edits() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """1000 sequences of 20 numbers as a sparse tensor."""
+    """Return the indices, values and shape of a SparseTensor: 1000 sequences of 20 numbers."""
     rows, columns = np.meshgrid(np.arange(1000), np.arange(20), indexing="ij")
     indices = np.stack([rows.ravel(), columns.ravel()], 1)
     return indices, i32(5, 20_000), np.int64([1000, 20])
@@ -263,7 +266,7 @@ def quantised() -> Iterator[Row]:
 
 
 def variable_row(op: str, count: int, *inputs: Any, label: str = "", **attrs: Any) -> Row:
-    """An op on `count` variables of [50000, 64] floats."""
+    """Return a row of an op on `count` variables of floats [50000, 64], then `inputs`."""
     graph = Graph()
     handles, assigned = [], []
     for index in range(count):

@@ -1,10 +1,10 @@
-"""Kernels one by one on realistic sizes, ours beside TensorFlow's, in one thread each.
+"""Time single kernels on inputs of realistic size, in Runstep and in TensorFlow, in one thread.
 
     python -m bench.kernels [--tensorflow PYTHON] [--family F] [--match TEXT] [--slower-than 5]
 
-Both run the same graphs: inputs are constants, nothing is optimised, the node is a target, so that
-no time goes into feeding or fetching. A figure is the quickest of several runs less that of an
-empty step. PYTHON is an interpreter with TensorFlow.
+Both run the same graphs without optimisation. The inputs are constants and the node is a target,
+so that no time is spent on feeding or fetching. A figure is the shortest of several runs minus the
+shortest empty step. PYTHON is an interpreter with TensorFlow.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from bench.measure import quickest, table
 from runtime.api import OpError, SessionOptions, new_session
 from tests.conformance.case import Graph
 
-SECONDS = 0.3  # for one row
+SECONDS = 0.3  # spent on each row
 EMPTY = "empty step"
 
-PEER = """
+TENSORFLOW_PROGRAM = """
 import json, pathlib, sys, time
 sys.path.insert(0, sys.argv[1])
 import tensorflow as tf
@@ -58,7 +58,7 @@ print(json.dumps(times))
 
 
 def all_rows(family: str | None, match: str) -> list[Row]:
-    """The rows of a family, or all, whose name contains `match`; the empty step is the first."""
+    """Return the empty step and the rows (of one family or all) whose name contains `match`."""
     graph = Graph()
     graph.add("NoOp", name="result")
     rows = [Row("", EMPTY, graph.graph_def)]
@@ -68,8 +68,8 @@ def all_rows(family: str | None, match: str) -> list[Row]:
     return rows
 
 
-def ours(rows: Iterable[Row], seconds: float) -> list[float | None]:
-    """Seconds of each row; None for one that fails."""
+def runstep_times(rows: Iterable[Row], seconds: float) -> list[float | None]:
+    """Return the seconds of each row in Runstep; None for a row that fails."""
     config = pb.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
     config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
     times: list[float | None] = []
@@ -87,8 +87,8 @@ def ours(rows: Iterable[Row], seconds: float) -> list[float | None]:
     return times
 
 
-def tensorflows(rows: Iterable[Row], python: str, seconds: float) -> list[float | None]:
-    """The same in TensorFlow."""
+def tensorflow_times(rows: Iterable[Row], python: str, seconds: float) -> list[float | None]:
+    """Return the seconds of each row in TensorFlow; None for a row that fails."""
     with tempfile.TemporaryDirectory() as folder:
         stems = []
         for number, row in enumerate(rows):
@@ -99,7 +99,7 @@ def tensorflows(rows: Iterable[Row], python: str, seconds: float) -> list[float 
             stems.append(stem)
         root = str(pathlib.Path(__file__).parent.parent)
         output = subprocess.run(
-            [python, "-c", PEER, root, folder, str(seconds)],
+            [python, "-c", TENSORFLOW_PROGRAM, root, folder, str(seconds)],
             env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdout=subprocess.PIPE,
             text=True,
@@ -124,10 +124,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for one kernel")
     options = parser.parse_args()
     rows = all_rows(options.family, options.match)
-    mine = ours(rows, options.seconds)
+    mine = runstep_times(rows, options.seconds)
     theirs: list[float | None] = [None] * len(rows)
     if options.tensorflow:
-        theirs = tensorflows(rows, options.tensorflow, options.seconds)
+        theirs = tensorflow_times(rows, options.tensorflow, options.seconds)
     lines = []
     for row, own, peer in zip(rows[1:], mine[1:], theirs[1:], strict=True):
         ratio = 0.0

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: repeated runs, the median and the 99th percentile, plain tables."""
+"""Measurement for the benchmarks: timed loops, median and percentiles, Markdown tables."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-TURN_SECONDS = 4.0  # a row's turn, and
-WINDOW_SECONDS = 0.1  # its parts: most troubles of the machine spoil one of them
+TURN_SECONDS = 4.0  # for which one row is measured before the next row
+WINDOW_SECONDS = 0.1  # part of a turn; most disturbances by the machine affect one window only
 
 
 def seconds_of(call: Callable[[], object], repeats: int, warm_up: int = 3) -> list[float]:
-    """Wall time of each of `repeats` calls, after some that do not count."""
+    """Return the wall time in seconds of each of `repeats` calls after `warm_up` untimed calls."""
     for _ in range(warm_up):
         call()
     times = []
@@ -24,9 +24,9 @@ def seconds_of(call: Callable[[], object], repeats: int, warm_up: int = 3) -> li
 
 
 def quickest(call: Callable[[], object], seconds: float) -> float:
-    """The shortest wall time of calls over about `seconds`, at least three of them.
+    """Return the shortest wall time of the calls made in about `seconds`, at least three.
 
-    Other work on the machine only ever adds time: the shortest says most about the call itself.
+    Other work on the machine only adds time, so the shortest is nearest to the call's own time.
     """
     call()
     best, end, count = float("inf"), time.perf_counter() + seconds, 0
@@ -39,7 +39,7 @@ def quickest(call: Callable[[], object], seconds: float) -> float:
 
 
 def seconds_alone(run: Callable[[], object], runs: int = 200) -> float:
-    """Seconds that one run takes when it follows the last at once: the median of five rounds."""
+    """Return the seconds of one run in a loop without pauses: the median of five rounds."""
     rounds = []
     for _ in range(6):  # the first warms up
         started = time.perf_counter()
@@ -50,9 +50,9 @@ def seconds_alone(run: Callable[[], object], runs: int = 200) -> float:
 
 
 def open_loop(run: Callable[[], object], seconds: float, interval: float) -> list[float]:
-    """Seconds from the due instant of each run to its end; one run is due every `interval`.
+    """Return the seconds from each run's due time to its end; a run is due every `interval`.
 
-    Runs that come ever later are given up after three times `seconds`.
+    Stops after three times `seconds` if the runs cannot keep up.
     """
     result: list[float] = []
     due = time.perf_counter() + interval
@@ -73,7 +73,15 @@ def in_turns(
     seconds: float,
     interval: float,
 ) -> dict[str, list[list[float]]]:
-    """`open_loop` beside each row's work for `seconds` in all, the rows in turn; by window."""
+    """Measure `open_loop` while each row's work runs, the rows in turn.
+
+    Args:
+        rows: name → function whose context manager runs the row's work meanwhile.
+        seconds: measured for each row in total.
+
+    Returns:
+        name → windows of WINDOW_SECONDS, each the latencies of its runs in seconds.
+    """
     seen: dict[str, list[list[float]]] = {name: [] for name in rows}
     size = round(WINDOW_SECONDS / interval)
     for _ in range(max(1, round(seconds / TURN_SECONDS))):
@@ -85,7 +93,7 @@ def in_turns(
 
 
 def priority_table(rows: Mapping[str, Sequence[Sequence[float]]]) -> str:
-    """Latencies of rows beside those of the first one, which is idle."""
+    """Return a table of the rows' latencies and their ratios to the first row, which is idle."""
     idle: list[float] = []
     lines = []
     for name, windows in rows.items():
@@ -103,24 +111,24 @@ def priority_table(rows: Mapping[str, Sequence[Sequence[float]]]) -> str:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which `percent` per cent of the values lie."""
+    """Return the value below which `percent` per cent of the values are."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value."""
+    """Return the median."""
     return statistics.median(values)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
     lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
     return "\n".join(lines)
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process (Linux)."""
+    """Return the resident memory of this process in bytes (Linux, pages of 4096 bytes)."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096

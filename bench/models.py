@@ -1,9 +1,9 @@
-"""Step time of SavedModels, ours beside TensorFlow's.
+"""Measure the step time of SavedModels in Runstep and in TensorFlow.
 
     python -m bench.models DIR… [--tensorflow PYTHON] [--batch 1] [--intra-op 1]
 
-The default signature on zeros, in the caller's thread and as many more for each kernel as
-`--intra-op` says, for both.
+Each step runs the default signature on zeros in the caller's thread; a kernel may use `--intra-op`
+threads. A figure is the median.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import protos as pb
 REPEATS = 20
 IN_CALLER = pb.RunOptions(inter_op_thread_pool=-1)
 
-PEER = """
+TENSORFLOW_PROGRAM = """
 import json, os, sys, time
 import numpy as np
 import tensorflow as tf
@@ -60,7 +60,7 @@ def main() -> None:
     if options.tensorflow:
         output = subprocess.run(
             [
-                *(options.tensorflow, "-c", PEER),
+                *(options.tensorflow, "-c", TENSORFLOW_PROGRAM),
                 *(str(options.batch), str(options.intra_op), *options.directories),
             ],
             env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"},

@@ -1,8 +1,8 @@
-"""Opening sessions of a loaded model: time and memory of each.
+"""Measure the time and memory of opening sessions on a loaded model.
 
     python -m bench.open_sessions DIR [--sessions 100]
 
-Every session runs once; one in ten assigns to the model's first variable.
+Every session runs one step; every tenth session also assigns to the model's first variable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.api import SavedModelBundle, SessionOptions, load_saved_model
 
 
 def feeds_of(bundle: SavedModelBundle) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Zeros for every input of the default signature, and its outputs."""
+    """Return zeros for every input of the default signature, and the names of its outputs."""
     from runtime.framework.dtypes import DataType
 
     signature = bundle.signatures["serving_default"]
@@ -62,8 +62,8 @@ def main() -> None:
 
 
 def assign_to_first_variable(session: object) -> None:
-    """Write to one variable, so that its copy is counted."""
-    from runtime.framework.variable import Variable
+    """Write to one variable, so that the memory of its copy is counted."""
+    from runtime.framework.resources.variable import Variable
 
     for _, _, resource in session.resources:  # type: ignore[attr-defined]
         if isinstance(resource, Variable) and resource.is_initialized:

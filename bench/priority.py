@@ -1,18 +1,20 @@
-"""Does low-priority work disturb normal requests?
+"""Measure how much low-priority work delays normal steps.
 
     python -m bench.priority [--seconds 60] [--model DIR]
 
-An open loop of normal steps (a tiny MLP at 30 % of what one thread can do) on the normal pool,
-while the low-priority pool is kept full in turn with a chain of 1,000 small ops, with 512² MatMuls
-and, when DIR is given, with that model. The same without priorities: the low work on a second
-normal pool. Two rows are beside a program of its own, of nice 19, that counts or multiplies
-matrices: what any work on the machine costs, whoever does it. The rows take turns of a few seconds,
-so that what else happens on the machine meets all of them. Prints p50 and p99 of a row's normal
-steps and the ratio of p99 to idle; then the p99 of each tenth of a second, the one in the middle
-and the one at the lower quarter, for machines whose own stalls make up the p99 of the whole.
+An open loop runs normal steps (a tiny MLP at 30 % of one thread's capacity) on the normal pool.
+Meanwhile the low-priority pool is kept full with a chain of 1,000 small ops, with 512² MatMuls and,
+if DIR is given, with that model. The same work on a second pool of normal priority is measured for
+comparison. Two further rows run beside a separate process at nice 19 that counts or multiplies
+matrices: the delay that any work on the machine causes. The rows take turns of a few seconds, so
+that a disturbance by the machine affects all of them.
 
-Before it, how pools keep apart: while a step blocks the only thread of one pool, how long steps
-take on another, and how long a second step of the blocked pool waits.
+The table gives p50 and p99 of the normal steps and the ratio of p99 to that of the idle row. Its
+last columns are the median and the lower quartile of the p99 of each tenth of a second, for
+machines whose own stalls dominate the overall p99.
+
+First a table on isolation is printed: while a step blocks the only thread of one pool, how long
+steps take on another pool, and how long a second step of the blocked pool waits.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from runtime.api import (
 from runtime.foundation.kept_memory import keep_freed_memory
 from tests.conformance.case import Graph
 
-LOAD = 0.3  # of one thread's capacity
+LOAD = 0.3  # fraction of one thread's capacity
 BLOCKED_SECONDS = 0.5
 WARM_UP_SECONDS = 2.0  # of each row
 COUNTING = "while True: pass"
@@ -102,7 +104,7 @@ def submitter(graph: Graph, feeds: dict[str, np.ndarray], fetch: str) -> Submit:
 
 
 def isolation(normal: ThreadPool, low: ThreadPool) -> list[list[str]]:
-    """Times of steps on each pool while a synchronous kernel blocks the low one."""
+    """Return table rows: step times on each pool while a synchronous kernel blocks the low one."""
     blocked, go_on = threading.Event(), threading.Event()
 
     def block(_: object) -> np.ndarray:
@@ -142,14 +144,14 @@ def isolation(normal: ThreadPool, low: ThreadPool) -> list[list[str]]:
 
 
 def normal_steps(normal: ThreadPool) -> Callable[[], object]:
-    """What one normal step is."""
+    """Return a function that runs one normal step."""
     session, feeds, fetch = tiny_mlp()
     return lambda: session.run_async(RunRequest(feeds, [fetch], pool=normal)).result()
 
 
 @contextlib.contextmanager
 def kept_full(submit: Submit, pool: ThreadPool) -> Iterator[None]:
-    """Meanwhile two threads keep `pool` full with other work."""
+    """Let two threads keep `pool` full inside the context."""
     stop = threading.Event()
 
     def keep_full() -> None:
@@ -172,7 +174,7 @@ def kept_full(submit: Submit, pool: ThreadPool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def another_process(work: str) -> Iterator[None]:
-    """Meanwhile a program that has nothing to do with this one keeps a processor busy."""
+    """Let an unrelated process at nice 19 keep a processor busy inside the context."""
     with subprocess.Popen([sys.executable, "-c", f"import os; os.nice(19)\n{work}"]) as process:
         try:
             yield
@@ -205,7 +207,7 @@ def main() -> None:
         for pool, how in ((low, "low priority"), (equal, "no priorities")):
             rows[f"{name}, {how}"] = functools.partial(kept_full, submit, pool)
     run = normal_steps(normal)
-    for begin in rows.values():  # compile everything, start the child process
+    for begin in rows.values():  # warm up: compile the steps, start the pool's process
         with begin():
             open_loop(run, WARM_UP_SECONDS, WARM_UP_SECONDS / 100)
     interval = seconds_alone(run) / LOAD

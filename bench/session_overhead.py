@@ -1,10 +1,9 @@
-"""`Session.run` of chains of small ops and of wide graphs of MatMuls, ours beside TensorFlow's.
+"""Time `Session.run` on chains of small ops and on wide graphs of MatMuls.
 
     python -m bench.session_overhead [--tensorflow PYTHON]
 
-Both with one thread a kernel, so that the pool's parallelism is what is seen.
-
-PYTHON is an interpreter with TensorFlow: this file runs itself there on the same graphs.
+Runstep and TensorFlow run the same graphs with one thread for each kernel, so that only the
+parallelism between nodes counts. PYTHON is an interpreter with TensorFlow, which runs this file.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ def repeats_for(nodes: int) -> int:
     return max(30, 3000 // nodes)
 
 
-def ours() -> Rows:
-    """Median µs of each graph, in the caller's thread and on a pool."""
+def runstep_times() -> Rows:
+    """Return the median step time of each graph in µs, in the caller's thread and on a pool."""
     import protos as pb
     from bench.measure import median, seconds_of
     from runtime.api import SessionOptions, new_session
@@ -82,8 +81,8 @@ def ours() -> Rows:
     return rows
 
 
-def tensorflows() -> Rows:
-    """The same in TensorFlow, without grappler; run in an environment that has it."""
+def tensorflow_times() -> Rows:
+    """Return the same in TensorFlow without grappler; requires an environment that has it."""
     import time
 
     import tensorflow as tf
@@ -126,9 +125,9 @@ def main() -> None:
     parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.as_peer:
-        print(json.dumps(tensorflows()))
+        print(json.dumps(tensorflow_times()))
         return
-    mine = ours()
+    mine = runstep_times()
     theirs: Rows = {}
     if options.tensorflow:
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}

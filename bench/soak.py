@@ -1,10 +1,10 @@
-"""Sessions under everything at once: run, extend, close, deadlines and cancellation, many threads.
+"""Load test of sessions: many threads run, extend, close, cancel and miss deadlines at random.
 
     python -m bench.soak [--seconds 60] [--threads 8]
 
-Threads take sessions that others may close under them. Prints how each kind of work ended, resident
-memory after warm-up and at the end, and threads that were left. Anything but a documented error
-fails the run.
+A thread may close a session that another thread is using. Prints how each kind of work ended, the
+resident memory after the warm-up and at the end, and the threads that did not end. Exits with 1
+if there was an undocumented error or a thread is left.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
 
 SLOTS = 4  # sessions that all threads share
-WARM_UP = 0.2  # of the time: pools, caches and the allocator's arenas grow to their size
-JOIN_SECONDS = 10  # for a thread that ends
+WARM_UP = 0.2  # fraction of the time in which pools, caches and the allocator's arenas grow
+JOIN_SECONDS = 10  # limit for a thread to end or a step to be cancelled
 ONE = np.float32(1)
 
 
 @dataclasses.dataclass
 class Report:
-    """What a soak saw. `outcomes` counts (work, how it ended); `unexpected` must be empty."""
+    """The result of a soak. `outcomes` counts (work, how it ended); `unexpected` must be empty."""
 
     outcomes: collections.Counter[tuple[str, str]]
     unexpected: list[str]
@@ -58,12 +58,12 @@ class Report:
 
     @property
     def growth(self) -> int:
-        """Bytes of resident memory that came after the warm-up."""
+        """Bytes by which the resident memory grew after the warm-up."""
         return self.bytes_at_end - self.bytes_after_warm_up
 
 
 def soak_graph() -> pb.GraphDef:
-    """A few operations, a variable and a queue."""
+    """Return a graph of two arithmetic nodes, a variable and an empty queue."""
     graph = Graph()
     x = graph.placeholder("float32", "x")
     y = graph.add("AddV2", graph.add("Mul", x, np.float32(2))[0], ONE, name="y")[0]
@@ -77,18 +77,18 @@ def soak_graph() -> pb.GraphDef:
 
 
 class Soak:
-    """The shared sessions, and the kinds of work on them. Threads call `work` at the same time."""
+    """The shared sessions and the kinds of work on them; `work` may be called concurrently."""
 
     def __init__(self) -> None:
         self._graph = soak_graph()
         self._numbers = itertools.count()
         self._slots = [self._open() for _ in range(SLOTS)]
-        self._lock = threading.Lock()  # guards changes of what is in here
+        self._lock = threading.Lock()  # guards writes to the attributes of this object
         self.outcomes: collections.Counter[tuple[str, str]] = collections.Counter()
         self.unexpected: list[str] = []
 
     def _open(self) -> DirectSession:
-        """A session; every third has threads of its own."""
+        """Return a new session; every third has per-session threads."""
         own = next(self._numbers) % 3 == 0
         config = pb.ConfigProto(use_per_session_threads=own, inter_op_parallelism_threads=2)
         session = new_session(SessionOptions(config=config))
@@ -116,16 +116,16 @@ class Soak:
         waiting.result(JOIN_SECONDS)
 
     def close(self, session: DirectSession) -> None:
-        """Put a fresh session in the place of one, under the hands of the other threads."""
+        """Replace a session by a new one while other threads may use it, then destroy it."""
         waiting = session.run_async(RunRequest({}, ["take"]))
         with self._lock:
-            if session in self._slots:  # another thread may have been faster
+            if session in self._slots:  # another thread may have replaced it already
                 self._slots[self._slots.index(session)] = self._open()
         session.destroy()
         waiting.result(JOIN_SECONDS)
 
     def work(self, seed: int, until: float) -> None:
-        """Random work until an instant of `time.monotonic()`."""
+        """Do random work until `time.monotonic()` reaches `until`."""
         choose = random.Random(seed)
         kinds: list[tuple[Callable[[DirectSession], None], tuple[type[OpError], ...]]] = [
             (self.run, ()),
@@ -149,7 +149,7 @@ class Soak:
             kind(session)
         except documented as error:
             ended = error.code.name
-        except CancelledError as error:  # of any kind of work, once its session has been closed
+        except CancelledError as error:  # documented for all work on a closed session
             ended = error.code.name
             if not session.is_closed:
                 self._note(f"{name}: {error}")
@@ -163,14 +163,15 @@ class Soak:
             self.unexpected.append(text)
 
     def end(self) -> None:
-        """Destroy what is left."""
+        """Destroy the remaining sessions."""
         for session in self._slots:
             session.destroy()
 
 
 def soak(seconds: float, threads: int, seed: int) -> Report:
-    """Work for that long with that many threads."""
-    process = new_session(SessionOptions())  # its pool and the timer are the process's, and stay
+    """Run `threads` threads of random work for `seconds`."""
+    # Starts the process-wide pool and timer, whose threads live on and are not counted as left.
+    process = new_session(SessionOptions())
     process.create(soak_graph())
     process.run({"x": ONE}, ["y"], (), pb.RunOptions(timeout_in_ms=60_000))
     before = set(threading.enumerate())

@@ -1,10 +1,10 @@
-"""From the start of the process to the first answer, and what it takes then.
+"""Measure the time from process start to the first response, and the resident memory then.
 
     python -m bench.start [DIR]
 
-Starts `runstep serve` on a model (default: the digits example) and a bare FastAPI application
-beside it, each several times; prints the time to the first answered prediction and to the first
-`/healthz`, and the resident memory after a prediction.
+Starts `runstep serve` on a model (default: the digits example) and, for comparison, a bare FastAPI
+application, five times each. Prints the time to the first `/healthz` and to the first prediction,
+and the resident memory after the prediction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import urllib.request
 from bench.measure import median, table
 
 ROOT = pathlib.Path(__file__).parent.parent
-HELLO = """
+BARE_FASTAPI = """
 import sys, uvicorn
 from fastapi import FastAPI
 app = FastAPI()
@@ -42,7 +42,7 @@ def free_port() -> int:
 
 
 def first_answer(url: str, body: bytes | None, started: float) -> float:
-    """Seconds from `started` until the URL answers 200."""
+    """Return the seconds from `started` until the URL returns 200."""
     while time.perf_counter() - started < 60:
         try:
             with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=5):
@@ -67,7 +67,7 @@ def main() -> None:
     for _ in range(RUNS):
         port = free_port()
         started = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-c", HELLO, str(port)])
+        process = subprocess.Popen([sys.executable, "-c", BARE_FASTAPI, str(port)])
         hello.append(first_answer(f"http://127.0.0.1:{port}/healthz", None, started))
         process.kill()
         process.wait()

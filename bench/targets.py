@@ -1,10 +1,11 @@
-"""Latency of a tiny step on each target: direct, HTTP with protobuf, REST with JSON, gRPC.
+"""Measure the latency of a tiny step on each target: direct, HTTP, REST with JSON, gRPC.
 
     python -m bench.targets [--steps N] [--tensorflow PYTHON]
 
-The step is x + 1 of a float scalar. The server is a process of its own on this machine. PYTHON is
-an interpreter with TensorFlow: its client runs on our gRPC port and on a `tf.distribute.Server`,
-and our client on that server too. The measurements take turns, so that a busy moment hits all.
+The step is x + 1 of a float scalar. The server is another process on this machine. PYTHON is an
+interpreter with TensorFlow: its client is measured against Runstep's gRPC port and against a
+`tf.distribute.Server`, and Runstep's client against that server too. The measurements take turns,
+so that a disturbance by the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ WARM_UP = 20
 X = np.float32(1)
 Measured = dict[str, list[float]]  # row → seconds of each step
 
-# What gRPC alone costs: a server that answers what it was sent.
+# A server that returns the bytes of the request: the cost of gRPC alone.
 ECHO = """
 import asyncio
 import grpc.aio
@@ -55,8 +56,8 @@ async def main():
 
 asyncio.run(main())
 """
-# Runs in the interpreter with TensorFlow: a server, or a client that prints the times of a round
-# for every line that it reads.
+# SERVER and CLIENT run in the interpreter with TensorFlow. For every line (a number of steps) that
+# it reads, the client prints the times of a round.
 SERVER = """
 import sys
 import tensorflow as tf
@@ -96,7 +97,7 @@ def main() -> None:
     parser.add_argument("--tensorflow", help="an interpreter that has TensorFlow")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
-        http, master = stack.enter_context(our_server())
+        http, master = stack.enter_context(runstep_server())
         calls: dict[str, Callable[[int], list[float]]] = {
             "direct, caller's thread": steps_of(session_step("", pool=-1)),
             "direct, on a pool": steps_of(session_step("")),
@@ -129,7 +130,7 @@ def main() -> None:
 
 
 def steps_of(step: Callable[[], object]) -> Callable[[int], list[float]]:
-    """Times of so many steps, one after the other."""
+    """Return a function that runs a number of steps in sequence and returns their times."""
     for _ in range(WARM_UP):
         step()
 
@@ -153,7 +154,7 @@ def session_step(target: str, pool: int = 0) -> Callable[[], object]:
 
 
 def rest_step(address: str) -> Callable[[], object]:
-    """What a client without this project does."""
+    """Return a step over REST with JSON as a client without this project would run it."""
     client = httpx.Client(base_url=address)
     made = client.post(
         "/v1/sessions",
@@ -167,8 +168,8 @@ def rest_step(address: str) -> Callable[[], object]:
 
 
 @contextlib.contextmanager
-def our_server() -> Iterator[tuple[str, str]]:
-    """`runstep serve`; its addresses over HTTP and gRPC."""
+def runstep_server() -> Iterator[tuple[str, str]]:
+    """Run `runstep serve`; yield its addresses for HTTP and gRPC."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
         config.write("models: []\n")
         config.flush()
@@ -210,7 +211,7 @@ def echo_step(address: str) -> Callable[[], object]:
 
 @contextlib.contextmanager
 def printed_address(python: str, program: str) -> Iterator[str]:
-    """The address that a server program prints first."""
+    """Run a server program; yield the address that is its first line of output."""
     with started(python, program) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
@@ -220,7 +221,7 @@ def printed_address(python: str, program: str) -> Iterator[str]:
 def tensorflow_client(
     stack: contextlib.ExitStack, python: str, target: str
 ) -> Callable[[int], list[float]]:
-    """Times of so many steps of TensorFlow's own client."""
+    """Return a function that runs a number of steps in TensorFlow's client, as `steps_of`."""
     process = stack.enter_context(started(python, CLIENT, target))
     stack.callback(process.kill)
     assert process.stdin is not None and process.stdout is not None

@@ -1,6 +1,6 @@
-"""Write examples/models/counter: a stateful model, written as TensorFlow 1 programs are.
+"""Write examples/models/counter: a stateful model in the style of TensorFlow 1.
 
-Needs tensorflow. Every signature answers the count after its step.
+Requires tensorflow. Every signature returns the count after its step.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ v1 = tf.compat.v1
 
 
 def export() -> None:
-    """Signatures get_counter, incr_counter, incr_counter_by (delta) and reset_counter."""
+    """Save signatures get_counter, incr_counter, incr_counter_by (delta) and reset_counter."""
     with tf.Graph().as_default(), v1.Session() as session:
         count = v1.get_variable("counter", initializer=0.0, use_resource=False)
         delta = v1.placeholder(tf.float32, [], name="delta")

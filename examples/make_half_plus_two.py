@@ -1,6 +1,6 @@
 """Write examples/models/half_plus_two: y = x / 2 + 2, with predict, classify and regress.
 
-Needs tensorflow. The signatures take tensors (`serving_default`) or serialized tf.Examples.
+Requires tensorflow. The signatures take tensors (`serving_default`) or serialized tf.Examples.
 """
 
 import pathlib
@@ -13,7 +13,7 @@ SPEC = {"x": tf.io.FixedLenFeature([1], tf.float32)}
 
 
 class HalfPlusTwo(tf.Module):
-    """The weights are variables, so that restoring them is part of the example."""
+    """The model; its weights are variables, so that loading it includes a restore."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class HalfPlusTwo(tf.Module):
 
 
 def export() -> None:
-    """Save with the method names that classify and regress requests look for."""
+    """Save the model with the method names that classify and regress requests require."""
     model = HalfPlusTwo()
     signatures = {
         "serving_default": model.predict,
@@ -44,7 +44,7 @@ def export() -> None:
         "classify_x_to_y": model.classify,
     }
     tf.saved_model.save(model, str(MODEL), signatures=signatures)
-    # `tf.saved_model.save` calls every method "predict": put the right names into the file.
+    # `tf.saved_model.save` sets every method name to "predict": set the right ones in the file.
     path = MODEL / "saved_model.pb"
     proto = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     signature_def = proto.meta_graphs[0].signature_def

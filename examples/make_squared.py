@@ -11,15 +11,17 @@ import pathlib
 
 import protos as pb
 from runtime.api import DataType
-from runtime.client.node_builder import build_node_def
 
 
 def main() -> None:
-    counter = ("get_counter:0", DataType.FLOAT)
-    graph_def = pb.GraphDef(
-        node=[build_node_def("Mul", "squared", [counter, counter])],
-        versions=pb.VersionDef(producer=2474),
+    counter = "get_counter:0"
+    squared = pb.NodeDef(
+        name="squared",
+        op="Mul",
+        input=[counter, counter],
+        attr={"T": pb.AttrValue(type=DataType.FLOAT)},
     )
+    graph_def = pb.GraphDef(node=[squared], versions=pb.VersionDef(producer=2474))
     body = {"graph_def": base64.b64encode(graph_def.SerializeToString()).decode()}
     path = pathlib.Path(__file__).parent / "squared.json"
     path.write_text(json.dumps(body) + "\n")

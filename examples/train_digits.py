@@ -1,7 +1,7 @@
-"""Train examples/models/digits: a small network that reads handwritten digits of 8 x 8 pixels.
+"""Train examples/models/digits: a small network that recognises handwritten digits of 8 x 8 pixels.
 
-Needs tensorflow and scikit-learn, whose digits (1797 images, of NIST's collection) it learns
-from. Prints the accuracy on images that it did not train on.
+Requires tensorflow and scikit-learn, whose digits data set (1797 images) it uses. Prints the
+accuracy on images that were not used for training.
 """
 
 import os
@@ -20,7 +20,7 @@ SEED = 7
 
 
 def network() -> keras.Model:
-    """`image` [batch, 8, 8], grey values 0..16 → `probabilities` [batch, 10]."""
+    """Return the network: `image` [batch, 8, 8], grey values 0..16 → probabilities [batch, 10]."""
     image = keras.Input((8, 8), name="image")
     x = layers.Rescaling(1 / 16)(image)
     x = layers.Reshape((8, 8, 1))(x)

@@ -1,8 +1,8 @@
-"""The only door to the wire messages: `import protos as pb`, then `pb.GraphDef`.
+"""The wire messages: all other code uses `import protos as pb`, then `pb.GraphDef`.
 
-The field numbers are TensorFlow's; the descriptors live in the package `runstep`, so TensorFlow
-itself can be imported in the same process. Serving messages are under `pb.serving` and
-`pb.server_config`.
+The field numbers are TensorFlow's. The protobuf package is named `runstep`, not `tensorflow`, so
+that TensorFlow itself can be imported in the same process. Serving messages are under `pb.serving`
+and `pb.server_config`.
 """
 
 from protos import model_server_config_pb2 as server_config  # noqa: F401

@@ -1,9 +1,10 @@
-"""The door to the runtime, for the server and for programs; errors alone: `runtime.errors`.
+"""The public interface of the runtime, for the server and for programs.
 
-from runtime.api import SessionOptions, load_saved_model, new_session
+    from runtime.api import SessionOptions, load_saved_model, new_session
 
-The front end (`runtime.client`: Graph, Session, ops, …) is reached through this door too; it and
-the exporter are imported at first use, so that a server does not pay for them.
+A module that needs only the error classes imports `runtime.errors`, which is cheaper. The front end
+(`runtime.client`: Graph, Session, ops, …) and the exporter are reached from here too; they are
+imported at first use, so that a server that does not use them does not load them.
 """
 
 import importlib
@@ -46,10 +47,10 @@ from runtime.framework.allocation import (
 )
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.io.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.io.record_files import tf_records
 from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.record_files import tf_records
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_codec import (
     as_bytes,
@@ -63,8 +64,8 @@ from runtime.saved_model.inspection import OpReport
 from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, load_saved_model
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.tensor_infos import tensor_names
-from runtime.sessions.direct_session import DirectSession
-from runtime.sessions.executor_cache import CompiledStep
+from runtime.sessions.direct.direct_session import DirectSession
+from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
@@ -131,8 +132,8 @@ __all__ = [
     "tf_records",
 ]
 
-# name → the module that has it; imported when it is asked for
-_LATER = {
+# Name → the module that defines it, imported when the name is first accessed.
+_LAZY_MODULES = {
     **dict.fromkeys(
         (
             "Graph",
@@ -154,6 +155,6 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(importlib.import_module(_LAZY_MODULES[name]), name)

@@ -1,7 +1,8 @@
-"""The light door to the runtime: its errors and their canonical codes, and nothing else.
+"""The runtime's error classes and canonical codes, without the rest of the runtime.
 
-Importing it loads neither numpy nor protobuf: the command line and the settings use it before they
-know whether a server will start. Everything else that the server uses comes from `runtime.api`.
+Importing this module loads neither numpy nor protobuf: the command line and the settings use it
+before it is known whether a server will start. Everything else that the server uses is imported
+from `runtime.api`.
 """
 
 from runtime.foundation.errors import (

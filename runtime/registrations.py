@@ -1,6 +1,7 @@
-"""Everything that is registered, in one place: session factories, device factories, kernels.
+"""The registries of the runtime: session factories, device factories and kernels.
 
-To add one, write its file and a row here. Registering the same thing twice raises.
+To add a factory, write its file and add a row here. Registering the same row twice raises
+AlreadyExistsError.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.kernels import KERNEL_MODULES
 from runtime.kernels.lazy_registry import LazyKernelRegistry
-from runtime.sessions.direct_session_factory import DirectSessionFactory
-from runtime.sessions.remote_session_factories import grpc_session_factory, http_session_factory
+from runtime.sessions.direct.direct_session_factory import DirectSessionFactory
+from runtime.sessions.remote.remote_session_factories import (
+    grpc_session_factory,
+    http_session_factory,
+)
 from runtime.sessions.runtime_session import RuntimeSession
 from runtime.sessions.session_factory import SessionFactory, SessionFactoryRegistry
 from runtime.sessions.session_options import SessionOptions
@@ -31,13 +35,13 @@ DEVICE_FACTORIES: tuple[tuple[str, type[DeviceFactory], int], ...] = (
 
 @functools.cache
 def kernel_registry() -> KernelRegistry:
-    """Every built-in kernel, imported with the first node that needs it."""
+    """The registry of all built-in kernels; a module is imported when a node first needs it."""
     return LazyKernelRegistry(KERNEL_MODULES)
 
 
 @functools.cache
 def device_factories() -> DeviceFactoryRegistry:
-    """Every device factory."""
+    """The registry of all device factories."""
     registry = DeviceFactoryRegistry()
     for device_type, factory, priority in DEVICE_FACTORIES:
         registry.register(device_type, factory(), priority)
@@ -50,7 +54,7 @@ def direct_session_factory() -> DirectSessionFactory:
     return DirectSessionFactory(device_factories(), kernel_registry())
 
 
-# (runtime type, what makes the factory); exactly one of them may accept a target
+# (runtime type, function that makes the factory); at most one factory may accept a target
 SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
     ("DIRECT_SESSION", direct_session_factory),
     ("GRPC_SESSION", grpc_session_factory),
@@ -60,7 +64,7 @@ SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
 
 @functools.cache
 def session_factories() -> SessionFactoryRegistry:
-    """Every session factory, by runtime type."""
+    """The registry of all session factories, by runtime type."""
     registry = SessionFactoryRegistry()
     for runtime_type, make in SESSION_FACTORIES:
         registry.register(runtime_type, make())
@@ -68,7 +72,7 @@ def session_factories() -> SessionFactoryRegistry:
 
 
 def new_session(options: SessionOptions) -> RuntimeSession:
-    """A session without a graph, made by the one factory that accepts the target.
+    """Make a session without a graph, with the one factory that accepts the target.
 
     Raises NotFoundError when no factory accepts it, and what the factory raises.
     """
@@ -76,6 +80,6 @@ def new_session(options: SessionOptions) -> RuntimeSession:
 
 
 def reset(target: str, containers: Sequence[str] = ()) -> None:
-    """Clear resource containers of a target (all, when none is named) and close its sessions."""
+    """Clear the named resource containers of a target, or all, and close its sessions."""
     options = SessionOptions(target)
     session_factories().get_factory(options).reset(options, containers)

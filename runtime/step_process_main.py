@@ -1,9 +1,12 @@
-"""The program of a child process that runs low-priority steps (`sessions/step_process.py`).
+"""The main program of a child process that runs low-priority steps.
+
+Its parent is `sessions/child_process/step_process.py`, which starts it as
 
     python -m runtime.step_process_main DATA CONTROL INCOMING OUTGOING TENSOR_LIMIT NAME
 
-The two sockets and the two areas are file descriptors that the parent has opened; an area of −1 is
-none.
+DATA and CONTROL are file descriptors of sockets, INCOMING and OUTGOING those of shared memory areas
+(−1 for none); the parent has opened all four. TENSOR_LIMIT is the largest allowed tensor in bytes,
+NAME that of the thread pool.
 """
 
 from __future__ import annotations
@@ -15,24 +18,24 @@ import threading
 
 
 def main() -> None:
-    """Yield to everything else on the machine, then import what steps need, then serve."""
+    """Lower the process's priority, then import what steps need, then serve."""
     data, control, incoming, outgoing, limit, name = sys.argv[1:]
     from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
-    # Not SCHED_IDLE: a thread that was woken where such a process ran had to wait for the next tick
-    # of the clock (a third of a tiny model's steps took over 1.5 ms beside it).
+    # Not SCHED_IDLE: a thread that wakes on a processor which runs a SCHED_IDLE process waited for
+    # the next timer tick (a third of a tiny model's steps took over 1.5 ms).
     share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
-    # They go to the whole group; the parent decides when this ends.
+    # A terminal sends these signals to the whole process group. Only the parent ends this process.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
 
     from runtime.foundation.intra_op_pool import set_process_width
     from runtime.foundation.kept_memory import keep_freed_memory
     from runtime.framework.allocation import set_tensor_limit
-    from runtime.framework.shared_area import SharedArea
     from runtime.registrations import device_factories, kernel_registry
-    from runtime.sessions.step_server import StepServer
+    from runtime.sessions.child_process.shared_area import SharedArea
+    from runtime.sessions.child_process.step_server import StepServer
 
     name_thread(f"low_{name}")
     set_tensor_limit(int(limit))

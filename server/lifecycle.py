@@ -26,8 +26,21 @@ class Lifecycle:
     def __init__(self) -> None:
         self.phase = Phase.STARTING
         self.in_flight = 0
+        self._closed_ports: list[str] = []
         self._idle = asyncio.Event()
         self._idle.set()
+
+    def expect_port(self, name: str) -> None:
+        """The server is not ready before `port_is_open(name)`."""
+        self._closed_ports.append(name)
+
+    def port_is_open(self, name: str) -> None:
+        """A port that was expected answers."""
+        self._closed_ports.remove(name)
+
+    def not_ready(self) -> list[str]:
+        """The ports that are configured and not open yet."""
+        return [f"the {name} port is not open" for name in self._closed_ports]
 
     def begin_request(self) -> None:
         """Count a request that does work."""

@@ -19,12 +19,14 @@ import uvicorn
 from runtime.api import keep_freed_memory
 from runtime.errors import OpError
 from server.app import Services, create_app, make_services
+from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.settings import Settings
 
 _log = logging.getLogger(__name__)
 
+GRPC = "gRPC"
 FIRST_LOADS_SECONDS = 1.0  # gRPC waits so long for quick models to be served first
 CLOSING_SECONDS = 5  # for answers that are on their way out when everything has been closed
 
@@ -40,6 +42,7 @@ def serve(settings: Settings) -> int:
             create_app(services),
             host=settings.rest.host,
             port=settings.rest.port,
+            http=HttpProtocol,
             lifespan="on",
             log_config=None,  # ours
             access_log=False,  # ours too
@@ -62,6 +65,7 @@ class DrainingServer(uvicorn.Server):
         self._drain: asyncio.Task[None] | None = None
         self._grpc: Any = None  # a GrpcServer, whose module is imported when HTTP answers
         self._grpc_start: asyncio.Task[None] | None = None
+        services.lifecycle.expect_port(GRPC)
         self.has_failed = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -84,9 +88,13 @@ class DrainingServer(uvicorn.Server):
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
             self._grpc = module.GrpcServer(services.sessions, services.settings, services.lifecycle)
             await self._grpc.start()
+            services.lifecycle.port_is_open(GRPC)
             keep_from_collector()  # everything is imported: sessions come and go, that stays
         except OpError as error:
             _log.error("%s", error.message)
+            self.has_failed = self.should_exit = True
+        except Exception:
+            _log.exception("gRPC does not start")
             self.has_failed = self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -103,6 +111,8 @@ class DrainingServer(uvicorn.Server):
 
     async def _drain_and_exit(self) -> None:
         settings, lifecycle = self._services.settings, self._services.lifecycle
+        if self._grpc_start is not None:
+            self._grpc_start.cancel()  # a port that is not open yet stays closed
         _log.info("Draining: %d requests are running", lifecycle.in_flight)
         if not await lifecycle.drain(settings.rest.drain_seconds):
             _log.warning(

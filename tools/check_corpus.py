@@ -1,9 +1,9 @@
-"""Run a corpus of SavedModels and compare with the answers recorded beside each.
+"""Run a corpus of SavedModels and compare the outputs with those recorded in each model's folder.
 
     python tools/check_corpus.py DIR [name …]
 
-Prints one row a model: seconds to load, milliseconds of the first step and of the best of five
-more, and the largest difference relative to the largest expected magnitude.
+Prints one row for each model: seconds to load, milliseconds of the first step and of the shortest
+of five more steps, and the largest difference relative to the largest expected magnitude.
 """
 
 import pathlib

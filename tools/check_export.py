@@ -1,10 +1,10 @@
-"""Have real TensorFlow load exported SavedModels and compare with the recorded answers.
+"""Load exported SavedModels in TensorFlow and compare its outputs with the recorded ones.
 
     python -m server.main export tests/fixtures/saved_models/NAME OUT/NAME [--freeze]
     python tools/check_export.py OUT [--recorded tests/fixtures/saved_models]
 
-Needs an environment with TensorFlow. Each folder of OUT is loaded as version 1 loaders do, and
-its recorded calls run in one session. A folder `NAME_frozen` has the calls of NAME.
+Requires an environment with TensorFlow. Each folder of OUT is loaded by TensorFlow 1's loader, and
+its recorded calls run in one session. A folder `NAME_frozen` uses the recorded calls of NAME.
 """
 
 import argparse
@@ -27,7 +27,7 @@ TOLERANCE = 1e-4  # relative to the largest expected magnitude
 
 
 def read_calls(path: pathlib.Path) -> list[tuple[str, dict, dict]]:
-    """(signature, inputs, outputs) of every recorded call, in order."""
+    """Return (signature, inputs, outputs) of every recorded call, in order."""
     calls: dict[tuple[int, str], tuple[str, dict, dict]] = {}
     with np.load(path) as arrays:
         for name in arrays.files:

@@ -1,20 +1,20 @@
-"""Run public models in TensorFlow and here on the same inputs, and compare.
+"""Run public models in TensorFlow and in Runstep on the same inputs, and compare the outputs.
 
     PYTHON tools/check_public_models.py FOLDER… [--rows FILE] [--match TEXT…]
 
-Needs an environment with TensorFlow and this project's dependencies. Each FOLDER is searched for
+Requires an environment with TensorFlow and this project's dependencies. Each FOLDER is searched for
 `saved_model.pb`, frozen graphs (`frozen.pb`) and MetaGraphDefs (`*.meta`); the models are not part
-of this repository. Inputs are random and fit the signature: pixels and ids are small whole numbers,
-a batch has two rows, text is words or serialized tf.Examples with what the graph parses.
+of this repository. Inputs are random and fit the signature: pixels and ids are 0 or 1, a batch has
+two rows, a string is a word or a serialized tf.Example with the features that the graph parses.
 
-* A SavedModel is loaded by both; every signature runs.
-* A frozen graph is imported by both; its placeholders are fed, what nobody reads is fetched.
-* A MetaGraphDef is created by both. TensorFlow initialises its variables and saves them, we restore
-  that checkpoint with the graph's own restore op, then both read every trainable variable back.
+* SavedModel: both load it and run every signature.
+* Frozen graph: both import it, feed its placeholders and fetch the outputs without a consumer.
+* MetaGraphDef: both create it. TensorFlow initialises and saves the variables, Runstep restores
+  that checkpoint with the graph's restore op, then both fetch every trainable variable.
 
-Outputs that differ although TensorFlow fixes no value for them are left out, and counted: random
-numbers, and variables that the same step reads and writes in no order (a streaming metric's value
-beside its update).
+Outputs that differ are left out, and counted, if TensorFlow does not determine their value: random
+numbers, and variables that the same step reads and writes in no fixed order (the value of a
+streaming metric fetched with its update).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ IMPORT_ERRORS = (ValueError, KeyError, TypeError, OSError, tf.errors.OpError, Ru
 
 
 class Inputs:
-    """Values for the placeholders of a graph: the same for both."""
+    """Random values for the placeholders of a graph, which both runtimes are fed."""
 
     def __init__(self, graph: tf.Graph) -> None:
         self._random = np.random.default_rng(1)
@@ -68,7 +68,10 @@ class Inputs:
         return self._random.uniform(0, 1, sizes).astype(kind)
 
     def _example(self, tensor: tf.Tensor) -> bytes:
-        """A tf.Example with the dense features that a reader of the tensor parses, or a word."""
+        """Return a tf.Example with the dense features that the tensor's consumers parse, or a word.
+
+        The word is for a tensor that no ParseExample op consumes.
+        """
         example = tf.train.Example()
         parsers = [op for op in tensor.consumers() if op.type in ("ParseExample", "ParseExampleV2")]
         for op in parsers:
@@ -95,13 +98,13 @@ class Inputs:
 
 
 def as_tensor(value: Any) -> np.ndarray:
-    """The array; texts are objects."""
+    """Return the array; fixed-width byte strings become objects."""
     array = np.asarray(value)
     return array.astype(object) if array.dtype.kind == "S" else array
 
 
 def compare(ours: list[Any], theirs: list[Any]) -> float:
-    """The largest relative difference; NaN and infinity in the same places count as equal."""
+    """Return the largest relative difference; equal NaN and infinities count as equal."""
     worst = 0.0
     for got, want in zip(map(as_tensor, ours), map(as_tensor, theirs), strict=True):
         if want.dtype.kind == "f" and got.shape == want.shape:
@@ -132,7 +135,7 @@ def check_saved_model(path: pathlib.Path) -> dict[str, Any]:
 
 
 def signature_steps(graph: tf.Graph, loaded: Any) -> dict[str, tuple[dict[str, Any], list[str]]]:
-    """{signature: (feeds, fetches)}, in order."""
+    """Return {signature: (feeds, fetches)}, ordered by name."""
     steps = {}
     for key, signature in sorted(loaded.signature_def.items()):
         if not key.startswith("__"):
@@ -145,17 +148,21 @@ def signature_steps(graph: tf.Graph, loaded: Any) -> dict[str, tuple[dict[str, A
 
 
 def refusals(session: Any, steps: dict[str, Any], ours: OpError) -> dict[str, Any]:
-    """What a row says of a model that we refuse to load: does TensorFlow refuse all its steps?"""
-    said = ""
+    """Return the row of a model that Runstep refuses to load and that no step of TensorFlow runs.
+
+    Raises:
+        OpError: `ours`, if TensorFlow runs one of the steps.
+    """
+    refusal = ""
     for feeds, fetches in steps.values():
         try:
             session.run(fetches, feeds)
         except tf.errors.OpError as error:
-            said = " ".join(line for line in error.message.splitlines() if "OpKernel" in line)
-            said = said.partition(" used by")[0] or error.message[:120]
+            refusal = " ".join(line for line in error.message.splitlines() if "OpKernel" in line)
+            refusal = refusal.partition(" used by")[0] or error.message[:120]
         else:
             raise ours
-    return {"refused": len(steps), "theirs": said}
+    return {"refused": len(steps), "theirs": refusal}
 
 
 def check_frozen_graph(path: pathlib.Path) -> dict[str, Any]:
@@ -213,7 +220,7 @@ def check_meta_graph(path: pathlib.Path) -> dict[str, Any]:
 
 
 def train_both(row: dict[str, Any], graph: tf.Graph, session: Any, ours: Any) -> None:
-    """One step of what the collection `train_op` has, then a look at what it changed."""
+    """Run the first op of the collection `train_op` once in both, then compare the variables."""
     operations = [op for op in graph.get_collection("train_op") if isinstance(op, tf.Operation)]
     if not operations:
         return
@@ -271,7 +278,10 @@ def run_both(
 def undetermined(
     session: Any, feeds: dict[str, Any], fetches: list[str], values: list[Any]
 ) -> list[bool]:
-    """For each fetch: TensorFlow gives another value the second time, or by another order."""
+    """Return for each fetch whether TensorFlow does not determine its value.
+
+    It does not if a second run gives another value, or if the step reads a variable unordered.
+    """
     again = session.run(fetches, feeds)
     unordered = unordered_reads(session.graph, fetches)
     return [
@@ -281,7 +291,7 @@ def undetermined(
 
 
 def unordered_reads(graph: tf.Graph, fetches: list[str]) -> set[str]:
-    """The fetches behind a variable's read that a write of the same step may precede or follow."""
+    """Return the fetches that depend on a variable's read not ordered with a write of that step."""
     before = {name: ancestors(graph.get_tensor_by_name(name).op) for name in fetches}
     writes: dict[tf.Operation, set[tf.Operation]] = {}
     for op in set().union(*before.values()):
@@ -299,7 +309,7 @@ def unordered_reads(graph: tf.Graph, fetches: list[str]) -> set[str]:
 
 
 def ancestors(op: tf.Operation) -> set[tf.Operation]:
-    """The operation and everything that runs before it."""
+    """Return the operation and all operations that must run before it."""
     seen, waiting = {op}, [op]
     while waiting:
         last = waiting.pop()
@@ -314,7 +324,7 @@ def saved_model(path: pathlib.Path) -> pb.SavedModel:
 
 
 def counts(graph_def: pb.GraphDef) -> dict[str, int]:
-    """Nodes, those of functions included, and distinct ops."""
+    """Return the number of nodes, including those of functions, and of distinct ops."""
     nodes = [*graph_def.node]
     for function in graph_def.library.function:
         nodes += function.node_def
@@ -356,7 +366,7 @@ def main() -> int:
 
 
 class Rows:
-    """The table in a file; the row of a model takes the place of its earlier one."""
+    """A table kept in a JSON file; a model's row replaces its earlier row."""
 
     def __init__(self, path: pathlib.Path | None) -> None:
         self._path = path

@@ -1,9 +1,10 @@
-"""Check that saved datasets go both ways between TensorFlow and Runstep.
+"""Check that TensorFlow and Runstep can load the datasets that the other has saved.
 
     python tools/check_saved_datasets.py        in an environment with TensorFlow
 
-`tf.data.Dataset.save` and `load` make the graphs; one side runs the save, the other the load, and
-what is read has to be what was written. Prints a line a dataset, and ends with 1 when one differs.
+`tf.data.Dataset.save` and `load` make the graphs. One runtime runs the save and the other the load;
+the elements read must equal those written. Prints a line for each failure, and exits with 1 if
+there is one.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ SHARDS = (1, 3)
 def run_in_tensorflow(
     graph: tf.Graph, targets: list[tf.Operation], fetches: list[tf.Tensor]
 ) -> list[list[np.ndarray]]:
-    """Run the targets, then fetch until the end."""
+    """Run the targets, then fetch until OUT_OF_RANGE; return the values of each step."""
     rows = []
     with tf.compat.v1.Session(graph=graph) as session:
         session.run(targets)
@@ -68,7 +69,7 @@ def run_in_tensorflow(
 def run_here(
     graph: tf.Graph, targets: list[tf.Operation], fetches: list[tf.Tensor]
 ) -> list[list[np.ndarray]]:
-    """The same steps in a direct session of Runstep."""
+    """Run the same steps in a direct session of Runstep."""
     rows = []
     session = new_session(SessionOptions())
     session.create(pb.GraphDef.FromString(graph.as_graph_def().SerializeToString()))
@@ -92,7 +93,7 @@ def _pass_over(dataset: tf.data.Dataset) -> tuple[list[tf.Operation], list[tf.Te
 
 
 def save(make: Dataset, path: str, compression: str | None, shards: int, run: Run) -> None:
-    """Save a dataset on one side."""
+    """Save a dataset with one of SIDES."""
     with tf.Graph().as_default() as graph:
         dataset = make().enumerate()
         shard = None if shards == 1 else (lambda index, _: index % shards)
@@ -104,7 +105,7 @@ def save(make: Dataset, path: str, compression: str | None, shards: int, run: Ru
 
 
 def load(make: Dataset, path: str, compression: str | None, run: Run) -> list[list[np.ndarray]]:
-    """Read it on one side, sorted by the numbers of the elements."""
+    """Load a dataset with one of SIDES; return its elements in the order of their numbers."""
     with tf.Graph().as_default() as graph:
         spec = make().enumerate().element_spec
         read = tf.data.Dataset.load(path, element_spec=spec, compression=compression)
@@ -113,19 +114,19 @@ def load(make: Dataset, path: str, compression: str | None, run: Run) -> list[li
 
 
 def expected(make: Dataset) -> list[list[np.ndarray]]:
-    """The elements as TensorFlow makes them."""
+    """Return the elements that TensorFlow makes without saving."""
     with tf.Graph().as_default() as graph:
         return run_in_tensorflow(graph, *_pass_over(make().enumerate()))
 
 
 def _plain(value: Any) -> tuple[str, Any]:
-    """An element's type and values; strings are bytes or arrays of objects."""
+    """Return an element's type and values; a string may be bytes or an array of objects."""
     array = np.asarray(value)
     return "string" if array.dtype.kind in "OS" else array.dtype.name, array.tolist()
 
 
 def is_same(first: list[list[np.ndarray]], second: list[list[np.ndarray]]) -> bool:
-    """Whether two passes gave the same elements."""
+    """Return whether two passes over a dataset gave the same elements."""
     return len(first) == len(second) and all(
         _plain(a) == _plain(b)
         for one, other in zip(first, second, strict=True)
@@ -134,7 +135,7 @@ def is_same(first: list[list[np.ndarray]], second: list[list[np.ndarray]]) -> bo
 
 
 def check(name: str, compression: str | None, shards: int, writer: str, reader: str) -> str:
-    """What is wrong; "" when nothing is."""
+    """Return what differs or failed, "" if nothing did."""
     make = DATASETS[name]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "saved")
@@ -147,7 +148,7 @@ def check(name: str, compression: str | None, shards: int, writer: str, reader: 
 
 
 def main() -> int:
-    """Check everything; 1 when something differs."""
+    """Check all combinations; return 1 if one fails."""
     failed = 0
     count = 0
     for name in DATASETS:

@@ -1,9 +1,9 @@
-"""Run the tests of targets against a real TensorFlow master, driven by our gRPC client.
+"""Run the tests of targets with Runstep's gRPC client against a TensorFlow master.
 
     python tools/check_tensorflow_server.py [arguments of pytest]
 
-in an environment that has TensorFlow beside this project's dependencies and pytest. The master is
-a `tf.distribute.Server` of one task in a process of its own.
+Requires an environment with TensorFlow, this project's dependencies and pytest. The master is a
+`tf.distribute.Server` of one task in a separate process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 TESTS = "tests/integration/targets"
-# The sampled cases are TensorFlow's own answers: nothing is learned from asking it again.
+# The sampled cases compare with answers recorded from TensorFlow, so they would test nothing here.
 LEFT_OUT = f"{TESTS}/test_sampled_cases.py"
 MASTER = """
 import sys

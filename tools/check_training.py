@@ -1,17 +1,18 @@
-"""Train small models in TensorFlow and here side by side, and compare every loss.
+"""Train small models in TensorFlow and in Runstep, and compare the loss of every step.
 
     TENSORFLOW_PYTHON tools/check_training.py grpc://host:port [--steps 100]
     TENSORFLOW_PYTHON tools/check_training.py exported [--steps 100]
 
-Runs where TensorFlow is installed. With a target TensorFlow's client drives our gRPC port; the
-server's sessions need no files. With `exported` TensorFlow writes each training graph once as a
-MetaGraphDef, and our own session runs all steps in this process: this needs our dependencies too.
+Requires TensorFlow. With a target, TensorFlow's client runs the steps on Runstep's gRPC port; the
+server's sessions need no access to files. With `exported`, TensorFlow exports each training graph
+as a MetaGraphDef and a Runstep session in this process runs all steps, which requires this
+project's dependencies too.
 
 Each model is a training graph in the style of TensorFlow 1: variables with fixed initial values,
-`minimize` of an optimiser, one batch fed a step. It prints docs/training.md's table and exits with
-1 when a loss is further from TensorFlow's than the bar. The LSTM is a `while_loop` with
-TensorArrays: once as frames and stacks (version 1), once as a While of functions with tensor lists
-(version 2).
+`minimize` of an optimiser, one batch fed in each step. Prints the table of docs/training.md and
+exits with 1 if a loss differs from TensorFlow's by more than BAR. The LSTM is a `while_loop` with
+TensorArrays: once with frames and stacks (version 1), once as a While of functions with tensor
+lists (version 2).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
-import numpy as np  # after the environment
+import numpy as np  # after the environment variables are set
 import tensorflow as tf
 
 v1 = tf.compat.v1
@@ -43,7 +44,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 
 
 class Model:
-    """A graph under construction: its random numbers are numpy's, the same in every run."""
+    """A graph under construction; initial values are numpy's random numbers with a fixed seed."""
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(7)
@@ -51,19 +52,19 @@ class Model:
         self.y = v1.placeholder(tf.int32, [BATCH], name="y")
 
     def weights(self, name: str, *dimensions: Any) -> Any:
-        """A variable with small random values."""
+        """Return a variable with small random values."""
         shape = tf.TensorShape(dimensions).as_list()
         scale = np.sqrt(2 / np.prod(shape[:-1]))
         initial = self._random.normal(0, scale, shape).astype(np.float32)
         return v1.get_variable(name, initializer=initial)
 
     def bias(self, name: str, size: int) -> Any:
-        """A variable of zeros."""
+        """Return a variable of zeros [size]."""
         return v1.get_variable(name, initializer=np.zeros(size, np.float32))
 
 
 def cnn(model: Model) -> Any:
-    """Two convolutions with pooling and batch normalisation, then a dense layer."""
+    """Return the logits of two convolutions with pooling and batch norm, then a dense layer."""
     image = model.x[..., tf.newaxis]
     for index, channels in enumerate((8, 16)):
         kernel = model.weights(f"kernel_{index}", 3, 3, image.shape[-1], channels)
@@ -78,7 +79,7 @@ def cnn(model: Model) -> Any:
 
 
 def lstm(model: Model) -> Any:
-    """A recurrent layer over the rows of the image, then a dense layer on its mean output."""
+    """Return the logits of an LSTM over the image's rows, then a dense layer on its mean output."""
     kernel = model.weights("kernel", SIDE + UNITS, 4 * UNITS)
     bias = model.bias("bias", 4 * UNITS)
     rows = tf.TensorArray(tf.float32, SIDE).unstack(tf.transpose(model.x, [1, 0, 2]))
@@ -105,7 +106,7 @@ MODELS: dict[str, tuple[Callable[[Model], Any], bool]] = {
 
 
 def batches(steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Noisy pictures of ten patterns, and which pattern each is."""
+    """Return for each step noisy images of ten patterns, and the pattern's number as the label."""
     random = np.random.default_rng(11)
     patterns = random.normal(size=(CLASSES, SIDE, SIDE))
     made = []
@@ -117,7 +118,7 @@ def batches(steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def build(model_name: str, optimizer: str) -> tuple[Model, Any, Any]:
-    """(model, loss, update) in the default graph."""
+    """Build a model in the default graph; return (model, loss, update)."""
     build_logits, is_version_2 = MODELS[model_name]
     switch = v1.enable_control_flow_v2 if is_version_2 else v1.disable_control_flow_v2
     switch()
@@ -129,7 +130,7 @@ def build(model_name: str, optimizer: str) -> tuple[Model, Any, Any]:
 
 
 def train(target: str, model_name: str, optimizer: str, steps: int) -> list[float]:
-    """The loss before each step."""
+    """Train in a session on `target`; return the loss of each step."""
     config = v1.ConfigProto(isolate_session_state=True)
     with tf.Graph().as_default():
         model, loss, update = build(model_name, optimizer)
@@ -142,7 +143,7 @@ def train(target: str, model_name: str, optimizer: str, steps: int) -> list[floa
 
 
 def train_exported(_: str, model_name: str, optimizer: str, steps: int) -> list[float]:
-    """The same in our session in this process, from the exported MetaGraphDef."""
+    """Train in a Runstep session in this process, from the exported MetaGraphDef."""
     sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
     import protos as pb
     from runtime.api import SessionOptions, new_session

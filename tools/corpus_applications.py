@@ -1,9 +1,9 @@
-"""One member or more of every family of `keras.applications`, with weights that leave a mark.
+"""At least one member of every family of `keras.applications`, with random non-trivial weights.
 
-Kernels are He-normal, biases and scales random. Batch statistics are those of a random batch,
-moved and stretched, so that activations keep their size through the deepest network while no
-normalisation is the identity. The logits have a deviation of 2: a softmax that is neither uniform
-nor saturated. Besides the probabilities each model returns the features under its last layer.
+Kernels are He-normal, biases and scales random. The batch statistics are those of a random batch,
+shifted and scaled at random: activations keep their magnitude through the deepest network, and no
+normalisation is the identity. The logits have a standard deviation of 2, so that the softmax is
+neither uniform nor saturated. Each model outputs the probabilities and the input of its last layer.
 """
 
 import functools
@@ -19,7 +19,7 @@ from tools.corpus_call import Call
 
 Export = Callable[[pathlib.Path], list[Call]]
 LOGIT_DEVIATION = 2.0
-# These have their preprocessing in the graph and take pixels of 0 to 255.
+# Models with preprocessing layers: their inputs are pixels of 0 to 255.
 TAKES_PIXELS = ("EfficientNet", "MobileNetV3", "ConvNeXt")
 
 
@@ -42,7 +42,7 @@ def application(folder: pathlib.Path, name: str, size: int) -> list[Call]:
 
 
 def randomise_weights(model: keras.Model, rng: np.random.Generator) -> None:
-    """New values for everything that training changes."""
+    """Assign random values to all trainable variables."""
     for variable in model.trainable_weights:
         shape = tuple(variable.shape)
         if "kernel" in variable.name:
@@ -50,14 +50,14 @@ def randomise_weights(model: keras.Model, rng: np.random.Generator) -> None:
             fan_in = np.prod(shape[:2] if is_depthwise else shape[:-1])
             value = rng.normal(0, np.sqrt(2 / fan_in), shape)
         elif "gamma" in variable.name:
-            value = rng.uniform(0.3, 0.7, shape)  # as trained: a block adds less than it gets
+            value = rng.uniform(0.3, 0.7, shape)  # a residual block adds less than its input
         else:
             value = rng.normal(0, 0.1, shape)
         variable.assign(value.astype(np.float32))
 
 
 def calibrate_statistics(model: keras.Model, images: np.ndarray, rng: np.random.Generator) -> None:
-    """Give every batch normalisation the statistics of `images`, somewhat wrong."""
+    """Set the statistics of every batch normalisation to those of `images`, perturbed."""
     normalisations = [
         layer for layer in model.layers if isinstance(layer, layers.BatchNormalization)
     ]
@@ -66,14 +66,14 @@ def calibrate_statistics(model: keras.Model, images: np.ndarray, rng: np.random.
     model(images, training=True)
     for layer in normalisations:
         mean, variance = layer.moving_mean.numpy(), layer.moving_variance.numpy()
-        variance += 0.1 * variance.mean()  # a channel of a few equal pixels must not explode
+        variance += 0.1 * variance.mean()  # bounds the output of channels with almost no variance
         shift = rng.normal(0, 0.2, mean.shape) * np.sqrt(variance)
         layer.moving_mean.assign((mean + shift).astype(np.float32))
         layer.moving_variance.assign(variance * rng.uniform(0.6, 1.6, mean.shape))
 
 
 def spread_logits(model: keras.Model, head: layers.Layer, images: np.ndarray) -> None:
-    """Scale the last kernel so that the logits of `images` have the wanted deviation."""
+    """Scale the last kernel so that the logits of `images` have the deviation LOGIT_DEVIATION."""
     activation, head.activation = head.activation, keras.activations.linear
     logits = keras.Model(model.input, head.output)(images).numpy()
     head.activation = activation
@@ -82,7 +82,7 @@ def spread_logits(model: keras.Model, head: layers.Layer, images: np.ndarray) ->
     head.kernel.assign(head.kernel.numpy() * (LOGIT_DEVIATION / logits.std()))
 
 
-# The smallest inputs that keep several pixels at the end of the deepest networks.
+# name → (model, input size); the smallest sizes that leave several pixels in the last layers.
 MEMBERS: dict[str, tuple[str, int]] = {
     "xception": ("Xception", 96),
     "vgg16": ("VGG16", 64),

@@ -11,8 +11,8 @@ class Call:
     """A signature key and its inputs; strings are arrays of bytes (numpy kind `S`).
 
     An input or output that is a SparseTensor has three keys: `key.indices`, `key.values` and
-    `key.dense_shape`. A model that is a bare GraphDef has no signatures: its keys are tensors'
-    names, and `outputs` says which are asked for.
+    `key.dense_shape`. A model that is a bare GraphDef has no signatures: its keys are tensor names,
+    and `outputs` names the tensors to fetch.
     """
 
     signature: str

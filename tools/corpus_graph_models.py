@@ -20,7 +20,7 @@ HALF_PLUS_TWO_X = np.array([[1.0], [2.0], [-3.5]], np.float32)
 
 @contextmanager
 def v1_control_flow() -> Iterator[None]:
-    """Switch/Merge and Enter/Exit instead of If and While."""
+    """Build conds and loops of Switch, Merge, Enter and Exit instead of If and While."""
     v1.disable_control_flow_v2()
     try:
         yield
@@ -29,7 +29,7 @@ def v1_control_flow() -> Iterator[None]:
 
 
 def example(**features: float) -> bytes:
-    """A serialized tf.Example of scalar float features."""
+    """Return a serialized tf.Example of scalar float features."""
     feature = {
         name: tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
         for name, value in features.items()
@@ -58,7 +58,7 @@ def simple_save(folder: pathlib.Path, use_resource: bool) -> list[Call]:
 
 
 def v1_while_cond(folder: pathlib.Path) -> list[Call]:
-    """A frozen graph with frames: a nested loop with a TensorArray, and cond inside."""
+    """Export a TensorFlow 1 loop with a TensorArray, a cond and a nested loop."""
     with v1_control_flow(), tf.Graph().as_default(), v1.Session() as session:
         n = v1.placeholder(tf.int32, [], name="n")
         x = v1.placeholder(tf.float32, [None], name="x")
@@ -80,7 +80,7 @@ def v1_while_cond(folder: pathlib.Path) -> list[Call]:
 
 
 def half_plus_two(folder: pathlib.Path) -> list[Call]:
-    """predict, classify and regress signatures of y = x / 2 + 2, parsed from tf.Examples."""
+    """Export y = x / 2 + 2 with predict, classify and regress signatures; the last two parse."""
     with tf.Graph().as_default(), v1.Session() as session:
         serialized = v1.placeholder(tf.string, [None], name="tf_example")
         parsed = v1.parse_example(
@@ -158,7 +158,7 @@ def half_plus_two_tf2(folder: pathlib.Path) -> list[Call]:
 
 
 def counter(folder: pathlib.Path) -> list[Call]:
-    """A stateful model: the calls see each other's effects."""
+    """Export a model with a counter; each call sees the effects of the earlier ones."""
     with tf.Graph().as_default(), v1.Session() as session:
         count = v1.get_variable("counter", initializer=0.0, use_resource=False)
         delta = v1.placeholder(tf.float32, [], name="delta")
@@ -208,7 +208,7 @@ def counter_tf2(folder: pathlib.Path) -> list[Call]:
 
 
 def asset_table(folder: pathlib.Path) -> list[Call]:
-    """A vocabulary file among the assets, read by the init op; strings in a variable."""
+    """Export a table whose init op reads a vocabulary asset, and a variable of strings."""
     vocabulary = folder.parent / "colours.txt"
     vocabulary.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.write_text("red\ngreen\nblue\n")

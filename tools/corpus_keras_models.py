@@ -1,4 +1,4 @@
-"""Keras models of the corpus: what `Model.export` writes for layers that people serve.
+"""Keras models of the corpus, exported by `Model.export`: layers that are common in serving.
 
 Every function takes the folder to export to and returns the calls whose answers are recorded.
 Weights are random but not degenerate: batch normalisation has random statistics, and the last
@@ -20,7 +20,7 @@ Export = Callable[[pathlib.Path], list[Call]]
 
 
 def export(model: keras.Model, folder: pathlib.Path, inputs: list[np.ndarray]) -> list[Call]:
-    """Export and call `serving_default` with each array as the model's only input."""
+    """Export a model with one input; return a call of `serving_default` for each array."""
     model.export(str(folder), verbose=False)
     signature = tf.saved_model.load(str(folder)).signatures["serving_default"]
     (name,) = signature.structured_input_signature[1]
@@ -40,7 +40,7 @@ def randomise_statistics(model: keras.Model, rng: np.random.Generator) -> None:
 
 
 def spread_logits(model: keras.Model, example: np.ndarray) -> None:
-    """Scale the last kernel so that the logits of `example` have a deviation of 3."""
+    """Scale the last kernel so that the logits of `example` have a standard deviation of 3."""
     last = model.layers[-1]
     before = keras.Model(model.inputs, last.input).predict(example, verbose=0)
     kernel = last.kernel.numpy()
@@ -85,7 +85,7 @@ def application(folder: pathlib.Path, name: str, size: int) -> list[Call]:
     rng = np.random.default_rng(3)
     model = getattr(keras.applications, name)(weights=None, input_shape=(size, size, 3))
     randomise_statistics(model, rng)
-    scale = 255.0 if name.startswith("Efficient") else 1.0  # it normalises 0..255 itself
+    scale = 255.0 if name.startswith("Efficient") else 1.0  # its first layers rescale 0..255
     batches = [(scale * rng.uniform(size=(n, size, size, 3))).astype(np.float32) for n in (1, 8)]
     spread_logits(model, batches[0])
     return export(model, folder, batches)

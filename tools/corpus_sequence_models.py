@@ -1,4 +1,4 @@
-"""Sequence models of the corpus: recurrent stacks, decoders that loop, a text classifier.
+"""Sequence models of the corpus: recurrent stacks, decoders with loops, a text classifier.
 
 Every function takes the folder to export to and returns the calls whose answers are recorded.
 """
@@ -23,7 +23,7 @@ HEADS, BLOCKS, CONTEXT = 4, 2, 12  # the causal decoder
 
 
 def recurrent_stack(folder: pathlib.Path) -> list[Call]:
-    """Layers of every kind of cell on top of each other, over any number of time steps."""
+    """Export stacked layers of every kind of cell, over any number of time steps."""
     rng = np.random.default_rng(21)
     stack = [
         keras.Input((None, 8)),
@@ -57,7 +57,7 @@ def seq2seq_weights() -> dict[str, np.ndarray]:
 
 
 def gated_unit(kernel: tf.Tensor, inputs: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
-    """One step of a GRU without biases."""
+    """Return the next state of a GRU without biases, [batch, size]."""
     size = state.shape[-1]
     gates = tf.sigmoid(tf.concat([inputs, state], 1) @ kernel[:, : 2 * size])
     reset, update = tf.split(gates, 2, 1)
@@ -66,7 +66,10 @@ def gated_unit(kernel: tf.Tensor, inputs: tf.Tensor, state: tf.Tensor) -> tf.Ten
 
 
 def translate(weights: Weights, tokens: tf.Tensor, max_steps: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Encode `tokens` `[batch, time]`, decode greedily with attention until all rows have ended."""
+    """Encode `tokens` [batch, time] and decode greedily with attention until all rows have ended.
+
+    At most `max_steps` tokens are decoded for each row.
+    """
     batch, time = tf.unstack(tf.shape(tokens))
     embedded = tf.transpose(tf.gather(weights["embedding"], tokens), [1, 0, 2])
     present = tf.not_equal(tokens, 0)
@@ -126,7 +129,7 @@ def seq2seq_calls() -> list[Call]:
 
 
 def seq2seq_attention(folder: pathlib.Path) -> list[Call]:
-    """While over functions, tensor lists."""
+    """Export the translator with While ops over functions, and tensor lists."""
 
     class Translator(tf.Module):
         def __init__(self) -> None:
@@ -148,7 +151,7 @@ def seq2seq_attention(folder: pathlib.Path) -> list[Call]:
 
 
 def seq2seq_attention_v1(folder: pathlib.Path) -> list[Call]:
-    """The same with frames and TensorArrays."""
+    """Export the same translator with TensorFlow 1 loops and TensorArrays."""
     with v1_control_flow(), tf.Graph().as_default(), v1.Session() as session:
         tokens = v1.placeholder(tf.int32, [None, None], name="tokens")
         max_steps = v1.placeholder(tf.int32, [], name="max_steps")
@@ -164,7 +167,7 @@ def seq2seq_attention_v1(folder: pathlib.Path) -> list[Call]:
 
 
 class CausalDecoder(tf.Module):
-    """A small language model: all logits of a text, or a text that goes on by itself."""
+    """A small language model: log probabilities of a text, or greedy generation with a cache."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +187,10 @@ class CausalDecoder(tf.Module):
         return tf.nn.batch_normalization(x, mean, variance, None, None, 1e-5)
 
     def attend(self, block: Weights, x: tf.Tensor, cache: tf.Tensor, start: tf.Tensor) -> object:
-        """Self-attention of `x` at `start` onwards; the cache is `[2, batch, CONTEXT, H, D]`."""
+        """Return the self-attention of `x`, whose first position is `start`, and the new cache.
+
+        `x` is [batch, length, WIDTH], the cache of keys and values [2, batch, CONTEXT, H, D].
+        """
         batch, length = tf.shape(x)[0], tf.shape(x)[1]
         qkv = tf.reshape(x @ block["qkv"], [batch, length, 3, HEADS, WIDTH // HEADS])
         query, new = qkv[:, :, 0], tf.transpose(qkv[:, :, 1:], [2, 0, 1, 3, 4])

@@ -1,4 +1,4 @@
-"""Models of the corpus that do a whole task: recommend, detect, listen, read features.
+"""Models of the corpus for whole tasks: recommendation, detection, audio, feature columns.
 
 Every function takes the folder to export to and returns the calls whose answers are recorded.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ops import gen_audio_ops  # tf.audio has only the WAV ops
+from tensorflow.python.ops import gen_audio_ops  # tf.audio lacks AudioSpectrogram and Mfcc
 
 from tools.corpus_call import Call
 from tools.corpus_graph_models import v1_control_flow
@@ -35,7 +35,7 @@ def random_variable(name: str, rng: np.random.Generator, *shape: int) -> tf.Vari
 
 
 def person(**features: object) -> bytes:
-    """A serialized tf.Example: text as bytes, whole numbers as int64, others as floats."""
+    """Return a serialized tf.Example: str as bytes, int as int64, float as float features."""
     example = tf.train.Example()
     for name, values in features.items():
         feature = example.features.feature[name]
@@ -50,7 +50,7 @@ def person(**features: object) -> bytes:
 
 
 def feature_columns() -> tuple[list[object], list[object]]:
-    """One of every kind, for the linear part and for the deep one."""
+    """Return feature columns of every kind: those of the linear part and of the deep part."""
     column = v1.feature_column
     age = column.numeric_column("age")
     ages = column.bucketized_column(age, [20, 30, 40, 65])
@@ -73,7 +73,7 @@ def feature_columns() -> tuple[list[object], list[object]]:
 
 
 def wide_and_deep(folder: pathlib.Path) -> list[Call]:
-    """Feature columns of every kind over parsed tf.Examples: a linear part and a deep one."""
+    """Export a linear and a deep part over feature columns of every kind, of tf.Examples."""
     rng = np.random.default_rng(31)
     with tf.Graph().as_default(), v1.Session() as session:
         wide, deep = feature_columns()
@@ -109,7 +109,7 @@ def wide_and_deep(folder: pathlib.Path) -> list[Call]:
 
 
 def recommender(folder: pathlib.Path) -> list[Call]:
-    """Matrix factorisation: names to rows by tables, scores of all films, the best not yet seen."""
+    """Export a matrix factorisation: tables map names to rows; the best unseen films are output."""
     people, films = [f"user {k}" for k in range(12)], [f"film {k}" for k in range(25)]
 
     def table(keys: list[str]) -> tf.lookup.StaticHashTable:
@@ -137,7 +137,7 @@ def recommender(folder: pathlib.Path) -> list[Call]:
         )
         def recommend(self, user: tf.Tensor, seen: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
             row = self.person_row.lookup(user)
-            row = tf.where(row < 0, tf.constant(12, tf.int64), row)  # the row of strangers
+            row = tf.where(row < 0, tf.constant(12, tf.int64), row)  # 12: the row of unknown users
             scores = tf.linalg.matmul(tf.gather(self.person, row), self.film, transpose_b=True)
             seen_row = self.film_row.lookup(seen)
             hidden = tf.reduce_max(tf.one_hot(seen_row, 25), 1)
@@ -154,7 +154,7 @@ def recommender(folder: pathlib.Path) -> list[Call]:
 
 
 def detection(folder: pathlib.Path) -> list[Call]:
-    """From raw boxes and scores to detections, with features cropped from a resized image."""
+    """Export non-maximum suppression of boxes and crops of a resized image's features."""
 
     class Detector(tf.Module):
         def __init__(self) -> None:
@@ -223,7 +223,7 @@ def detection(folder: pathlib.Path) -> list[Call]:
 
 
 def audio(folder: pathlib.Path) -> list[Call]:
-    """Spectra by RFFT, mel bands, cepstra and back; the same from a WAV file by the older ops."""
+    """Export STFT, mel bands, MFCC and the inverse STFT; and MFCC of a WAV file by audio ops."""
 
     class Listener(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32, "samples")])
@@ -267,7 +267,7 @@ def audio(folder: pathlib.Path) -> list[Call]:
 
 
 def sparse_inputs(folder: pathlib.Path) -> list[Call]:
-    """Two SparseTensors: word counts for a product, weighted ids for an embedding."""
+    """Export a model of two SparseTensors: counts for a product, weighted ids for an embedding."""
     rng = np.random.default_rng(36)
     with tf.Graph().as_default(), v1.Session() as session:
         counts = v1.sparse_placeholder(tf.float32, [None, 20], name="counts")
@@ -304,7 +304,7 @@ def sparse_inputs(folder: pathlib.Path) -> list[Call]:
 
 
 def frozen_lstm(folder: pathlib.Path) -> list[Call]:
-    """A bare GraphDef with constants for variables: a v1 while loop over TensorArrays, and cond."""
+    """Write a GraphDef with constants for variables: a v1 loop over TensorArrays, and a cond."""
     units = 8
     rng = np.random.default_rng(37)
     with v1_control_flow(), tf.Graph().as_default() as graph, v1.Session() as session:
@@ -352,7 +352,7 @@ def frozen_lstm(folder: pathlib.Path) -> list[Call]:
 
 
 def fake_quant(folder: pathlib.Path) -> list[Call]:
-    """A network trained for 8 bits: weights by channel, activations by recorded ranges."""
+    """Export a quantisation-aware CNN: weights by channel, activations by fixed ranges."""
     rng = np.random.default_rng(38)
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float32, [None, 12, 12, 3], name="x")

@@ -1,8 +1,8 @@
-"""Ask TensorFlow which other element types it takes in a recorded case.
+"""Find which other element types TensorFlow accepts in a recorded case.
 
-A trial is a recorded case with one type attribute changed (tools/retyping.py). Some
-trials end TensorFlow's process, so that each attribute is tried in a process of its own, again
-without the trial that ended it.
+A trial is a recorded case with one type attribute changed (tools/retyping.py). Some trials crash
+TensorFlow, so each attribute is tried in a child process, which is started again without the trial
+that crashed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from runtime.framework.dtypes import DataType
 from tests.conformance.case import Answer, Case
 from tests.conformance.shown_types import answered_nodes, recorded_cases, type_slots
 
-MAX_BASES = 5  # recorded cases on which a type is tried
-MAX_LOOKED_AT = 60  # recorded cases whose graph is looked at
+MAX_BASES = 5  # recorded cases in which an attribute's types are tried
+MAX_EXAMINED = 60  # recorded cases that are examined to find them
 # (family, case)
 Base = tuple[str, Case]
 
 
 def bases_by_attribute(families: Sequence[str]) -> dict[tuple[str, str], list[Base]]:
-    """(op, attribute) → recorded (family, case) that name a type there, the best first."""
+    """Return (op, attribute) → recorded (family, case) that name a type there, best first."""
     found: dict[tuple[str, str], list[Any]] = collections.defaultdict(list)
     for family, case, answers in recorded_cases(families):
         if any(answer.code for answer in answers):
@@ -45,7 +45,7 @@ def bases_by_attribute(families: Sequence[str]) -> dict[tuple[str, str], list[Ba
 
 
 def preference(case: Case, answers: Sequence[Answer]) -> tuple[Any, ...]:
-    """Sorts cases: values compared, no functions, a few finite values, few nodes."""
+    """Return a sort key: first cases with compared, finite values, no functions, few nodes."""
     fed = sum(value.size for step in case.steps for value in step.feeds.values())
     values = [value for answer in answers for value in answer.values]
     got = sum(value.size for value in values)
@@ -63,9 +63,9 @@ def preference(case: Case, answers: Sequence[Answer]) -> tuple[Any, ...]:
 
 
 def retypable(op: str, attr: str, bases: Sequence[Base]) -> list[tuple[str, Retyping]]:
-    """The cases in which the attribute can be changed."""
+    """Return up to MAX_BASES (family, Retyping) of cases in which the attribute can be changed."""
     found = []
-    for family, case in itertools.islice(bases, MAX_LOOKED_AT):
+    for family, case in itertools.islice(bases, MAX_EXAMINED):
         try:
             found.append((family, Retyping(case, op, attr)))
         except NotRetypableError:
@@ -76,7 +76,7 @@ def retypable(op: str, attr: str, bases: Sequence[Base]) -> list[tuple[str, Rety
 
 
 def accepted(retypings: Sequence[Retyping], types: set[DataType]) -> dict[DataType, int]:
-    """Type → the number of the first case that TensorFlow answers with it."""
+    """Return type → the number of the first case that TensorFlow answers with that type."""
     taken: dict[DataType, int] = {}
     skip: set[tuple[int, DataType]] = set()
     context = multiprocessing.get_context("fork")
@@ -93,7 +93,7 @@ def accepted(retypings: Sequence[Retyping], types: set[DataType]) -> dict[DataTy
                 if answered:
                     taken[begun[1]] = begun[0]
             return taken
-        except EOFError:  # TensorFlow ended the process
+        except EOFError:  # TensorFlow crashed
             if begun is None:
                 raise
             skip.add(begun)
@@ -107,14 +107,17 @@ def _try_all(
     skip: set[tuple[int, DataType]],
     reports: Connection,
 ) -> None:
-    """Send ((number of the case, type), answered) before and after every trial; at last None."""
+    """Send ((number of the case, type), False) before each trial, with True after success.
+
+    None follows the last trial.
+    """
     for number, retyping in enumerate(retypings):
         parts = {}
         for new in sorted(types):
             if (number, new) not in skip:
                 try:
                     parts[new] = retyping.to(new)
-                except (ValueError, TypeError, OverflowError):  # no such number in that type
+                except (ValueError, TypeError, OverflowError):  # a value that the type cannot hold
                     continue
         for new, trial in _trials(parts):
             reports.send(((number, new), False))
@@ -127,11 +130,14 @@ def _try_all(
 def _trials(
     parts: dict[DataType, Case],
 ) -> list[tuple[DataType, tuple[Case, tf.compat.v1.Session | None]]]:
-    """The cases side by side in one session, or each for a session of its own."""
+    """Return (type, (case, session)) of each case.
+
+    The session holds all the graphs; it is None if their import failed: each case needs its own.
+    """
     cases = {new: joined(new.tf_name, {new.tf_name: case}) for new, case in parts.items()}
     try:
         session = _session(list(cases.values()))
-    except ValueError:  # the signature or shape inference refuses one of them
+    except ValueError:  # the signature or shape inference rejects one of the graphs
         session = None
     return [(new, (case, session)) for new, case in cases.items()]
 
@@ -146,7 +152,7 @@ def _session(cases: list[Case]) -> tf.compat.v1.Session:
 
 
 def _answers(case: Case, session: tf.compat.v1.Session | None) -> bool:
-    """Whether TensorFlow answers every step with values."""
+    """Return whether every step succeeds in TensorFlow."""
     try:
         session = session or _session([case])
         for step in case.steps:

@@ -1,4 +1,4 @@
-"""Write tests/fixtures/checkpoints by TensorFlow: what tests/checkpoint_tensors.py describes.
+"""Write the tensors of tests/checkpoint_tensors.py to tests/fixtures/checkpoints by TensorFlow.
 
 Run in an environment that has tensorflow, from the root of the repository.
 """
@@ -23,7 +23,7 @@ TARGET = ROOT / "tests" / "fixtures" / "checkpoints"
 
 
 def save(prefix: str, tensors: list[tuple[str, str, np.ndarray]]) -> None:
-    """Save (name, shape_and_slice, value) as a bundle."""
+    """Save a list of (name, shape_and_slice, value) as a tensor bundle."""
     names, slices, values = zip(*tensors, strict=True)
     values = [tensor(value) for value in values]
     tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=slices, tensors=values)
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def tensor(value: np.ndarray) -> tf.Tensor:
-    """A constant; of no strings, too, which TensorFlow would take for floats."""
+    """Return a constant; the dtype is given because empty object arrays would become float."""
     return tf.constant(value, tf.string if value.dtype == object else value.dtype)
 
 

@@ -1,14 +1,14 @@
-"""Export the corpus of models with TensorFlow's answers recorded beside each.
+"""Export the corpus of models, each with the outputs that TensorFlow gives to its calls.
 
 Run in an environment that has tensorflow and keras, from the root of the repository:
 
     python tools/export_corpus.py DIR [name …]            # all models, or those named
     python tools/export_corpus.py --fixtures [name …]     # the small ones, into tests/fixtures
 
-A model that is there already is left alone. `<model>/io.npz` holds the calls in order:
-`<call>/<signature>/inputs/<key>` and `<call>/<signature>/outputs/<key>`; they ran in one session,
-so a stateful model's later calls see the earlier ones. Strings are arrays of bytes; nothing in it
-needs pickle.
+A model whose io.npz exists is skipped. `<model>/io.npz` holds the calls in order:
+`<call>/<signature>/inputs/<key>` and `<call>/<signature>/outputs/<key>`. They ran in one session,
+so a stateful model's later calls see the effects of the earlier ones. Strings are arrays of bytes;
+reading the file needs no pickle.
 """
 
 import os
@@ -49,12 +49,12 @@ ALL = {
     **corpus_sequence_models.LARGE,
     **corpus_task_models.FROZEN,
 }
-# What the loader never reads: it would only make the fixtures larger.
+# Removed from the fixtures to keep them small: the loader does not read these.
 NOT_LOADED = ("debug", "fingerprint.pb", "assets.extra")
 
 
 def record(folder: pathlib.Path, calls: list[Call]) -> None:
-    """Run the calls in one v1 session of the exported model; write io.npz."""
+    """Run the calls in one session of the exported model, and write io.npz."""
     arrays: dict[str, np.ndarray] = {}
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         signatures = import_model(session, folder)
@@ -73,7 +73,11 @@ def record(folder: pathlib.Path, calls: list[Call]) -> None:
 def import_model(
     session: tf.compat.v1.Session, folder: pathlib.Path
 ) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
-    """Load a SavedModel, or a frozen graph; {signature: ({input key: tensor}, outputs')}."""
+    """Load a SavedModel or a frozen graph into the session.
+
+    Returns:
+        {signature: ({input key: tensor name}, {output key: tensor name})}; {} for a frozen graph.
+    """
     frozen = folder / FROZEN_GRAPH
     if frozen.exists():
         graph_def = tf.compat.v1.GraphDef.FromString(frozen.read_bytes())
@@ -87,7 +91,11 @@ def import_model(
 
 
 def storable(value: object) -> np.ndarray:
-    """The array, strings as fixed-width bytes (which lose NULs at their end)."""
+    """Return the value as an array, strings as fixed-width bytes.
+
+    Raises:
+        ValueError: A string ends in NUL, which fixed-width bytes cannot represent.
+    """
     array = np.asarray(value)
     if array.dtype == object:
         if any(item.endswith(b"\0") for item in array.ravel()):

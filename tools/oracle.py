@@ -1,14 +1,14 @@
-"""Compare random cases with real TensorFlow, op by op.
+"""Compare the answers of TensorFlow and of this runtime to random cases, op by op.
 
     make oracle                                     # every op; writes docs/oracle.json
     python tools/oracle.py --tensorflow PYTHON [op …]
     python tools/oracle.py --tensorflow PYTHON Tile --case int32/7      # both answers of one case
 
-PYTHON is an interpreter with tensorflow installed. The recorded conformance cases are changed at
-random (types, shapes, values, attributes), each answered by TensorFlow and by this runtime. What
-TensorFlow crashes on, waits for, or has no kernel for, has no reference and is not counted.
+PYTHON is an interpreter with tensorflow installed. A random case is a recorded conformance case
+with random changes of types, shapes, values and attributes. A case on which TensorFlow crashes or
+blocks, or for which it has no kernel, has no reference and is not counted.
 
-TensorFlow's answers are kept in .oracle/, and a run that was stopped goes on where it was.
+TensorFlow's answers are stored in .oracle/. With --write, an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tools.oracle_comparison.reference import Reference, version_of
 from tools.oracle_comparison.seeds import seeds_by_op
 
 SUMMARY = ROOT / "docs" / "oracle.json"
-KEPT = ROOT / ".oracle"
+ANSWERS = ROOT / ".oracle"
 
 
 def print_report(report: Report) -> None:
@@ -56,7 +56,7 @@ def print_report(report: Report) -> None:
 
 
 def show(reference: Reference, op: str, arguments: argparse.Namespace) -> None:
-    """Print one case: its graph, its feeds and both answers."""
+    """Print the graph and the feeds of one case, and both answers."""
     label, number = arguments.case.split("/")
     dtype = next(t for t in types_of(op) if type_name(t) == label)
     case = make_case(op, dtype, arguments.seed, int(number))
@@ -86,7 +86,7 @@ def print_answers(who: str, answers: list[Answer | str] | list[Answer] | list[st
 
 
 def write_summary(results: dict[str, dict[str, Tally]], version: str, seed: int) -> None:
-    """docs/oracle.json: op → type → [tried, agreed]; ops that were not run keep their lines."""
+    """Write docs/oracle.json: op → type → [tried, agreed]; ops that did not run keep their rows."""
     known = json.loads(SUMMARY.read_text()) if SUMMARY.exists() else {"ops": {}}
     counts = {
         op: {name: [t.tried, t.agreed] for name, t in sorted(tallies.items()) if t.tried}
@@ -103,9 +103,9 @@ def write_summary(results: dict[str, dict[str, Tally]], version: str, seed: int)
 
 
 def compare_ops(ops: list[str], arguments: argparse.Namespace) -> dict[str, Report]:
-    """Compare the ops that a stopped run has not compared; print what differs."""
+    """Compare the ops that an interrupted run has not compared yet, and print the differences."""
     request = Request(arguments.seed, arguments.cases, arguments.messages)
-    progress = Progress(KEPT / "progress.jsonl", request) if arguments.write else None
+    progress = Progress(ANSWERS / "progress.jsonl", request) if arguments.write else None
     reports = progress.reports() if progress else {}
     if progress:
         progress.begin(reports)
@@ -115,10 +115,10 @@ def compare_ops(ops: list[str], arguments: argparse.Namespace) -> dict[str, Repo
     if arguments.jobs > 1:
         python = arguments.tensorflow
         found = workers.in_parallel(
-            lambda: workers.Worker(workers.work, python, KEPT, request), rest, arguments.jobs
+            lambda: workers.Worker(workers.work, python, ANSWERS, request), rest, arguments.jobs
         )
     else:
-        reference = Reference(arguments.tensorflow, KEPT, arguments.kept)
+        reference = Reference(arguments.tensorflow, ANSWERS, arguments.kept)
         found = workers.in_this_process(reference, rest, request)
     for report in found:
         print_report(report)
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--kept", action="store_true", help="ask nothing: answers of earlier runs")
     parser.add_argument("--write", action="store_true", help="write docs/oracle.json")
     arguments = parser.parse_args()
-    if os.sep in arguments.tensorflow:  # processes run elsewhere
+    if os.sep in arguments.tensorflow:  # the processes have another working directory
         arguments.tensorflow = os.path.abspath(arguments.tensorflow)
     arguments.jobs = arguments.jobs or (1 if arguments.ops else os.cpu_count() or 1)
     ops = arguments.ops or list(seeds_by_op())
@@ -152,7 +152,7 @@ def main() -> None:
         raise SystemExit(f"no recorded case to start from: {' '.join(unknown)}")
     if arguments.case:
         set_tensor_limit(workers.MAX_TENSOR)
-        reference = Reference(arguments.tensorflow, KEPT, arguments.kept)
+        reference = Reference(arguments.tensorflow, ANSWERS, arguments.kept)
         show(reference, ops[0], arguments)
         reference.close()
         return

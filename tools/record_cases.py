@@ -4,11 +4,10 @@ Run in an environment that has tensorflow, from the root of the repository:
 
     python tools/record_cases.py [family …]        # default: every family that changed
 
-Each case runs in a graph-mode session of its own, without grappler, with its inputs fed, so the
-kernels themselves answer. Cases whose digest did not change keep their recorded answer.
+Each case runs in a new graph-mode session without grappler and with its inputs fed, so that no
+constant folding replaces a kernel. Cases whose digest did not change keep their recorded answers.
 """
 
-import importlib
 import os
 import pathlib
 import sys
@@ -20,9 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import numpy as np
 import tensorflow as tf
 
-from tests.conformance.case import Answer, Case, read_golden, write_golden
-
-CASES = pathlib.Path(__file__).parent.parent / "tests" / "conformance" / "cases"
+from tests.conformance.case import Answer, Case, cases_of, families, read_golden, write_golden
 
 
 def plain_config() -> tf.compat.v1.ConfigProto:
@@ -38,7 +35,7 @@ def answers(case: Case, config: tf.compat.v1.ConfigProto | None = None) -> list[
     with graph.as_default():
         try:
             tf.import_graph_def(given, name="")
-        except ValueError as error:  # shape inference refused the graph
+        except ValueError as error:  # shape inference rejected the graph
             return [Answer(code=3, message=str(error)) for _ in case.steps]
     result = []
     with tf.compat.v1.Session(graph=graph, config=config or plain_config()) as session:
@@ -53,19 +50,19 @@ def answers(case: Case, config: tf.compat.v1.ConfigProto | None = None) -> list[
 
 
 def as_array(value: object) -> np.ndarray:
-    """A fetched value; a lone string as an object, for numpy's own strings lose trailing zeros."""
+    """Return a fetched value as an array; bytes become an object, as kind `S` strips final NULs."""
     return np.asarray(value, object if isinstance(value, bytes) else None)
 
 
 def runtime_text(message: str) -> str:
-    """The runtime's own text, without what TensorFlow's Python front end puts around it."""
+    """Return the runtime's message without the text that TensorFlow's Python front end adds."""
     if message.startswith("Graph execution error"):
         message = message.split("Node: ", 1)[-1].split("\n", 1)[-1]
     return message.split("\n\nOriginal stack trace", 1)[0]
 
 
 def record(family: str) -> None:
-    cases = importlib.import_module(f"tests.conformance.cases.{family}").CASES
+    cases = cases_of(family)
     names = [case.name for case in cases]
     assert len(set(names)) == len(names), f"{family}: case names are not unique"
     known = read_golden(family)
@@ -84,5 +81,5 @@ def record(family: str) -> None:
 
 if __name__ == "__main__":
     tf.compat.v1.disable_eager_execution()
-    for name in sys.argv[1:] or sorted(p.stem for p in CASES.glob("[a-z]*.py")):
+    for name in sys.argv[1:] or families():
         record(name)

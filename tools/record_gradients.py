@@ -1,11 +1,11 @@
-"""Record the gradients that TensorFlow's tf.gradients gives to the cases of tests/gradients.
+"""Record TensorFlow's gradients (tf.gradients) of the cases of tests/gradients.
 
 Run in an environment that has tensorflow, from the root of the repository:
 
     python tools/record_gradients.py [family …]        # default: every family
 
-The graph of a case is ours; TensorFlow imports it, differentiates it and runs it without grappler.
-A case whose digest did not change keeps its recorded answer.
+This project's front end builds the graph of a case; TensorFlow imports it, differentiates it and
+runs it without grappler. A case whose digest did not change keeps its recorded answer.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Record which element types TensorFlow's CPU kernels take, and the cases to show them with.
+"""Record which element types TensorFlow's CPU kernels accept, and derive cases that cover them.
 
 Run in an environment that has tensorflow, from the root of the repository:
 
@@ -7,14 +7,14 @@ Run in an environment that has tensorflow, from the root of the repository:
 
 Writes
 
-* docs/kernel_dtypes.json: op → type attribute → types: those that the kernels are registered for;
-  where a kernel is registered for any, those for which TensorFlow answers a trial or a recorded
-  case, or all of the signature's when nothing could be tried.
-* tools/element_types.json: "cases": op.attribute → recorded case → the types that TensorFlow takes
-  in it as well. "left out" lists op.attribute → types that differ here; it is edited by hand, and
-  no case is made of it.
+* docs/kernel_dtypes.json: op → type attribute → types: those for which the kernels are registered.
+  If a kernel is registered without a type constraint: those with which a trial or a recorded case
+  succeeds in TensorFlow, or all types of the signature if no trial could be made.
+* tools/element_types.json: "cases": op.attribute → recorded case → further types with which
+  TensorFlow succeeds in that case. "left out": op.attribute → types whose answers differ here, for
+  which no case is made; this part is edited by hand.
 * tests/conformance/cases/element_types.pb.gz: the cases of that table. With `--cases` only this
-  file is written, from the table as it is.
+  file is written, from the existing table.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ ANY_TYPE = set(DataType) - {DataType.INVALID} - HANDLES
 
 
 def registered_types() -> tuple[ShownTypes, set[str]]:
-    """Op → attribute → types; and each `op.attribute` that some kernel leaves open."""
+    """Return op → attribute → types, and each `op.attribute` that a kernel does not constrain."""
     known = op_def_registry.all_op_defs()
     rows: dict[str, list[dict[str, set[DataType]]]] = collections.defaultdict(list)
     for kernel in kernels.get_all_registered_kernels().kernel:
         if kernel.device_type in ("CPU", "DEFAULT") and not kernel.label and kernel.op in known:
             limits = {c.name: c.allowed_values.list.type for c in kernel.constraint}
             if not limits.keys() <= {attr.name for attr in known[kernel.op].attr}:
-                continue  # no node can fulfil it: TopK's kernels want an attribute of TopKV2
+                continue  # no node can match it: TopK's kernels constrain an attribute of TopKV2
             rows[kernel.op].append({k: set(map(DataType, v)) for k, v in limits.items() if v})
     types: ShownTypes = {}
     left_open = set()
@@ -80,14 +80,14 @@ def registered_types() -> tuple[ShownTypes, set[str]]:
 
 
 def names(types: Iterable[DataType]) -> str:
-    """`float double`."""
+    """Return the types' names in one string, such as `float double`."""
     return " ".join(each.tf_name for each in sorted(types))
 
 
 def try_attribute(
     op: str, attr: str, types: set[DataType], bases: list[Base]
 ) -> dict[str, str] | None:
-    """`family/case` → types that TensorFlow takes in it; None when nothing can be tried."""
+    """Return `family/case` → types with which it succeeds; None if no trial can be made."""
     retypings = retypable(op, attr, bases)
     if not retypings:
         return None
@@ -99,9 +99,9 @@ def try_attribute(
 
 
 def derived_cases(cases: dict[str, dict[str, str]], left_out: dict[str, str]) -> Iterator[Case]:
-    """The table's cases, one an attribute and recorded case.
+    """Yield a case for each attribute and recorded case of the table.
 
-    Where the recorded case sets a tolerance of its own, types narrower than float32 are apart.
+    If the recorded case sets a tolerance, types narrower than float32 are in a separate case.
     """
     recorded = {f"{family}/{case.name}": case for family, case, _ in recorded_cases()}
     for attribute, rows in sorted(cases.items()):
@@ -120,7 +120,7 @@ def derived_cases(cases: dict[str, dict[str, str]], left_out: dict[str, str]) ->
 
 
 def try_ops(ops: Iterable[str], table: dict[str, dict[str, Any]], known: dict[str, Any]) -> None:
-    """Bring the rows of `ops` up to date in both tables."""
+    """Update the rows of `ops` (all ops if empty) in both tables."""
     types, left_open = registered_types()
     others = [family for family in families() if family != DERIVED]
     shown, bases = shown_types(others), bases_by_attribute(others)

@@ -5,7 +5,7 @@ Run in an environment that has tensorflow, from the root of the repository:
     python tools/record_op_defs.py
 
 The file is a gzip-compressed OpList: the signature of every op that TensorFlow registers, without
-its documentation. The proto bytes are TensorFlow's own; our messages have the same field numbers.
+its documentation. TensorFlow serializes it; this project's messages have the same field numbers.
 """
 
 import gzip

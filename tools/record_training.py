@@ -1,12 +1,13 @@
-"""Record what TensorFlow's losses are when it runs the programs of tests/training.
+"""Record the losses of TensorFlow for the programs of tests/training.
 
 Run in an environment that has tensorflow, from the root of the repository:
 
-    python tools/record_training.py
+    python tools/record_training.py [CHECKPOINT]
 
-It also writes tests/training/checkpoint, TensorFlow's checkpoint of one program half-way. With the
-path of a checkpoint of ours, which is called like its program (`embedding-Adam`) and was saved
-half-way, TensorFlow goes on from there; the losses have to be those that it had itself.
+It also writes tests/training/checkpoint, TensorFlow's checkpoint of one program after half of its
+steps. CHECKPOINT is the path of a checkpoint that Runstep saved after half of the steps, named for
+its program (`embedding-Adam`): TensorFlow restores it and continues, nothing is recorded, and the
+losses must equal those recorded.
 """
 
 import pathlib
@@ -52,7 +53,7 @@ def export_checkpoint(program: str) -> None:
     training.losses(0, STEPS // 2)
     FOLDER.mkdir(exist_ok=True)
     training.save(str(FOLDER / program))
-    (FOLDER / "checkpoint").unlink()  # names the folder of this machine
+    (FOLDER / "checkpoint").unlink()  # contains an absolute path of this machine
 
 
 def go_on(path: str) -> None:

@@ -1,12 +1,13 @@
-"""Record the element types that TensorFlow has kernels for and that no graph brings to an end.
+"""Record the element types for which TensorFlow has kernels, but for which no graph succeeds.
 
 Run in an environment that has tensorflow, from the root of the repository:
 
     python tools/record_types_out_of_reach.py
 
-`ATTEMPTS` of tools/types_out_of_reach.py are run in TensorFlow, each in a process of its own.
-docs/types_out_of_reach.json gets {op.attribute: {TensorFlow's words: types}} for those that end in
-an error or end the process. One that is answered is an error here: its type can be reached.
+Runs `ATTEMPTS` of tools/types_out_of_reach.py in TensorFlow, each in a separate process, and
+writes {op.attribute: {error: types}} to docs/types_out_of_reach.json. The error is TensorFlow's
+message or the signal that ended the process. An attempt that succeeds is an error of this tool:
+a conformance case can cover that type.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ OUT_OF_REACH = ROOT / "docs" / "types_out_of_reach.json"
 
 
 def error_of(case: Case) -> str:
-    """TensorFlow's error, or how its process ended; empty when it answers every step."""
+    """Return TensorFlow's error or the signal that ended its process; "" if every step succeeds."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(case, sender))
@@ -58,13 +59,13 @@ def _run(case: Case, sender: Connection) -> None:
 
 
 def plain(message: str) -> str:
-    """One line without what another run or another type would change."""
+    """Return the first line without the parts that vary from run to run."""
     first = message.split("\n")[0].split(" used by ")[0]
     return re.sub(r"but got -?\d{4,}$", "but got what lies in memory", first)
 
 
 def without_type(error: str, data_type: DataType) -> str:
-    """The error without the number of the type, so that types that fail alike are one row."""
+    """Return the error without the type's number, so that types with the same error share a row."""
     return re.sub(rf"\b{data_type.value}$", "the type's number", error)
 
 

@@ -1,7 +1,7 @@
-"""Cases made from recorded ones by changing an element type: the same graph, the same numbers.
+"""Recorded cases with another element type: the same graph and the same numbers.
 
-`retyped` changes one type attribute of an op and whatever hangs on it: placeholders and their
-feeds, constants, the variable behind a handle. `joined` puts several such graphs into one case.
+`Retyping` changes one type attribute of an op and all that depends on it: placeholders and their
+feeds, constants, the resource behind a handle. `joined` puts several such graphs into one case.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from tests.conformance.case import Case, Step
 from tests.conformance.shown_types import Slot, type_slots
 
-# Attributes by which the users of one handle name the same type.
-_BEHIND_A_HANDLE = {
+# Type attribute → its role. The ops that use one handle must agree on the type of each role.
+_ROLE_OF_ATTRIBUTE = {
     **dict.fromkeys(("dtype", "T", "element_dtype", "elem_type", "type"), "value"),
     **dict.fromkeys(("component_types", "Tcomponents"), "components"),
     **dict.fromkeys(("output_types", "Toutput_types"), "elements"),
@@ -34,12 +34,12 @@ SINGLE_BYTES = 4
 
 
 class NotRetypableError(Exception):
-    """The case fixes the type somewhere, or has no node to change."""
+    """The case has no node to change, or a part of it requires the present type."""
 
 
 @dataclasses.dataclass
 class _Groups:
-    """Union-find of things that change together."""
+    """Union-find of items that must have the same type."""
 
     parent: dict[Any, Any] = dataclasses.field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class _Groups:
 
 
 def _ports(node: pb.NodeDef, arguments: Iterable[pb.OpDef.ArgDef]) -> list[Slot | DataType]:
-    """For each input or output of a node the slot that types it, or its fixed type."""
+    """Return for each input or output of a node the slot that gives its type, or its fixed type."""
     ports: list[Slot | DataType] = []
     for argument in arguments:
         if argument.type_list_attr:
@@ -74,8 +74,12 @@ def _ports(node: pb.NodeDef, arguments: Iterable[pb.OpDef.ArgDef]) -> list[Slot 
     return ports
 
 
-def _linked(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
-    """Which slots change together, fixed types among them; and what each slot holds now."""
+def _groups_of_slots(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
+    """Return the groups of slots and fixed types that must be equal, and each slot's present type.
+
+    Raises:
+        NotRetypableError: A node calls a function.
+    """
     nodes = {node.name: node for node in graph.node}
     groups, handles = _Groups(), _Groups()
     held: dict[Slot, DataType] = {}
@@ -95,7 +99,7 @@ def _linked(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
                 handles.join(source.name, node.name)
     users: dict[Any, Slot] = {}
     for slot in held:
-        label = _BEHIND_A_HANDLE.get(slot[1])
+        label = _ROLE_OF_ATTRIBUTE.get(slot[1])
         if label and held[slot] not in _HANDLES:
             first = users.setdefault((handles.find(slot[0]), label, slot[2], held[slot]), slot)
             groups.join(first, slot)
@@ -105,11 +109,12 @@ def _linked(graph: pb.GraphDef) -> tuple[_Groups, dict[Slot, DataType]]:
 class Retyping:
     """One type attribute of an op in a recorded case, and all that changes with it.
 
-    Raises NotRetypableError when the case has no such attribute, or the type hangs on a fixed one.
+    Raises:
+        NotRetypableError: The case has no such attribute, or the type must equal a fixed one.
     """
 
     def __init__(self, base: Case, op: str, attr: str) -> None:
-        groups, held = _linked(base.graph)
+        groups, held = _groups_of_slots(base.graph)
         target = next((slot for slot in held if _is_of(slot, attr, op, base.graph)), None)
         if target is None:
             raise NotRetypableError(f"{base.name} has no {op} with {attr}")
@@ -130,7 +135,7 @@ class Retyping:
                 self._tensors |= {node.name} if 0 in mine else set()
 
     def to(self, new: DataType) -> Case:
-        """The case with the new type."""
+        """Return the case with the new type."""
         graph = pb.GraphDef.FromString(self.base.graph.SerializeToString())
         for node in graph.node:
             for attr, index in self._slots.get(node.name, ()):
@@ -172,9 +177,9 @@ def _set_type(value: pb.AttrValue, index: int, to: DataType) -> None:
 
 
 def converted(value: np.ndarray, old: DataType, to: DataType) -> np.ndarray:
-    """The values in another element type; equal values stay equal, and order is kept if it can be.
+    """Return the values as another element type; equal values stay equal, order mostly too.
 
-    Fractions that would all be cut off are taken four times as large.
+    Floats below 3 in magnitude are multiplied by four before they are truncated to integers.
     """
     if old is _TEXT:
         return np.array([len(item) for item in value.ravel()]).reshape(value.shape).astype(to.numpy)
@@ -206,7 +211,7 @@ def _to_integers(value: np.ndarray, old: DataType, to: DataType) -> np.ndarray:
 
 
 def joined(name: str, parts: Mapping[str, Case]) -> Case:
-    """One case of several graphs side by side, each under its key as a name scope."""
+    """Return one case that contains several graphs, each in a name scope that is its key."""
     first = next(iter(parts.values()))
     graph = pb.GraphDef(versions=first.graph.versions, library=first.graph.library)
     steps = [Step({}) for _ in first.steps]
@@ -214,25 +219,25 @@ def joined(name: str, parts: Mapping[str, Case]) -> Case:
         for node in part.graph.node:
             copy = graph.node.add()
             copy.CopyFrom(node)
-            copy.name = _under(scope, node.name)
-            copy.input[:] = [_under(scope, each) for each in node.input]
+            copy.name = _in_scope(scope, node.name)
+            copy.input[:] = [_in_scope(scope, each) for each in node.input]
             for attr in _NAMES_IN_A_SESSION:
-                if copy.attr.get(attr, _NO_NAME).s:
+                if copy.attr.get(attr, _NO_VALUE).s:
                     copy.attr[attr].s = f"{scope}_".encode() + node.attr[attr].s
         steps = [
             Step(
-                {**so_far.feeds, **{_under(scope, key): v for key, v in step.feeds.items()}},
-                (*so_far.fetches, *(_under(scope, each) for each in step.fetches)),
-                (*so_far.targets, *(_under(scope, each) for each in step.targets)),
+                {**so_far.feeds, **{_in_scope(scope, key): v for key, v in step.feeds.items()}},
+                (*so_far.fetches, *(_in_scope(scope, each) for each in step.fetches)),
+                (*so_far.targets, *(_in_scope(scope, each) for each in step.targets)),
             )
             for so_far, step in zip(steps, part.steps, strict=True)
         ]
     return dataclasses.replace(first, name=name, graph=graph, steps=tuple(steps))
 
 
-_NO_NAME = pb.AttrValue()
+_NO_VALUE = pb.AttrValue()
 _NAMES_IN_A_SESSION = ("shared_name", "var_name")
 
 
-def _under(scope: str, name: str) -> str:
+def _in_scope(scope: str, name: str) -> str:
     return f"^{scope}/{name[1:]}" if name.startswith("^") else f"{scope}/{name}"

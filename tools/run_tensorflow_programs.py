@@ -1,10 +1,11 @@
-"""Run the programs of tools/tensorflow_programs, which know nothing of us, on our gRPC port.
+"""Run the programs of tools/tensorflow_programs, which use only TensorFlow, on Runstep's gRPC port.
 
     python tools/run_tensorflow_programs.py --tensorflow PYTHON [--target grpc://host:port] [NAME …]
 
-PYTHON is an interpreter with TensorFlow. Without a target a fresh server is started whose sessions
-may write to a temporary folder; with one, say of a `tf.distribute.Server`, the programs run there.
-Each program gets the target and that folder as its arguments, and asserts what it expects.
+PYTHON is an interpreter with TensorFlow. Without a target, a new server is started whose sessions
+may write to a temporary folder; otherwise the programs run on the given master, for instance a
+`tf.distribute.Server`. The arguments of each program are the target and the folder; it asserts its
+results.
 """
 
 from __future__ import annotations
@@ -42,16 +43,16 @@ def main() -> int:
             print("| program | outcome | seconds |\n| --- | --- | --- |")
             for path in programs:
                 started = time.monotonic()
-                passed, said = run(options.tensorflow, path, target, folder)
+                passed, last_line = run(options.tensorflow, path, target, folder)
                 failed += not passed
                 seconds = time.monotonic() - started
-                outcome = said if passed else f"FAILED: {said}"
+                outcome = last_line if passed else f"FAILED: {last_line}"
                 print(f"| {path.stem} | {outcome} | {seconds:.1f} |", flush=True)
     return 1 if failed else 0
 
 
 def run(python: str, program: pathlib.Path, target: str, folder: str) -> tuple[bool, str]:
-    """Whether a program succeeded, and its last line."""
+    """Run a program; return whether it succeeded, and its last line of output."""
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
     try:
         done = subprocess.run(
@@ -69,7 +70,7 @@ def run(python: str, program: pathlib.Path, target: str, folder: str) -> tuple[b
 
 @contextlib.contextmanager
 def fresh_server(folder: pathlib.Path) -> Iterator[str]:
-    """`runstep serve` without models; its gRPC target."""
+    """Run `runstep serve` without models; yield its gRPC target."""
     config = folder / "server.yaml"
     config.write_text(json.dumps({"models": [], "sessions": {"allowed_paths": [str(folder)]}}))
     command = [sys.executable, "-m", "server.main", "serve", f"--config={config}"]

@@ -37,10 +37,8 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 MAX_FILES = 25
 MAX_MOVES = 45
 MAX_DECIDING = 10
-# Before each traced request: they compile the step, and measure that it is short, also when one
-# of them, or the traced one before, was slow.
-WARM_REQUESTS = 50
-TRACED_REQUESTS = 5  # of which the shortest trace counts
+WARM_REQUESTS = 5  # compile the step, and measure it
+TRACED_REQUESTS = 3  # of which the shortest trace counts
 PAGE = ROOT / "runtime" / "README.md"
 _PACKAGES = ("runtime", "server", "protos")
 _MODEL = "half_plus_two"
@@ -190,10 +188,12 @@ async def ways() -> AsyncIterator[tuple[str, Way]]:
 
     import protos as pb
     from runtime.api import tensor_to_proto
+    from runtime.sessions.direct import direct_session
     from server.app import create_app, lifespan, make_services
     from server.rpc.grpc_server import GrpcServer
     from server.settings import Settings
 
+    direct_session.INLINE_SECONDS = float("inf")
     settings = Settings(
         models=[{"name": _MODEL, "base_path": str(ROOT / "examples" / "models" / _MODEL)}],
         rest={"host": "127.0.0.1"},
@@ -236,11 +236,9 @@ async def trace_ways(recorder: Recorder) -> dict[str, Trace]:
     """The shortest trace of a warm request on each way."""
     traces = {}
     async for name, request in ways():
-        candidates = []
-        for _ in range(TRACED_REQUESTS):
-            for _ in range(WARM_REQUESTS):
-                await request()
-            candidates.append(await _trace(recorder, request))
+        for _ in range(WARM_REQUESTS):
+            await request()
+        candidates = [await _trace(recorder, request) for _ in range(TRACED_REQUESTS)]
         traces[name] = min(candidates, key=lambda trace: (len(trace.files), trace.moves))
     return traces
 

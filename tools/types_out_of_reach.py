@@ -1,7 +1,7 @@
-"""Attempts to reach the element types that TensorFlow's kernels never bring to an end.
+"""Graphs for element types with which TensorFlow's registered kernels never succeed.
 
-Each is a small graph that does with the type what the recorded cases do with others. What
-TensorFlow says to it is recorded by tools/record_types_out_of_reach.py.
+Each does with the type what the recorded cases do with other types. TensorFlow's error is recorded
+by tools/record_types_out_of_reach.py.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ import numpy as np
 
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Case, case
-from tests.conformance.cases import stores_of_handles, types_of_handles
-from tests.conformance.cases.types_of_handles import Moves, moved
-from tests.conformance.cases.types_of_state import TypedGraph, accumulator
+from tests.conformance.cases.state import stores_of_handles, types_of_handles
+from tests.conformance.cases.state.types_of_handles import Moves, moved
+from tests.conformance.cases.state.types_of_state import TypedGraph, accumulator
 
 Attempt = Callable[[DataType], Case]
-# Accumulators are registered for half, float and double; their two other ops for every number.
-UNGATHERED = (
+# Types for which only the Apply and Take ops have kernels: the accumulators themselves have
+# kernels for half, float and double alone.
+WITHOUT_ACCUMULATOR = (
     "int32 uint8 int16 int8 complex64 int64 qint8 quint8 qint32 bfloat16 qint16 quint16 uint16 "
     "complex128 uint32 uint64"
 )
 
 
 def resource_accumulator(data_type: DataType) -> Case:
-    """A gradient added to an accumulator behind a resource, and taken."""
+    """Return a case that adds a gradient to a resource accumulator and takes the mean."""
     graph = TypedGraph(data_type)
     made = graph.add("ResourceConditionalAccumulator", dtype=data_type, shape=(2,))[0]
     given = (made, np.int64(0), graph.values(1, 4))
@@ -38,7 +39,7 @@ def resource_accumulator(data_type: DataType) -> Case:
 
 
 def sparse_accumulator(data_type: DataType) -> Case:
-    """Rows added to a sparse accumulator, and taken."""
+    """Return a case that adds rows to a sparse accumulator and takes the mean."""
     graph = TypedGraph(data_type)
     made = graph.add("SparseConditionalAccumulator", dtype=data_type, shape=(2, 1))[0]
     values = graph.add("Reshape", graph.values(1, 4), np.array([2, 1], np.int32))[0]
@@ -76,21 +77,21 @@ def _handles(moves: Moves, pairs: set[tuple[str, DataType]]) -> dict[tuple[str, 
     }
 
 
-# (op.attribute, type) → what is tried with the type.
+# (op.attribute, type) → function that makes the case for a type.
 ATTEMPTS: dict[tuple[str, str], Attempt] = {
     **_of(
         ("AccumulatorApplyGradient.dtype", "AccumulatorTakeGradient.dtype"),
-        UNGATHERED,
+        WITHOUT_ACCUMULATOR,
         accumulator,
     ),
     **_of(
         ("ResourceAccumulatorApplyGradient.dtype", "ResourceAccumulatorTakeGradient.dtype"),
-        UNGATHERED,
+        WITHOUT_ACCUMULATOR,
         resource_accumulator,
     ),
     **_of(
         ("SparseAccumulatorApplyGradient.dtype", "SparseAccumulatorTakeGradient.dtype"),
-        UNGATHERED,
+        WITHOUT_ACCUMULATOR,
         sparse_accumulator,
     ),
     **_of(("ArgMax.Tidx",), "int16", arg_max),

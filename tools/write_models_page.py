@@ -1,11 +1,11 @@
-"""Write docs/models.md: how exported and public models load and how near TensorFlow they answer.
+"""Write docs/models.md: how closely exported and public models agree with TensorFlow.
 
     python tools/write_models_page.py ROWS.json DIR… [--public PUBLIC.json]
 
-Each DIR is a corpus of `tools/export_corpus.py`; tests/fixtures/saved_models is one. A model is
-loaded and its recorded calls run; its row is added to ROWS.json, where rows of earlier runs are
-kept, so that a large corpus can be exported, checked and deleted piece by piece. PUBLIC.json is
-what `tools/check_public_models.py` wrote.
+Each DIR is a corpus of `tools/export_corpus.py`; tests/fixtures/saved_models is one. Each model is
+loaded and its recorded calls run, unless ROWS.json has its row; new rows are added to that file, so
+that a large corpus can be exported, checked and deleted in parts. PUBLIC.json is the output of
+`tools/check_public_models.py`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ PAGE = ROOT / "docs" / "models.md"
 BAR = 1e-4
 HEAD = """# Models that load and agree
 
-Every model here was exported by TensorFlow 2.21 (Keras 3) with the answers that TensorFlow gave,
-loaded here and run on the same inputs by the numpy kernels. *Difference*: the largest one of all
-outputs and calls, relative to the largest magnitude that TensorFlow's output has (the bar is 1e-4);
-texts and whole numbers have to be equal. *Nodes* counts those of functions too, *ops* the distinct
-ones, *without a kernel* those that could not run here if a step reached them.
+Every model here was exported by TensorFlow 2.21 (Keras 3) together with the outputs that TensorFlow
+gave, loaded here and run on the same inputs by the numpy kernels. *Difference*: the largest of all
+outputs and calls, relative to the largest magnitude of TensorFlow's output (the limit is 1e-4);
+strings and integers must be equal. *Nodes* includes those of functions, *ops* counts the distinct
+ops, *without a kernel* lists those that could not run here if a step reached them.
 
-Made by:
+Written by:
 
     TENSORFLOW_PYTHON tools/export_corpus.py DIR
     python tools/write_models_page.py ROWS.json tests/fixtures/saved_models DIR --public PUBLIC.json
@@ -47,9 +47,8 @@ Made by:
 """
 FAMILIES = {
     "Keras applications": (
-        "Random weights, batch statistics that are no identity, inputs of 96 × 96 (VGG: 64 × 64) "
-        "in batches of 1 and 3; compared are the probabilities and the features under the last "
-        "layer.",
+        "Random weights and batch statistics, inputs of 96 × 96 (VGG: 64 × 64) in batches of 1 "
+        "and 3; the probabilities and the inputs of the last layer are compared.",
         {
             "xception": "Xception",
             "vgg16": "VGG16",
@@ -73,7 +72,7 @@ FAMILIES = {
     "Sequences": (
         "",
         {
-            "recurrent_stack": "LSTM, GRU, bidirectional, SimpleRNN, stacked cells on each other",
+            "recurrent_stack": "stacked layers: LSTM, GRU, bidirectional, SimpleRNN, stacked cells",
             "lstm": "LSTM, 64 steps",
             "lstm_small": "LSTM, 6 steps",
             "bidirectional_gru": "two GRU layers, one in both directions, any length",
@@ -119,14 +118,14 @@ FAMILIES = {
 }
 PUBLIC = """## Public models
 
-Models from public repositories (none is kept here), run in TensorFlow 2.21 and here on the same
-random inputs. A SavedModel: all its signatures. A frozen graph: all that nobody reads. A
-MetaGraphDef (most are TensorFlow 1 training graphs): TensorFlow initialises and saves, we restore,
-and all trainable variables are compared, also after a training step where the graph names its step.
-*Refused* counts steps that both refuse, because random inputs do not suit the graph or because
-neither has a kernel. *Left out* are outputs that TensorFlow does not determine: random numbers, and
-variables that the same step reads and writes in no order, such as a streaming metric beside its
-update.
+Models from public repositories (none is part of this one), run in TensorFlow 2.21 and here on the
+same random inputs. SavedModels: all signatures. Frozen graphs: all outputs without a consumer.
+MetaGraphDefs (most are TensorFlow 1 training graphs): TensorFlow initialises and saves the
+variables, Runstep restores them, and all trainable variables are compared, also after a training
+step if the graph names its training op. *Refused* counts steps that both refuse, because random
+inputs do not suit the graph or because neither has a kernel. *Left out* are outputs that TensorFlow
+does not determine: random numbers, and variables that the same step reads and writes in no fixed
+order, such as a streaming metric fetched with its update.
 
 | model | nodes | ops | steps that agree | refused by both | difference | remark |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -134,7 +133,7 @@ update.
 
 
 def check(folder: pathlib.Path, kernels: set[str]) -> dict[str, Any]:
-    """The row of one model."""
+    """Load one model, run its recorded calls, and return its row."""
     start = time.perf_counter()
     model = load_model(folder, SessionOptions())
     load_s = time.perf_counter() - start

@@ -1,12 +1,12 @@
 """Write docs/ops.md, the counts in README.md and the index of kernels from the kernel tables.
 
-The types that TensorFlow's kernels take are in docs/kernel_dtypes.json, those shown here are read
-from the recorded cases; docs/oracle.json, where it exists, counts random comparisons.
+The types that TensorFlow's kernels accept are in docs/kernel_dtypes.json; the types covered here
+are read from the recorded cases; docs/oracle.json, if it exists, counts random comparisons.
 
     python tools/write_op_table.py           # write
-    python tools/write_op_table.py --check   # fail when they are not what the code says
+    python tools/write_op_table.py --check   # exit with 1 if a file is out of date
 
-A test runs the check, so the tables stay true.
+A test runs the check.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ OUT_OF_REACH = ROOT / "docs" / "types_out_of_reach.json"
 ELEMENT_TYPES = ROOT / "tools" / "element_types.json"
 ORACLE = ROOT / "docs" / "oracle.json"
 TIERS = ROOT / "docs" / "op_tiers.txt"
-# Run by the executors themselves: they have no kernel.
+# Ops without a kernel, which the executors run.
 BY_EXECUTOR = V1_CONTROL_FLOW | {"_Arg", "_Retval", "_Send", "_Recv"}
 PAGE_HEAD = (
     "# Operations",
     "",
     "Written by `tools/write_op_table.py` from the kernel tables and the conformance cases; a",
-    "test keeps it true.",
+    "test checks that it is up to date.",
     "",
-    "*Element types*: for each attribute that names one, `shown/taken`. *Taken* are the types that",
-    "TensorFlow 2.21's CPU kernels take: what they are registered for, and where a kernel is",
-    "registered for any, the types for which TensorFlow answered a trial (kept in",
-    "`kernel_dtypes.json`, recorded by `tools/record_kernel_dtypes.py`), less those that no graph",
-    "brings to an end, [listed below](#registered-but-out-of-reach). *Shown* are those for which a",
-    "recorded case runs here as in TensorFlow; the others are *missing*, even where the kernel",
-    "would run.",
+    "*Element types*: `shown/taken` for each type attribute. *Taken* are the types that TensorFlow",
+    "2.21's CPU kernels accept: those for which they are registered, and for kernels registered",
+    "without a type constraint those with which a trial succeeded in TensorFlow",
+    "(`kernel_dtypes.json`, recorded by `tools/record_kernel_dtypes.py`). Types with which no",
+    "graph succeeds are not counted but [listed below](#registered-but-out-of-reach). *Shown* are",
+    "the types for which a recorded case agrees with TensorFlow here; the rest is *missing*, even",
+    "where the kernel would run.",
     "",
-    "*Cases* counts the recorded cases in which the op occurs: each agrees with TensorFlow's",
-    "answer on every executor, or a test fails. *Random cases* counts those of `make oracle` that",
-    "agree, of those compared; *no answer*: TensorFlow gave none that counts; or why the op is",
-    "not asked.",
+    "*Cases*: the number of recorded cases that contain the op; a test fails unless each agrees",
+    "with TensorFlow's answer on every executor. *Random cases*: how many cases of `make oracle`",
+    "agree, of those compared; *no answer* if TensorFlow gave none that counts; or the reason why",
+    "the op is not compared.",
 )
 OUT_OF_REACH_HEAD = (
     "",
     "## Registered, but out of reach",
     "",
-    "TensorFlow has a CPU kernel for these types and no graph gets an answer from it: what it said",
-    "to an attempt with each (`types_out_of_reach.json`; the attempts are in",
-    "`tools/types_out_of_reach.py`, `tools/record_types_out_of_reach.py` runs them in TensorFlow).",
+    "TensorFlow has a CPU kernel for these types, but no graph with it succeeds. The table gives",
+    "TensorFlow's error for an attempt with each type (`types_out_of_reach.json`, recorded by",
+    "`tools/record_types_out_of_reach.py` with the graphs of `tools/types_out_of_reach.py`).",
     "",
     "| op and attribute | types | TensorFlow |",
     "| --- | --- | --- |",
@@ -74,8 +74,8 @@ NOT_FOLLOWED_HEAD = (
     "",
     "## Answered otherwise",
     "",
-    "Missing types for which the kernels here give an answer of their own, by intention:",
-    "[kernel_differences.md](kernel_differences.md) says which and why.",
+    "Missing types for which the kernels here give another answer than TensorFlow, on purpose:",
+    "see [kernel_differences.md](kernel_differences.md).",
     "",
     "| op and attribute | types |",
     "| --- | --- |",
@@ -83,13 +83,13 @@ NOT_FOLLOWED_HEAD = (
 
 
 def tiers() -> dict[str, list[str]]:
-    """Tier → its ops."""
+    """Return tier → its ops."""
     parts = re.split(r"^# (Tier \d):.*$", TIERS.read_text(), flags=re.MULTILINE)
     return {name: ops.split() for name, ops in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def modules_by_op() -> dict[str, list[str]]:
-    """Op → the kernel files that serve it."""
+    """Return op → the kernel modules that register kernels for it, such as `array.gather`."""
     found: dict[str, list[str]] = collections.defaultdict(list)
     for name in KERNEL_MODULES:
         for kernel in importlib.import_module(f"runtime.kernels.{name}").KERNELS:
@@ -99,7 +99,7 @@ def modules_by_op() -> dict[str, list[str]]:
 
 
 def cases_by_op() -> collections.Counter[str]:
-    """Op → in how many recorded cases it occurs."""
+    """Return op → the number of recorded cases that contain it."""
     counts: collections.Counter[str] = collections.Counter()
     for _, case, _ in recorded_cases():
         counts.update({node.op for node in nodes_of(case)})
@@ -107,7 +107,7 @@ def cases_by_op() -> collections.Counter[str]:
 
 
 def kernel_types() -> ShownTypes:
-    """Op → attribute → the element types that TensorFlow's CPU kernels take."""
+    """Return op → attribute → the element types that TensorFlow's CPU kernels accept."""
     types = {
         op: {attr: set(map(from_name, names.split())) for attr, names in attrs.items()}
         for op, attrs in json.loads(KERNEL_DTYPES.read_text()).items()
@@ -119,30 +119,30 @@ def kernel_types() -> ShownTypes:
 
 
 def out_of_reach() -> dict[str, dict[str, str]]:
-    """`op.attribute` → what TensorFlow says to a graph with the type → types."""
+    """Return `op.attribute` → TensorFlow's error for a graph with the type → types."""
     return dict(json.loads(OUT_OF_REACH.read_text()))
 
 
 def left_out() -> dict[str, str]:
-    """`op.attribute` → types of which no case is made, for their answers differ here."""
+    """Return `op.attribute` → types without a case, because their answers differ here."""
     return dict(json.loads(ELEMENT_TYPES.read_text())["left out"])
 
 
 @dataclasses.dataclass(frozen=True)
 class TypeCoverage:
-    """Of the (attribute, element type) pairs that TensorFlow takes, those that cases show here."""
+    """The (attribute, element type) pairs that TensorFlow accepts, and those that cases cover."""
 
     taken: ShownTypes
     shown: ShownTypes
 
     def counts(self, op: str) -> tuple[int, int]:
-        """(shown, taken by TensorFlow) over the op's attributes."""
+        """Return the numbers of pairs of the op: (shown, taken by TensorFlow)."""
         taken = self.taken.get(op, {})
         covered = sum(len(types & self._shown(op, attr)) for attr, types in taken.items())
         return covered, sum(map(len, taken.values()))
 
     def text(self, op: str) -> str:
-        """`T 12/12, Tindices 2/2`."""
+        """Return the op's counts by attribute, such as `T 12/12, Tindices 2/2`."""
         taken = self.taken.get(op, {})
         return ", ".join(
             f"{attr} {len(types & self._shown(op, attr))}/{len(types)}"
@@ -151,7 +151,7 @@ class TypeCoverage:
         )
 
     def missing(self, op: str) -> str:
-        """`T: half, uint4`."""
+        """Return the op's missing types by attribute, such as `T: half, uint4`."""
         found = []
         for attr, types in self.taken.get(op, {}).items():
             lacking = types - self._shown(op, attr)
@@ -160,7 +160,7 @@ class TypeCoverage:
         return "; ".join(found)
 
     def missing_among(self, rows: dict[str, str]) -> dict[str, list[str]]:
-        """Of the types of each `op.attribute` those that are missing."""
+        """Return the missing types among those given for each `op.attribute`."""
         found = {}
         for key, names in rows.items():
             op, _, attr = key.rpartition(".")
@@ -173,7 +173,7 @@ class TypeCoverage:
 
 
 def random_comparison(op: str, counts: dict[str, dict[str, tuple[int, int]]]) -> str:
-    """`300 of 300`: random cases that agree with TensorFlow; or why there are none."""
+    """Return how many random cases agree, such as `300 of 300`, or why there are none."""
     if op not in counts:
         return reason_left_out(op)
     tried = sum(tried for tried, _ in counts[op].values())
@@ -182,12 +182,12 @@ def random_comparison(op: str, counts: dict[str, dict[str, tuple[int, int]]]) ->
 
 
 def supported() -> set[str]:
-    """Ops that a graph may use and run."""
+    """Return the ops that can run here."""
     return set(KernelRegistry(kernel_defs()).ops) | BY_EXECUTOR
 
 
 def summary(coverage: TypeCoverage) -> str:
-    """The counts, as a table."""
+    """Return the counts as a Markdown table."""
     known, have = all_op_defs(), supported()
     rows = [
         "| ops | in TensorFlow 2.21 | run here | their types in TensorFlow | shown here |",
@@ -206,7 +206,7 @@ def summary(coverage: TypeCoverage) -> str:
 
 
 def page(coverage: TypeCoverage) -> str:
-    """docs/ops.md."""
+    """Return the text of docs/ops.md."""
     modules, counts = modules_by_op(), cases_by_op()
     compared = json.loads(ORACLE.read_text())["ops"] if ORACLE.exists() else {}
     lines = [
@@ -222,7 +222,7 @@ def page(coverage: TypeCoverage) -> str:
             op,
             coverage.text(op),
             coverage.missing(op),
-            ", ".join(modules.get(op, ["executors"])),
+            ", ".join(modules.get(op, ["executors"])).replace(".", "/"),
             str(counts[op] or ""),
             random_comparison(op, compared),
         )
@@ -238,7 +238,7 @@ def page(coverage: TypeCoverage) -> str:
 
 
 def index() -> str:
-    """runtime/kernels/op_index.json: which modules serve an op."""
+    """Return the text of runtime/kernels/op_index.json: op → kernel modules."""
     lines = [
         f"{json.dumps(op)}: {json.dumps(found)}" for op, found in sorted(modules_by_op().items())
     ]
@@ -246,7 +246,7 @@ def index() -> str:
 
 
 def readme(coverage: TypeCoverage) -> str:
-    """README.md with the counts in their place."""
+    """Return README.md with the counts replaced."""
     text = README.read_text()
     block = (
         f"<!-- ops -->\n{summary(coverage)}\n\nA *type* is an "

@@ -1,11 +1,11 @@
 """Write docs/yardstick.md from results of TensorFlow's own tests run against the gRPC port.
 
     python tools/write_yardstick_page.py --tensorflow REF.json --null NULL.json OURS.json…
-    … --section "Other files"        writes that section alone, of results of other files
+    … --section "Other files"        writes only that section, from results of other files
 
 Each file is a JSON list of {"file", "passed": [ids], "bad": [[id, last line of the error], …]}.
-REF is TensorFlow's own server, NULL one that refuses everything. Of several results of one test
-the newest counts: later arguments win over earlier ones, for the tests that they reached.
+REF has the results of TensorFlow's own server, NULL those of a server that refuses everything. If
+several of OURS have a result of one test, the last of them counts.
 """
 
 from __future__ import annotations
@@ -22,64 +22,64 @@ PAGE = pathlib.Path(__file__).parent.parent / "docs" / "yardstick.md"
 HEAD = """# TensorFlow's own tests as the yardstick
 
 TensorFlow's Python tests build graphs with TensorFlow's front end; here every `tf.Session` in them
-runs its steps on Runstep's gRPC port. What counts is R: the tests that pass on TensorFlow's own
-gRPC server and fail on a server that refuses everything. A test that did not run counts as failed.
-The tests themselves are not part of this repository.
+runs its steps on Runstep's gRPC port. R is the set of tests that count: those that pass on
+TensorFlow's own gRPC server and fail on a server that refuses everything. A test that did not run
+counts as failed. The tests are not part of this repository.
 
-One run over the whole list, with a server of its own for each directory and 150 s for each file;
-files in which a test of R failed were run again, each on a new server, when causes had been mended,
-and of each test the newest result counts. On 22 November 2026, after many kernels had changed, the
-files were taken again on one version, those with the most tests a second first and 100 s for each
-test, on a machine that was busy with other things: it came to 196 of the 263, and what it found has
-been mended. The others, and tests of these that it did not reach in 15 minutes a file, stand as
-they were before. What had failed was then run by name, on a new server for each file. (A server
-keeps the variables of the files before; on TensorFlow's own, too, tests fail for that.) Ids are
-compared without the addresses of functions that some contain: those differ from run to run. *Did
-not run*: a file ran out of its time limit before it came to the test.
+The whole list was run once, with a new server for each directory and 150 s for each file. Files in
+which a test of R failed were run again after fixes, each on a new server, and the newest result of
+each test counts. On 22 November 2026, after many kernels had changed, the files were run again with
+one version, those with the most tests per second first and with 100 s for each test, on a machine
+with other work: this run reached 196 of the 263 files, and the faults that it found are fixed.
+The other files, and tests that it did not reach within 15 minutes for each file, keep their earlier
+results. The failed tests were then run by name, on a new server for each file. (A server keeps the
+variables of earlier files, which makes some tests fail, on TensorFlow's own server too.) Ids are
+compared without the addresses of functions that some contain, which vary from run to run. *Did not
+run*: the time limit of the file was reached before the test.
 
 """
 REASONS_SHOWN = 25
-REASONS = "What the others fail with"
-# Sections of files that are not on the list, each from results of its own: how it was made, and why
-# what is left fails.
+REASONS = "Errors of the failed tests"
+# Title → text of a section about files that are not on the list, each written from its own results:
+# how the tests were run, and why the remaining tests fail.
 SECTIONS = {
     "Other files": """Test files outside `kernel_tests` that are not on the list; they were run to
-find causes, not cases. TensorFlow's server had 120 to 150 s for each, on a machine that was busy
-with other things; where it ran out of them, only what it reached counts. Ours had up to 700 s, and
-files in which a test of R failed were run again when causes had been mended: the newest result of
-each test counts, so not all are of one version. Only files that ran here are in the table. Not run,
-and not counted: the files of `data/kernel_tests` from `map_test` on, `ops/parallel_for`,
-`ops/structured`, most of `ops/numpy_ops`, `grappler/auto_mixed_precision_test`.
+find the causes of failures. TensorFlow's server had 120 to 150 s for each file, on a machine with
+other work; only the tests that it reached count. Runstep had up to 700 s, and files in which a test
+of R failed were run again after fixes: the newest result of each test counts, so that the results
+are of several versions. The table contains only files that ran here. Not run and not counted: the
+files of `data/kernel_tests` from `map_test` on, `ops/parallel_for`, `ops/structured`, most of
+`ops/numpy_ops`, `grappler/auto_mixed_precision_test`.
 
-What is left, by cause: ops made for TensorFlow's own tests (`KernelLabel`, `Old`,
+Causes of the remaining failures: ops made for TensorFlow's own tests (`KernelLabel`, `Old`,
 `GraphDefVersion`, `ResourceCreateOp`, `TestAttr` and the like), `PyFunc` and `XlaAll…` have no
-kernel here; a device that is not there is not refused inside a function that is called, not
-inlined; symbolic checkpoints of windows work, where TensorFlow refuses them. For
-`training/input_test` the result of TensorFlow's server with no other file before it counts: 20
-tests then find a variable of another type that a test before left under its name, and fail there as
-they do here.
+kernel here; an unknown device is not refused inside a function that is called instead of inlined;
+symbolic checkpoints of windows work, which TensorFlow refuses. For `training/input_test` the result
+of TensorFlow's server without an earlier file counts: 20 tests then find a variable of another type
+that an earlier test left under the same name, and fail there as they do here.
 """,
-    "Other files under kernel_tests": """Those that are not on the list, run the same
-way; 137 of 173 are counted, for only these ran on all three servers. TensorFlow's had 150 to 200 s
-for each of `array_ops`, `distributions`, `linalg`, `math_ops`, `nn_ops` and `signal`, on a machine
-that was busy: of `array_ops_test` it reached 55 tests, and a part of other long files.
-What the server that refuses everything did not reach is not counted either. Ours ran tests
-again that had failed, so not all results are of one version. Not counted: 13 files of `nn_ops`
-(pooling and recurrent cells among them) and 4 of `math_ops`, which did not run on all three in the
-time, and 19 others (`py_func`, custom ops, protocol buffers, collectives and more).
+    "Other files under kernel_tests": """Files under `kernel_tests` that are not on the list,
+run the same way; 137 of 173 are counted, because only these ran on all three servers. TensorFlow's
+server had 150 to 200 s a file for `array_ops`, `distributions`, `linalg`, `math_ops`, `nn_ops`
+and `signal`, on a machine with other work: it reached 55 tests of `array_ops_test`, and a part of
+other long files. Nor are tests counted that the server that refuses everything did not reach.
+Failed tests were run again on Runstep, so that the results are of several versions. Not counted: 13
+files of `nn_ops` (pooling and recurrent cells among them) and 4 of `math_ops`, which did not run on
+all three servers in the time, and 19 others (`py_func`, custom ops, protocol buffers, collectives
+and more).
 
-What is left, by cause: denormal numbers are kept, TensorFlow flushes them to zero; an op made for
-tests has no kernel here; `InplaceAdd` leaves its input as it was; a dense hash table that was saved
-and restored (the cause was not found); products of large sparse matrices did not end in 200 s (in
-TensorFlow: in 147 s).
-Known beside these: a kernel's attributes are checked when it runs, TensorFlow's when it is made, so
-that here an input which was not fed is told first.
+Causes of the remaining failures: denormal numbers are kept, TensorFlow flushes them to zero; an op
+made for tests has no kernel here; `InplaceAdd` does not change its input; a dense hash table that
+was saved and restored (the cause was not found); products of large sparse matrices did not end in
+200 s (in TensorFlow: 147 s).
+Another known difference: a kernel's attributes are checked here when it runs, in TensorFlow when it
+is created, so that here an input that was not fed is reported first.
 """,
 }
 
 
 def load(paths: list[str]) -> dict[str, dict[str, Any]]:
-    """{test file: its newest row}."""
+    """Return {test file: its last row}."""
     rows: dict[str, dict[str, Any]] = {}
     for path in paths:
         for row in json.loads(pathlib.Path(path).read_text()):
@@ -87,27 +87,27 @@ def load(paths: list[str]) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def same(test: str) -> str:
-    """A test's id without the addresses that some have in their names, and without the mode.
+def comparable_id(test: str) -> str:
+    """Return a test's id without the addresses that some contain, and without the mode.
 
-    Only ids of errors tell the mode.
+    Only the ids of errors contain the mode.
     """
     return re.sub(r"0x[0-9a-f]+| \[(graph|eager)_mode\]$", "", test)
 
 
 def passed_in(row: dict[str, Any]) -> set[str]:
-    """The tests of a file that passed."""
-    return {same(test) for test in row["passed"]}
+    """Return the tests of a file that passed."""
+    return {comparable_id(test) for test in row["passed"]}
 
 
 def newest(paths: list[str]) -> dict[str, dict[str, str]]:
-    """{test file: {test: "" when it passed, else the last line of its error}}."""
+    """Return {test file: {test: "" if it passed, else the last line of its error}}."""
     results: dict[str, dict[str, str]] = {}
     for path in paths:
         for row in json.loads(pathlib.Path(path).read_text()):
             tests = results.setdefault(row["file"], {})
-            tests.update({same(each[0]): each[1] for each in row["bad"]})
-            tests.update(dict.fromkeys(map(same, row["passed"]), ""))
+            tests.update({comparable_id(each[0]): each[1] for each in row["bad"]})
+            tests.update(dict.fromkeys(map(comparable_id, row["passed"]), ""))
     return results
 
 
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def sections_of(page: str) -> dict[str, str]:
-    """{heading of the second level: the text under it}; "" is what stands before the first."""
+    """Return {second-level heading: the text under it}; the text before the first is under ""."""
     first, *others = re.split(r"(?m)^## ", page)
     headed = (other.partition("\n") for other in others)
     return {"": first} | {name: text.strip() for name, _, text in headed}
@@ -147,7 +147,7 @@ def tables(
     null: dict[str, dict[str, Any]],
     ours: dict[str, dict[str, str]],
 ) -> tuple[str, str]:
-    """The table of directories, and the table of reasons ("" when nothing failed)."""
+    """Return the table of directories, and the table of reasons ("" if no test failed)."""
     table: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0, 0])
     reasons: collections.Counter[str] = collections.Counter()
     for path in sorted(reference.keys() & null.keys()):
@@ -169,13 +169,13 @@ def tables(
     total, want, run, files = (sum(row[k] for row in table.values()) for k in range(4))
     share = 100 * total / max(1, want)
     lines.append(f"| **all** | **{total}** | **{want}** | **{share:.1f}** | {run} of {files} |")
-    told = ["| tests | last line of the error |", "| --- | --- |"]
-    told += [f"| {count} | `{text}` |" for text, count in reasons.most_common(REASONS_SHOWN)]
-    return "\n".join(lines) + "\n", "\n".join(told) + "\n" if reasons else ""
+    reason_rows = ["| tests | last line of the error |", "| --- | --- |"]
+    reason_rows += [f"| {count} | `{text}` |" for text, count in reasons.most_common(REASONS_SHOWN)]
+    return "\n".join(lines) + "\n", "\n".join(reason_rows) + "\n" if reasons else ""
 
 
 def shorten(text: str) -> str:
-    """A reason without what differs from run to run, fit for a table cell."""
+    """Return a reason without the parts that vary from run to run, for a table cell."""
     text = re.sub(r"(/[\w.+-]+){2,}", "…", text.strip())
     text = re.sub(r"0x[0-9a-f]+|\d{4,}", "#", text)
     return text.replace("|", "/").replace("`", "'")[:110]

@@ -2,9 +2,9 @@
 
     from runtime.client import Graph, Session, constant, ops
 
-The names are those of tf.compat.v1, so that `import runtime.client as tf` runs many a program that
-was written for it; `ops` has a function for every op. They are imported at first use, so that a
-server which needs none of them does not pay.
+The names are those of tf.compat.v1, so that `import runtime.client as tf` runs many programs that
+were written for it; `ops` has a function for every op. A module is imported at the first use of one
+of its names, so that a server which uses none of them pays for no import.
 """
 
 from __future__ import annotations
@@ -14,98 +14,99 @@ from typing import Any
 
 from runtime.framework.dtypes import DataType
 
-_HOME: dict[str, tuple[str, ...]] = {
-    "array_ops": (
+_NAMES_BY_MODULE: dict[str, tuple[str, ...]] = {
+    "ops.array_ops": (
         "boolean_mask", "concat", "expand_dims", "gather", "one_hot", "ones", "ones_like", "pad",
         "rank", "reshape", "sequence_mask", "shape", "size", "slice", "split", "squeeze", "stack",
         "strided_slice", "transpose", "unstack", "where", "zeros", "zeros_like",
     ),
-    "clipping": ("clip_by_global_norm", "clip_by_norm", "global_norm"),
-    "construction": (
+    "ops.clipping": ("clip_by_global_norm", "clip_by_norm", "global_norm"),
+    "ops.construction": (
         "Assert", "add_to_collection", "add_to_collections", "colocate_with", "constant",
         "control_dependencies", "convert_to_tensor", "device", "get_collection",
         "get_collection_ref", "group", "identity", "name_scope", "no_op",
         "placeholder", "placeholder_with_default", "tables_initializer", "tuple_",
     ),
-    "control_flow": ("cond", "merge", "switch", "while_loop"),
-    "data_flow_ops": (
+    "ops.control_flow": ("cond", "merge", "switch", "while_loop"),
+    "ops.data_flow_ops": (
         "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue",
     ),
-    "default_stacks": ("get_default_session",),
-    "element_types": ("as_dtype",),
+    "framework.default_stacks": ("get_default_session",),
+    "framework.element_types": ("as_dtype",),
     "fetches": ("InaccessibleTensorError",),
-    "functional_ops": ("case", "foldl", "foldr", "map_fn", "scan"),
-    "gradient_registry": (
+    "ops.functional_ops": ("case", "foldl", "foldr", "map_fn", "scan"),
+    "ops.gradient_registry": (
         "NoGradient", "NotDifferentiable", "RegisterGradient", "custom_gradient", "no_gradient",
     ),
-    "differentiation": (
+    "ops.differentiation": (
         "AggregationMethod", "UnconnectedGradients", "gradients", "hessians",
     ),
-    "graph": ("Graph", "get_default_graph", "reset_default_graph"),
-    "graph_elements": ("GraphKeys",),
-    "graph_import": ("import_graph_def",),
-    "indexed_slices": ("IndexedSlices", "IndexedSlicesValue"),
-    "initializers": (
+    "framework.graph": ("Graph", "get_default_graph", "reset_default_graph"),
+    "framework.graph_elements": ("GraphKeys",),
+    "framework.graph_import": ("import_graph_def",),
+    "ops.indexed_slices": ("IndexedSlices", "IndexedSlicesValue"),
+    "ops.initializers": (
         "constant_initializer", "glorot_uniform_initializer", "ones_initializer",
         "random_normal_initializer", "random_uniform_initializer", "set_random_seed",
         "truncated_normal_initializer", "zeros_initializer",
     ),
-    "math_ops": (
+    "ops.math_ops": (
         "abs", "add", "add_n", "argmax", "argmin", "cast", "clip_by_value", "cumprod", "cumsum",
         "div", "divide", "floordiv", "logical_xor", "matmul", "range", "reduce_all", "reduce_any",
         "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "to_double",
         "to_float", "to_int32", "to_int64", "truediv",
     ),
-    "meta_graph": ("export_meta_graph", "import_meta_graph"),
-    "operation": ("Operation", "OperatorNotAllowedInGraphError", "Tensor"),
-    "random_ops": (
+    "training.meta_graph": ("export_meta_graph", "import_meta_graph"),
+    "framework.operation": ("Operation", "OperatorNotAllowedInGraphError", "Tensor"),
+    "ops.random_ops": (
         "multinomial", "random_normal", "random_shuffle", "random_uniform", "truncated_normal",
     ),
     "session": ("InteractiveSession", "Session"),
-    "sparse_values": (
+    "ops.sparse_values": (
         "SparseTensor", "SparseTensorValue", "sparse_placeholder", "sparse_tensor_to_dense",
     ),
-    "state_ops": (
+    "ops.state_ops": (
         "count_up_to", "scatter_add", "scatter_div", "scatter_max", "scatter_min", "scatter_mul",
         "scatter_sub", "scatter_update",
     ),
-    "tensor_array": ("TensorArray",),
-    "tensor_shape": ("TensorShape",),
+    "ops.tensor_array_ops": ("TensorArray",),
+    "framework.tensor_shape": ("TensorShape",),
     "timeline": ("Timeline",),
-    "variable_scopes": (
+    "ops.variable_scopes": (
         "AUTO_REUSE", "VariableScope", "get_variable", "get_variable_scope", "variable_scope",
     ),
-    "variables": (
+    "ops.variables": (
         "Variable", "assign", "assign_add", "assign_sub", "global_variables",
         "global_variables_initializer", "is_variable_initialized", "local_variables",
         "local_variables_initializer", "report_uninitialized_variables", "trainable_variables",
         "variables_initializer",
     ),
 }  # fmt: skip
-_MODULES = {name: module for module, names in _HOME.items() for name in names}
+_MODULES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 # float32, int64, string, …
 _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if data_type}
 
-# modules that are used as such, and where they are
+# public name of a module → the module
 _NAMESPACES = {
     "errors": "runtime.foundation.errors",
-    "lookup": "runtime.client.lookup_ops",
-    "math": "runtime.client.math_ops",
-    "nn": "runtime.client.nn",
+    "lookup": "runtime.client.ops.lookup_ops",
+    "math": "runtime.client.ops.math_ops",
+    "nn": "runtime.client.ops.nn",
     "ops": "runtime.client.ops",
     "raw_ops": "runtime.client.ops",
     "saved_model": "runtime.client.saved_model",
-    "train": "runtime.client.train",
+    "train": "runtime.client.training.train",
 }
-# messages that programs make: sessions, steps and graphs are told with them
+# protobuf messages that programs construct to configure sessions and steps and to build graphs
 _MESSAGES = (
     "AttrValue", "ConfigProto", "GPUOptions", "GraphDef", "GraphOptions", "MetaGraphDef",
     "NodeDef", "OptimizerOptions", "RunMetadata", "RunOptions", "ThreadPoolOptionProto",
 )  # fmt: skip
 
-# For `import *`: no types (`bool` is Python's), no function that hides a builtin, no plain op.
-_PYTHONS = ("abs", "range", "slice", "math")
-__all__ = [name for name in [*_NAMESPACES, *_MESSAGES, *_MODULES] if name not in _PYTHONS]
+# `import *` leaves out element types and names that would hide a builtin or a standard module,
+# and the generated functions of single ops.
+_NOT_STARRED = ("abs", "range", "slice", "math")
+__all__ = [name for name in [*_NAMESPACES, *_MESSAGES, *_MODULES] if name not in _NOT_STARRED]
 newaxis = None
 
 
@@ -116,16 +117,16 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(_NAMESPACES[name])
     if name in _MESSAGES:
         return getattr(importlib.import_module("protos"), name)
-    if name == "tuple":  # TensorFlow's name of it; no builtin is hidden by `import *`
+    if name == "tuple":  # defined as `tuple_`, so that `import *` does not hide the builtin
         name = "tuple_"
     if name in _MODULES:
         return getattr(importlib.import_module(f"runtime.client.{_MODULES[name]}"), name)
-    function = importlib.import_module("runtime.client.op_names").function(name)
+    function = importlib.import_module("runtime.client.ops.op_names").function(name)
     if function is None:
         raise AttributeError(f"runtime.client has no {name!r}; `ops` has a function for every op")
     return function
 
 
 def __dir__() -> list[str]:
-    names = importlib.import_module("runtime.client.op_names").OP_NAMES
+    names = importlib.import_module("runtime.client.ops.op_names").OP_NAMES
     return sorted({*_NAMESPACES, *_MESSAGES, *_MODULES, *_ELEMENT_TYPES, *names})

@@ -1,4 +1,4 @@
-"""Feeds: keys as tensors, values as arrays of the tensors' types.
+"""Conversion of a feed_dict: its keys to tensors, its values to arrays of the tensors' types.
 
 TF: tensorflow/python/client/session.py (BaseSession._run)
 """
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.client.conversion import TensorConvertible
-from runtime.client.graph import Graph
-from runtime.client.operation import Tensor
-from runtime.client.sparse_values import SparseTensor
+from runtime.client.framework.conversion import TensorConvertible
+from runtime.client.framework.graph import Graph
+from runtime.client.framework.operation import Tensor
+from runtime.client.ops.sparse_values import SparseTensor
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import is_compatible
 
@@ -21,7 +21,7 @@ from runtime.framework.partial_shapes import is_compatible
 def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
     """{tensor: array} of a feed_dict; keys are tensors, their names, or nested tuples of them.
 
-    Raises TypeError and ValueError with TensorFlow's texts.
+    Raises TypeError and ValueError with TensorFlow's messages.
     """
     if feed_dict is None:
         return {}
@@ -43,7 +43,7 @@ def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
 
 
 def feed_tensor(graph: Graph, key: Any) -> Tensor:
-    """The tensor that a key of a feed_dict means; TypeError when it means none."""
+    """The tensor that a key of a feed_dict refers to. Raises TypeError when there is none."""
     try:
         tensor: Tensor = graph.as_graph_element(key, allow_operation=False)
     except (KeyError, TypeError, ValueError) as error:
@@ -52,7 +52,10 @@ def feed_tensor(graph: Graph, key: Any) -> Tensor:
 
 
 def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
-    """The array that is fed for `value`, of the tensor's type and of a shape that it allows."""
+    """`value` as an array of the tensor's type and of a shape that its static shape allows.
+
+    Raises TypeError for a tensor as value, ValueError for another shape or an unfeedable tensor.
+    """
     if isinstance(value, Tensor | TensorConvertible):
         raise TypeError(
             "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include "
@@ -73,9 +76,9 @@ def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
 
 
 def convert_feed(tensor: Tensor, value: Any) -> Any:
-    """The array of a value; numpy's rules, except that a Python int has to fit.
+    """`value` as an array of the tensor's type, by numpy's rules; a Python int must fit the type.
 
-    Raises TypeError for an int that does not, and what numpy raises for the rest.
+    Raises TypeError for an int that does not fit, else what numpy raises.
     """
     if tensor.dtype in (DataType.RESOURCE, DataType.VARIANT) and not isinstance(value, list):
         return value
@@ -94,7 +97,7 @@ def convert_feed(tensor: Tensor, value: Any) -> Any:
 
 
 def runtime_value(value: Any) -> Any:
-    """The value as the runtime takes it: text as UTF-8 bytes."""
+    """The value as the runtime takes it: with str elements encoded as UTF-8 bytes."""
     if not isinstance(value, np.ndarray) or value.dtype != object:
         return value
     if not any(isinstance(item, str) for item in value.flat):
@@ -110,14 +113,14 @@ def _fits(value: int, dtype: np.dtype) -> bool:
 
 
 def _parts(key: Any, value: Any) -> Iterable[tuple[Any, Any]]:
-    """A sparse tensor is fed as its three tensors."""
+    """The pairs to feed: the item itself, or the three tensors of a sparse tensor."""
     if not isinstance(key, SparseTensor):
         return [(key, value)]
     return zip(key.parts, value, strict=True)
 
 
 def _flatten_item(key: Any, value: Any) -> list[tuple[Any, Any]]:
-    """A tuple of keys takes a tuple of values of the same form."""
+    """The (key, value) pairs of an item; nested tuples of keys and values are paired in order."""
     if not isinstance(key, tuple):
         return [(key, value)]
     keys, values = list(_flatten(key)), list(_flatten(value))

@@ -1,4 +1,4 @@
-"""Fetch structures: what to run for one, and its values in the same form.
+"""Fetch structures: the tensors and targets to run, and the values in the same structure.
 
 TF: tensorflow/python/client/session.py (_FetchMapper, _FetchHandler)
 """
@@ -9,29 +9,29 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runtime.client.graph import Graph
-from runtime.client.indexed_slices import IndexedSlices, IndexedSlicesValue
-from runtime.client.operation import Operation, Tensor
-from runtime.client.sparse_values import SparseTensor, SparseTensorValue
+from runtime.client.framework.graph import Graph
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.ops.indexed_slices import IndexedSlices, IndexedSlicesValue
+from runtime.client.ops.sparse_values import SparseTensor, SparseTensorValue
 
-# From what was fetched, by tensor, to a part of the structure
+# builds a part of the result structure from the fetched values by tensor
 Build = Callable[[Mapping[Tensor, Any]], Any]
 
 
 class InaccessibleTensorError(ValueError):
-    """A tensor or operation was fetched that its graph keeps for itself.
+    """A tensor or operation was fetched that its graph marks as not fetchable.
 
     TF: tensorflow/python/framework/errors_impl.py (InaccessibleTensorError)
     """
 
 
 class FetchHandler:
-    """The tensors and targets that a structure of fetches needs, each of them once."""
+    """The tensors and targets that a structure of fetches needs, without duplicates."""
 
     def __init__(self, graph: Graph, fetches: Any) -> None:
-        """Of tensors, operations, their names, variables, and lists, tuples and dicts of them.
+        """Take tensors, operations, names, variables, and nested lists, tuples and dicts of them.
 
-        Raises TypeError, ValueError and InaccessibleTensorError with TensorFlow's texts.
+        Raises TypeError, ValueError and InaccessibleTensorError with TensorFlow's messages.
         """
         self._graph = graph
         self._tensors: dict[Tensor, None] = {}
@@ -40,16 +40,16 @@ class FetchHandler:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """What to fetch."""
+        """The tensors to fetch."""
         return list(self._tensors)
 
     @property
     def targets(self) -> list[Operation]:
-        """What to run besides."""
+        """The operations to run without fetching a value."""
         return list(self._targets)
 
     def build(self, values: Mapping[Tensor, Any]) -> Any:
-        """The structure, each fetch replaced by its value and each operation by None."""
+        """The structure with each fetch replaced by its value and each operation by None."""
         return self._build(values)
 
     def _plan(self, fetch: Any) -> Build:
@@ -101,7 +101,7 @@ class FetchHandler:
 
 
 def _sequence(fetch: Sequence[Any], parts: list[Build]) -> Build:
-    if hasattr(fetch, "_fields"):  # a namedtuple takes its fields one by one
+    if hasattr(fetch, "_fields"):  # a namedtuple takes its fields as separate arguments
         return lambda values: type(fetch)(*(part(values) for part in parts))
     make = list if isinstance(fetch, list) else tuple
     return lambda values: make(part(values) for part in parts)
@@ -112,6 +112,6 @@ def _mapping(fetch: Mapping[Any, Any], parts: dict[Any, Build]) -> Build:
         items = [(key, part(values)) for key, part in parts.items()]
         if isinstance(fetch, collections.defaultdict):
             return type(fetch)(fetch.default_factory, items)
-        return type(fetch)(items)  # type: ignore[call-arg] # dict and its kinds take items
+        return type(fetch)(items)  # type: ignore[call-arg] # dict and its subclasses take items
 
     return build

@@ -1,7 +1,7 @@
-"""What runs of the same fetches and feeds have in common, worked out once.
+"""Run plans: the resolved names of fetches, targets and feeds, cached for repeated runs.
 
-Guarantees: thread-safe; at most CAPACITY plans are kept. Names never change their meaning in a
-graph, so a plan stays true while the graph grows.
+Guarantees: thread-safe; at most CAPACITY plans are kept. Operations are never renamed or removed,
+so a plan stays valid while the graph grows.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.client.fetches import FetchHandler
-from runtime.client.graph import Graph
-from runtime.client.operation import Operation, Tensor
+from runtime.client.framework.graph import Graph
+from runtime.client.framework.operation import Operation, Tensor
 
-CAPACITY = 256  # plans of a session; beyond it all are forgotten
+CAPACITY = 256  # plans of a session; the cache is cleared when it is full
 _SIMPLE = (Tensor, Operation, str)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A fetch structure for certain feeds: what to ask of the session, by name."""
+    """The names to pass to the session for a fetch structure and a set of fed tensors."""
 
     handler: FetchHandler
     wanted: list[Tensor]
@@ -37,7 +37,10 @@ class RunPlans:
         self._plans: dict[Any, RunPlan] = {}  # single operations on a dict are atomic
 
     def find(self, fetches: Any, feeds: Mapping[Tensor, Any]) -> RunPlan:
-        """The plan, made when it is new or its fetches are nested; errors as `FetchHandler`."""
+        """The cached plan, or a new one. Plans of nested fetches are not cached.
+
+        Raises what `FetchHandler` raises.
+        """
         key: Any = None
         if isinstance(fetches, _SIMPLE):
             key = fetches

@@ -1,4 +1,4 @@
-"""SavedModels of graphs built here: `Builder`, `simple_save`, and signatures.
+"""Export of graphs as SavedModels: `Builder`, `simple_save`, and signatures.
 
 TF: tensorflow/python/saved_model/builder_impl.py, simple_save.py, signature_def_utils_impl.py
 """
@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import protos as pb
-from runtime.client.graph import Graph
-from runtime.client.graph_elements import GraphKeys
-from runtime.client.graph_import import import_graph_def
-from runtime.client.meta_graph import export_meta_graph
-from runtime.client.operation import Operation, Tensor
+from runtime.client.framework.graph import Graph
+from runtime.client.framework.graph_elements import GraphKeys
+from runtime.client.framework.graph_import import import_graph_def
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.ops.sparse_values import SparseTensor
+from runtime.client.ops.variables import Variable
 from runtime.client.session import BaseSession
-from runtime.client.sparse_values import SparseTensor
-from runtime.client.variables import Variable
+from runtime.client.training.meta_graph import export_meta_graph
 from runtime.framework.tensor_codec import tensor_from_proto
 from runtime.saved_model.exporter import (
     VariableValues,
@@ -35,7 +35,7 @@ PREDICT_METHOD_NAME = "tensorflow/serving/predict"
 
 
 def build_tensor_info(tensor: Any) -> pb.TensorInfo:
-    """The TensorInfo of a tensor or a sparse tensor; TypeError for anything else."""
+    """The TensorInfo of a tensor or sparse tensor. Raises TypeError for anything else."""
     if isinstance(tensor, SparseTensor):
         info = pb.TensorInfo(dtype=int(tensor.dtype))  # type: ignore[arg-type] # same numbers
         info.coo_sparse.values_tensor_name = tensor.values.name
@@ -52,7 +52,7 @@ def build_tensor_info(tensor: Any) -> pb.TensorInfo:
 
 
 def predict_signature_def(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> pb.SignatureDef:
-    """The signature of a predict call, from tensors by name."""
+    """The SignatureDef of a predict method, with inputs and outputs by name."""
     return pb.SignatureDef(
         inputs={name: build_tensor_info(tensor) for name, tensor in inputs.items()},
         outputs={name: build_tensor_info(tensor) for name, tensor in outputs.items()},
@@ -67,9 +67,9 @@ def simple_save(
     outputs: Mapping[str, Any],
     main_op: Operation | None = None,
 ) -> None:
-    """Write a SavedModel with one signature, `serving_default`, ready to be served.
+    """Write a SavedModel with one signature, `serving_default`, and the tag `serve`.
 
-    Raises as `Builder`.
+    Raises what `Builder` raises.
     """
     builder = Builder(export_dir)
     signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: predict_signature_def(inputs, outputs)}
@@ -78,10 +78,10 @@ def simple_save(
 
 
 class Builder:
-    """Collects what a SavedModel has, then writes it."""
+    """Collects the meta graphs, variables and assets of a SavedModel, then writes it."""
 
     def __init__(self, export_dir: str | os.PathLike[str]) -> None:
-        """For a folder that is new or empty; else AlreadyExistsError."""
+        """Create the folder. Raises AlreadyExistsError unless it is new or empty."""
         self._export_dir = os.fspath(export_dir)
         self._meta_graphs: list[pb.MetaGraphDef] = []
         self._variables: VariableValues = {}
@@ -96,12 +96,12 @@ class Builder:
         assets_list: Sequence[Tensor] | None = None,
         main_op: Operation | None = None,
     ) -> None:
-        """Take a session's graph, and the values of its variables as they are now.
+        """Add a session's graph and the current values of its variables.
 
-        Operations that save and restore are added to the graph. `assets_list` are constants that
-        hold paths of files to copy (None: the collection `asset_filepaths`); `main_op` is what
-        runs after restoring, to fill tables for instance. Raises FailedPreconditionError for a
-        variable that has no value, RuntimeError for a finalized graph.
+        Adds save and restore operations to the graph. `assets_list` are constants with the paths of
+        files to copy (None: the collection `asset_filepaths`); `main_op` runs after a restore, for
+        instance to initialise tables. Raises FailedPreconditionError for an uninitialised variable,
+        RuntimeError for a finalized graph.
         """
         graph = session.graph
         nodes = _add_saver(graph)
@@ -131,13 +131,16 @@ class Builder:
             self._assets[filename] = source
 
     def save(self) -> str:
-        """Write everything; the path of the model's file. Raises the OpError of a file."""
+        """Write the SavedModel; returns the path of `saved_model.pb`.
+
+        Raises the OpError of a failed file operation.
+        """
         write_saved_model(self._export_dir, self._meta_graphs, self._variables, self._assets)
         return os.path.join(self._export_dir, "saved_model.pb")
 
 
 def _add_saver(graph: Graph) -> SaverNodes | None:
-    """Add the operations that save and restore the graph's variables; None without any."""
+    """Add operations that save and restore the graph's variables; None if it has no variables."""
     keys = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES)
     variables = dict.fromkeys(
         variable.op
@@ -157,7 +160,7 @@ def _add_saver(graph: Graph) -> SaverNodes | None:
 
 
 def _add_main_op(meta_graph_def: pb.MetaGraphDef, main_op: Operation) -> None:
-    """In both forms: the signature is read first, the collection by older loaders."""
+    """Record `main_op` as a signature, and as a collection for older loaders."""
     signature = meta_graph_def.signature_def[INIT_OP_SIGNATURE_KEY]
     signature.outputs[INIT_OP_SIGNATURE_KEY].name = main_op.name
     meta_graph_def.collection_def[MAIN_OP_COLLECTION].node_list.value.append(main_op.name)

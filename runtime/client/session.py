@@ -1,7 +1,8 @@
 """Session and InteractiveSession: run parts of a graph on any target.
 
-Guarantees: operations that were added since the last run are sent before the next one. Runs may
-come from several threads; `_extend_lock` orders what they send. A session that is dropped closes.
+Guarantees: operations added since the last run are sent to the target before the next one. Several
+threads may call `run`; `_extend_lock` serialises what they send. Garbage collection of a session
+closes it.
 
 TF: tensorflow/python/client/session.py
 """
@@ -18,15 +19,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 import protos as pb
-from runtime.client.default_stacks import default_graphs, default_sessions
 from runtime.client.feeds import convert_feed, feed_tensor, read_feeds, runtime_value
 from runtime.client.fetches import FetchHandler
-from runtime.client.graph import Graph, get_default_graph
-from runtime.client.operation import Tensor
+from runtime.client.framework.default_stacks import default_graphs, default_sessions
+from runtime.client.framework.graph import Graph, get_default_graph
+from runtime.client.framework.operation import Tensor
 from runtime.client.run_plans import RunPlans
 from runtime.foundation.errors import OpError
 from runtime.registrations import new_session, reset
-from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.runtime_session import RuntimeSession
 from runtime.sessions.session_options import SessionOptions
 
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class DeviceAttributes(NamedTuple):
-    """A device of a session; the memory limit in bytes."""
+    """A device of a session."""
 
     name: str
     device_type: str
@@ -43,10 +44,13 @@ class DeviceAttributes(NamedTuple):
 
 
 class BaseSession:
-    """What sessions of both kinds do."""
+    """The common part of Session and InteractiveSession."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         """Open a session of `graph` (None: the default graph) at `target`.
 
@@ -68,7 +72,7 @@ class BaseSession:
         self._graph = graph if graph is not None else get_default_graph()
         self._target = target.decode() if isinstance(target, bytes) else target
         self._config = config
-        self._extend_lock = threading.Lock()  # guards what has been sent
+        self._extend_lock = threading.Lock()  # guards _operations_sent and _functions_sent
         self._operations_sent = 0
         self._functions_sent = 0
         self._closed = False
@@ -77,16 +81,16 @@ class BaseSession:
         self._graph.session_opened(self)
         self._finalizer = weakref.finalize(self, _destroy, self._session)
 
-    # What it is
+    # Properties
 
     @property
     def graph(self) -> Graph:
-        """The graph that it runs."""
+        """The graph that the session runs."""
         return self._graph
 
     @property
     def graph_def(self) -> pb.GraphDef:
-        """The graph as a message."""
+        """The GraphDef of the graph."""
         return self._graph.as_graph_def()
 
     @property
@@ -96,7 +100,7 @@ class BaseSession:
 
     @property
     def runtime_session(self) -> RuntimeSession:
-        """The session underneath, which knows tensors by name only."""
+        """The RuntimeSession that runs the steps; it takes tensors by name."""
         return self._session
 
     def list_devices(self) -> list[DeviceAttributes]:
@@ -107,11 +111,11 @@ class BaseSession:
         ]
 
     def as_default(self) -> contextlib.AbstractContextManager[Any]:
-        """The session is the thread's default inside; it is not closed afterwards."""
+        """Make the session the thread's default inside; does not close it afterwards."""
         return default_sessions.entered(self)
 
     def close(self) -> None:
-        """Cancel running steps and refuse new ones. Closing again changes nothing."""
+        """Cancel running steps and reject new ones. Closing again has no effect."""
         if not self._closed:
             self._closed = True
             self._graph.session_closed(self)
@@ -130,10 +134,10 @@ class BaseSession:
         options: pb.RunOptions | None = None,
         run_metadata: pb.RunMetadata | None = None,
     ) -> Any:
-        """Run one step; the values in the structure of `fetches`, None for an operation.
+        """Run one step; returns the values in the structure of `fetches`, None for an operation.
 
-        Raises RuntimeError when closed or when the graph is empty, TypeError and ValueError for
-        bad fetches and feeds, and the OpError of the step.
+        Raises RuntimeError when the session is closed or the graph empty, TypeError and ValueError
+        for invalid fetches and feeds, and the OpError of the step.
         """
         self._check_runnable()
         feeds = read_feeds(self._graph, feed_dict) if feed_dict is not None else {}
@@ -159,7 +163,7 @@ class BaseSession:
             )
 
     def extend(self) -> None:
-        """Send the operations and functions that the session does not have yet."""
+        """Send the operations and functions that were added to the graph since the last call."""
         if self._graph.size == (self._operations_sent, self._functions_sent):
             return
         with self._extend_lock:
@@ -173,11 +177,11 @@ class BaseSession:
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
     ) -> Callable[..., Any]:
-        """A function that runs one step: its arguments are fed to `feed_list`.
+        """A function that runs one step; its arguments are fed to the tensors of `feed_list`.
 
-        It takes the time of `run`, which keeps what it has found out about its fetches too.
-        With `accept_options` it takes `options` and `run_metadata` too. Raises as `run` for bad
-        fetches, TypeError for a bad feed list; what it runs may be refused at its first call.
+        It is not faster than `run`, which caches a plan too. With `accept_options` the function
+        takes `options` and `run_metadata`. Raises what `run` raises for invalid fetches, TypeError
+        for an invalid feed list. The runtime checks the fetches at the function's first call.
         """
         if feed_list is not None and not isinstance(feed_list, list | tuple):
             raise TypeError(
@@ -194,9 +198,9 @@ class BaseSession:
     # Partial runs
 
     def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
-        """Begin a step that is fed and fetched in parts; its handle.
+        """Begin a step that is fed and fetched in parts; returns its handle.
 
-        Raises as `run` and the session's `partial_run_setup`.
+        Raises what `run` and `RuntimeSession.partial_run_setup` raise.
         """
         self._check_runnable()
         feed_names = [feed_tensor(self._graph, feed).name for feed in feeds or ()]
@@ -209,7 +213,7 @@ class BaseSession:
         )
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
-        """Feed and fetch a part; RuntimeError when an operation is fetched."""
+        """Feed and fetch part of a step. Raises RuntimeError when an operation is fetched."""
         self._check_runnable()
         feeds = read_feeds(self._graph, feed_dict)
         handler = FetchHandler(self._graph, fetches)
@@ -229,9 +233,9 @@ class BaseSession:
 
 
 class _Callable:
-    """What `make_callable` gives. The step is prepared at the first call.
+    """The result of `make_callable`. The runtime's callable is made at the first call.
 
-    The handle lives as long as the callable.
+    It is released when this object is garbage-collected.
     """
 
     def __init__(
@@ -241,14 +245,14 @@ class _Callable:
         self._feeds = list(feeds)
         self._handler = handler
         self._wanted = [tensor for tensor in handler.tensors if tensor not in self._feeds]
-        self._lock = threading.Lock()  # guards _handle while it is made
+        self._lock = threading.Lock()  # held while _handle is created
         self._handle: int | None = None
 
     def __call__(self, *values: Any) -> Any:
         handle = self._handle if self._handle is not None else self._make()
         fed = dict(zip(self._feeds, values, strict=False))
         fed = {tensor: convert_feed(tensor, value) for tensor, value in fed.items()}
-        # A wrong number of values is left for the session's own message.
+        # The session raises for a wrong number of values, with TensorFlow's message.
         given = [*map(runtime_value, fed.values()), *values[len(fed) :]]
         fetched = self._session.runtime_session.run_callable(handle, given)
         tensors = zip(self._wanted, map(_scalars_unpacked, fetched), strict=True)
@@ -271,12 +275,12 @@ class _Callable:
 
 
 def _release(session: RuntimeSession, handle: int) -> None:
-    with contextlib.suppress(OpError):  # of a closed session it is gone already
+    with contextlib.suppress(OpError):  # closing the session released it
         session.release_callable(handle)
 
 
 def _destroy(session: RuntimeSession) -> None:
-    """End a session that nobody has any more."""
+    """Close a session that is no longer referenced."""
     with contextlib.suppress(OpError):
         session.close()
     if isinstance(session, DirectSession):
@@ -284,15 +288,18 @@ def _destroy(session: RuntimeSession) -> None:
 
 
 def _scalars_unpacked(value: Any) -> Any:
-    """A fetched scalar is a numpy scalar, or bytes, not an array."""
+    """A fetched array, or the numpy scalar or bytes of a rank-0 array."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 class Session(BaseSession):
-    """A session; `with Session() as session:` makes it and its graph the default, then closes."""
+    """A session; inside `with Session():` it and its graph are the default, afterwards closed."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         super().__init__(target, graph, config)
         self._entered: contextlib.ExitStack | None = None
@@ -311,7 +318,7 @@ class Session(BaseSession):
     def __exit__(self, error_type: type[BaseException] | None, error: Any, trace: Any) -> None:
         if error_type is not None and issubclass(error_type, OpError):
             _log.error("Session closing due to error %s", error)
-        assert self._entered is not None  # Python calls __enter__ first
+        assert self._entered is not None  # set by __enter__
         entered, self._entered = self._entered, None
         try:
             entered.__exit__(error_type, error, trace)
@@ -319,20 +326,25 @@ class Session(BaseSession):
             self.close()
 
     @staticmethod
-    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
-        """Clear resource containers of a target (None: all) and close the sessions there."""
+    def reset(
+        target: str, containers: Sequence[str] | None = None, config: pb.ConfigProto | None = None
+    ) -> None:
+        """Clear resource containers (None: all) of a target and close its sessions."""
         reset(target, containers or ())
 
 
-_active_interactive_sessions = 0  # in this process; changed under the lock
+_active_interactive_sessions = 0  # in this process; guarded by _active_lock
 _active_lock = threading.Lock()
 
 
 class InteractiveSession(BaseSession):
-    """A session that is the default, with its graph, from its making until `close`."""
+    """A session that is the default from its construction until `close`, with `graph` if given."""
 
     def __init__(
-        self, target: Any = "", graph: Graph | None = None, config: pb.ConfigProto | None = None
+        self,
+        target: str | bytes = "",
+        graph: Graph | None = None,
+        config: pb.ConfigProto | None = None,
     ) -> None:
         global _active_interactive_sessions
         super().__init__(target, graph, config)
@@ -352,7 +364,7 @@ class InteractiveSession(BaseSession):
         default_sessions.push(self)
 
     def close(self) -> None:
-        """Close, and be the default no longer."""
+        """Close the session and remove it from the defaults."""
         global _active_interactive_sessions
         if self._closed:
             return

@@ -1,4 +1,4 @@
-"""Nested lists, tuples, namedtuples and dicts as flat lists, and back.
+"""Conversion of nested lists, tuples, namedtuples and dicts to flat lists, and back.
 
 TF: tensorflow/python/util/nest.py
 """
@@ -11,15 +11,15 @@ from typing import Any
 
 
 class Composite(abc.ABC):
-    """A leaf that is more than its tensor, as a TensorArray is."""
+    """A leaf that wraps a tensor, such as a TensorArray."""
 
     @abc.abstractmethod
     def rebuilt(self, tensor: Any) -> Any:
-        """The same with another tensor."""
+        """A copy of the leaf that wraps another tensor."""
 
 
 def flatten(structure: Any) -> list[Any]:
-    """The leaves, in order; dicts by sorted key."""
+    """The leaves in order; values of dicts in the order of the sorted keys."""
     if isinstance(structure, Mapping):
         return [leaf for key in sorted(structure) for leaf in flatten(structure[key])]
     if isinstance(structure, list | tuple):
@@ -28,7 +28,7 @@ def flatten(structure: Any) -> list[Any]:
 
 
 def pack_as(structure: Any, leaves: list[Any]) -> Any:
-    """The structure with other leaves in it."""
+    """A structure of the same form with other leaves, in the order of `flatten`."""
     return _pack(structure, iter(leaves))
 
 
@@ -44,7 +44,7 @@ def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
 
 
 def is_same_structure(one: Any, other: Any) -> bool:
-    """Whether both are nested alike, in containers of the same types."""
+    """Whether both have the same nesting, with containers of the same types."""
     if isinstance(one, Mapping):
         return (
             isinstance(other, Mapping)

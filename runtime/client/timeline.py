@@ -1,7 +1,7 @@
-"""Timeline: a traced step as Chrome trace JSON, which Perfetto and chrome://tracing open.
+"""Timeline: a traced step as Chrome trace JSON, for Perfetto and chrome://tracing.
 
-One process a device, one track a thread; each node is a span with its op and the types and shapes
-of what it gave. Times are microseconds.
+Each device is a process, each thread a track; each node is a span with its op and the types and
+shapes of its outputs. Times are microseconds.
 
 TF: tensorflow/python/client/timeline.py (Timeline)
 """
@@ -29,7 +29,7 @@ class Timeline:
         self._step_stats = step_stats
 
     def generate_chrome_trace_format(self) -> str:
-        """The JSON text."""
+        """The trace as JSON text."""
         return json.dumps({"displayTimeUnit": "ns", "traceEvents": list(self._events())})
 
     def _events(self) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _span(process: int, stats: pb.NodeExecStats) -> dict[str, Any]:
 
 
 def _micros(nanos: int, micros: int) -> float:
-    """Nanoseconds where the writer has them; older ones have microseconds only."""
+    """A time in µs from its nanoseconds, or from µs if the writer did not set nanoseconds."""
     return nanos / _NANOS_PER_MICRO if nanos else float(micros)
 
 

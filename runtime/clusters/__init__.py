@@ -1,1 +1,1 @@
-"""Clusters of expensive operations, compiled outside Python."""
+"""Groups of expensive operations that are compiled outside Python; not implemented yet."""

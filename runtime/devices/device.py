@@ -27,7 +27,7 @@ _PART = re.compile(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """A full or partial device name; None where it says nothing."""
+    """A full or partial device name; None for a part that is not set."""
 
     job: str | None = None
     replica: int | None = None
@@ -36,7 +36,7 @@ class DeviceSpec:
     index: int | None = None
 
     def matches(self, other: DeviceSpec) -> bool:
-        """Whether every part that this spec states is the same in `other`."""
+        """Whether every part that is set in this spec is equal in `other`."""
         return all(
             mine is None or mine == theirs
             for mine, theirs in zip(
@@ -55,7 +55,7 @@ def parse_device_spec(text: str) -> DeviceSpec | None:
             return None
         position = match.end()
         parts |= {key: value for key, value in match.groupdict().items() if value is not None}
-    # Only the short form may be in small letters.
+    # Only the short form may be in lower case.
     device_type = parts.get("device_type") or parts.get("short", "").upper()
     index = parts.get("device_id") or parts.get("short_id")
     return DeviceSpec(

@@ -1,4 +1,4 @@
-"""Device factories by type and priority, and the devices they make for a session.
+"""Device factories by type and priority, and the devices that they create for a session.
 
 Guarantees: a registry is filled before the first session (`runtime.registrations`) and then only
 read; the CPU factory comes first and must exist.
@@ -19,7 +19,7 @@ THREAD_POOL_PRIORITY = 60
 
 
 class DeviceFactory(abc.ABC):
-    """Makes the devices of one type."""
+    """Creates the devices of one type."""
 
     @abc.abstractmethod
     def create_devices(self, config: pb.ConfigProto, name_prefix: str) -> list[Device]:
@@ -27,7 +27,7 @@ class DeviceFactory(abc.ABC):
 
 
 class DeviceFactoryRegistry:
-    """The factory that serves each device type: the one registered with the highest priority."""
+    """The factory of each device type: the one registered with the highest priority."""
 
     def __init__(self) -> None:
         self._factories: dict[str, tuple[int, DeviceFactory]] = {}
@@ -35,7 +35,7 @@ class DeviceFactoryRegistry:
     def register(
         self, device_type: str, factory: DeviceFactory, priority: int = DEFAULT_PRIORITY
     ) -> None:
-        """Add a factory; a higher priority replaces, a lower one is ignored.
+        """Add a factory; it is used if its priority is the highest of its type.
 
         Raises AlreadyExistsError for the same type with the same priority.
         """
@@ -49,7 +49,7 @@ class DeviceFactoryRegistry:
             self._factories[device_type] = (priority, factory)
 
     def priority(self, device_type: str) -> int:
-        """The priority of the factory that serves a type; −1 when none does."""
+        """The priority of the factory of a type; −1 when there is none."""
         known = self._factories.get(device_type)
         return -1 if known is None else known[0]
 

@@ -19,7 +19,7 @@ _NODE = re.compile(r"node\d+$")
 
 
 class ThreadPoolDeviceFactory(DeviceFactory):
-    """Makes `device_count["CPU"]` CPU devices, one by default."""
+    """Creates `device_count["CPU"]` CPU devices, one by default."""
 
     def create_devices(self, config: pb.ConfigProto, name_prefix: str) -> list[Device]:
         """CPU devices `<prefix>/device:CPU:<i>`; none when the configured count is not positive."""
@@ -34,7 +34,7 @@ class ThreadPoolDeviceFactory(DeviceFactory):
 
 
 def _numa_node(index: int, name: str) -> int:
-    """The node of the device: told in its attributes; threads stay where the system puts them."""
+    """The NUMA node that a device reports. Threads are not bound to it."""
     nodes = num_numa_nodes()
     if index >= nodes:
         _log.info(
@@ -47,7 +47,7 @@ def _numa_node(index: int, name: str) -> int:
 
 
 def num_numa_nodes() -> int:
-    """How many NUMA nodes the system shows; 1 where it shows none."""
+    """The number of NUMA nodes that the system reports; 1 if it reports none."""
     try:
         return max(1, sum(_NODE.match(name) is not None for name in os.listdir(_NODES)))
     except OSError:

@@ -1,1 +1,1 @@
-"""What runs a pruned graph."""
+"""Executors: they run a pruned graph."""

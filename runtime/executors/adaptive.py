@@ -1,28 +1,27 @@
-"""The adaptive executor: a step plan, until measuring shows that branches are worth threads.
+"""The adaptive executor: a step plan, or the dataflow executor once parallel branches prove faster.
 
-The second run (the first one fills caches) measures every node. When the longest path through the
-graph is much shorter than the sum of its nodes, steps on a pool with several threads go to the
-dataflow executor, which gives expensive branches a thread each; all others keep to the plan.
+The second run measures every node (the first one fills caches). If the slowest path through the
+graph takes much less time than all nodes together, later steps on a pool with several threads use
+the dataflow executor, which runs expensive branches in parallel. All other steps use the plan.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
-from runtime.foundation.errors import OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 _MEASURED_RUN = 2
-_NODE_SECONDS = 15e-6  # what the dataflow executor adds for each node
-_MIN_GAIN = 0.25  # of the plan's time; less is not worth the switching of threads
-_MIN_SECONDS = 1e-3  # shorter steps gain nothing from a second thread
+_NODE_SECONDS = 15e-6  # overhead of the dataflow executor for each node
+_MIN_GAIN = 0.25  # fraction of the plan's time that parallel branches must save
+_MIN_SECONDS = 1e-3  # a shorter step gains nothing from a second thread
 
 
 class AdaptiveExecutor(Executor):
@@ -47,13 +46,8 @@ class AdaptiveExecutor(Executor):
             return values
         return self.plan.run(step, arguments)
 
-    def run_async(
-        self,
-        step: Step,
-        arguments: Sequence[Any],
-        done: Callable[[list[Any] | None, OpError | None], None],
-    ) -> None:
-        """Run on the step's pool where that is quicker, else in this thread."""
+    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+        """Run on the step's pool if that has been measured as faster, else in this thread."""
         if self._parallel is not None and step.can_run_in_parallel:
             self._parallel.run_async(step, arguments, done)
         else:
@@ -66,10 +60,11 @@ class AdaptiveExecutor(Executor):
         gain = total - longest - _NODE_SECONDS * len(seconds)
         if total >= _MIN_SECONDS and gain >= _MIN_GAIN * total:
             self._parallel = DataflowExecutor(self.graph, self._kernels)
+            self.uses_threads = True
 
 
 def _longest_path(graph: StepGraph, seconds: dict[Node, float]) -> float:
-    """Seconds of the slowest chain of nodes; nodes that were not measured cost nothing."""
+    """The seconds of the slowest path of nodes; nodes that were not measured count as 0."""
     ends: dict[Node, float] = {}
     pending = [*graph.nodes]
     while pending:

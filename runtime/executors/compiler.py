@@ -1,7 +1,7 @@
-"""From a graph and what a step asks of it to an executor: prune, inline, choose, build.
+"""Compiles the executor of a step: prune the graph, inline functions, optimise, place and build.
 
-Guarantees: an executor depends only on nodes and functions, which never change, so it stays valid
-when the graph is extended, and sessions that share a graph share executors.
+Guarantees: an executor depends only on nodes and functions, which are immutable. So it stays valid
+when the graph is extended, and sessions that share a graph can share executors.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OpErr
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import Deferred
-from runtime.graph.function_inlining import called_function, inline_functions
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
+from runtime.graph.gradients.symbolic_gradient import function_body
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.optimizer import Optimizer
-from runtime.graph.partition import partition
-from runtime.graph.pruning import StepGraph, prune
-from runtime.graph.symbolic_gradient import function_body
+from runtime.graph.passes.function_inlining import called_function
+from runtime.graph.passes.optimizer import Optimizer
+from runtime.graph.passes.partition import partition
+from runtime.graph.passes.pruning import StepGraph, prune
 
 ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Executor]
 StepPlacer = Callable[[StepGraph], str | None]
-# Ops whose kernels call functions that may wait, without a thread while they do.
+# Ops whose kernels block no thread while a function that they call waits for another step.
 _FUNCTIONAL = frozenset(("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"))
-_HANDLE_OPS = frozenset(("VarHandleOp",))  # stateful by signature, but nothing happens in them
 _MAX_CALL_DEPTH = 200  # recursive functions end in an error, not in a crash
 
 
@@ -48,10 +47,10 @@ def compile_step(
     functions: FunctionExecutors,
     place: StepPlacer,
 ) -> Executor:
-    """The executor for these feeds, fetches and targets; errors as `prune` raises them.
+    """The executor for these feeds, fetches and targets; raises what `prune` raises.
 
-    `place` gives the nodes their devices, and says which one is the client's when there are
-    several: then the step is split.
+    `place` assigns devices to the nodes. If the step runs on several devices it returns the client
+    device, and the graph is partitioned.
     """
     step_graph = prune(graph, feeds, fetches, targets)
     functions.transform(step_graph)
@@ -64,7 +63,7 @@ def compile_step(
 def build_executor(
     graph: StepGraph, kernels: KernelRegistry, functions: FunctionExecutors
 ) -> Executor:
-    """A step plan where order is enough, the dataflow executor where it is not."""
+    """An executor with a step plan, or the dataflow executor if a node requires it."""
     if any(functions.needs_dataflow(node) for node in graph.nodes):
         return DataflowExecutor(graph, kernels)
     plan = StepPlan(graph, kernels)
@@ -84,8 +83,8 @@ def _build_dataflow(
     return DataflowExecutor(graph, kernels)
 
 
-# By `ConfigProto.experimental.executor_type` (TF: executor_factory.h). The single-threaded one
-# refuses graphs with loops; DATAFLOW is ours, for graphs whose branches should run side by side.
+# By `ConfigProto.experimental.executor_type` (TF: executor_factory.h). The single-threaded executor
+# refuses graphs with v1 loops. DATAFLOW, which TensorFlow does not have, runs branches in parallel.
 EXECUTOR_FACTORIES: dict[str, ExecutorFactory] = {
     "": build_executor,
     "DEFAULT": build_executor,
@@ -95,7 +94,7 @@ EXECUTOR_FACTORIES: dict[str, ExecutorFactory] = {
 
 
 def executor_factory(executor_type: str) -> ExecutorFactory:
-    """The factory of that type; NotFoundError names the registered ones when there is none."""
+    """The factory of an executor type; NotFoundError lists the known types if there is none."""
     try:
         return EXECUTOR_FACTORIES[executor_type]
     except KeyError:
@@ -106,28 +105,11 @@ def executor_factory(executor_type: str) -> ExecutorFactory:
         ) from None
 
 
-def _drop_unreached(graph: StepGraph) -> None:
-    """Nodes of inlined bodies that neither results nor side effects need are not run."""
-    reached: set[Node] = set()
-    pending = [node for node, _ in graph.fetches] + graph.targets
-    pending += [
-        node for node in graph.nodes if node.info.is_stateful and node.op not in _HANDLE_OPS
-    ]
-    while pending:
-        node = pending.pop()
-        if node not in reached:
-            reached.add(node)
-            pending += [source for source, _ in node.inputs]
-            pending += node.control_inputs
-    arguments = set(graph.arguments)
-    graph.nodes = [node for node in graph.nodes if node in reached or node in arguments]
-
-
 class FunctionExecutors(FunctionRunner):
-    """Compiles the functions of one library when they are first called, and runs them.
+    """Runs the functions of one library; each is compiled when it is first called.
 
-    Guarantees: thread-safe; what is compiled is kept in the library, for every session that
-    shares it (a race compiles twice and keeps one).
+    Guarantees: thread-safe; compiled functions are kept in the library, for every session that
+    shares it (two threads may compile one at the same time; one result is kept).
     """
 
     def __init__(
@@ -139,13 +121,17 @@ class FunctionExecutors(FunctionRunner):
         self._waits: dict[tuple[str, str], bool] = {}
 
     def call(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
-        """Run a function and wait in this thread; InvalidArgumentError when it nests too deep."""
+        """Run a function in the calling thread; its outputs.
+
+        Raises InvalidArgumentError for the wrong number of arguments and when calls nest deeper
+        than _MAX_CALL_DEPTH.
+        """
         body = self._compiled(function, arguments)
         with _depth:
             return body.executor.run(step, arguments)
 
     def start(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
-        """Begin a function; its Deferred completes in the thread that ends it."""
+        """Start a function; its Deferred completes in the thread that runs its last kernel."""
         deferred = Deferred()
 
         def done(values: list[Any] | None, error: OpError | None) -> None:
@@ -177,17 +163,14 @@ class FunctionExecutors(FunctionRunner):
 
     def transform(self, graph: StepGraph) -> None:
         """Inline the calls of a graph and optimise it, in place."""
-        self._optimizer.before_inlining(graph)
-        inline_functions(graph, self._library, self._optimizer.is_on)
-        self._optimizer.after_inlining(graph, self._kernels)
-        _drop_unreached(graph)
+        self._optimizer.run(graph, self._library, self._kernels)
 
     def definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """Functions of the library, and all that they call."""
+        """The named functions of the library, and all functions that they call."""
         return self._library.reachable(names)
 
     def of_library(self, library: pb.FunctionDefLibrary) -> FunctionExecutors:
-        """Runs the functions of another library with the same kernels."""
+        """A runner for the functions of another library, with the same kernels and optimiser."""
         return FunctionExecutors(FunctionLibrary().merged(library), self._kernels, self._optimizer)
 
     def may_wait(self, function: NameAttrList) -> bool:
@@ -207,7 +190,7 @@ class FunctionExecutors(FunctionRunner):
         )
 
     def _reaches_one_that_waits(self, function: NameAttrList) -> bool:
-        """Whether it, or what it calls, has asynchronous kernels. Functions may recur."""
+        """Compute `may_wait`; functions may be recursive."""
         seen = set()
         pending = [function]
         while pending:
@@ -229,7 +212,7 @@ class FunctionExecutors(FunctionRunner):
         )
 
     def _called_by(self, node: Node) -> list[NameAttrList]:
-        """Functions that run as a part of the node's step, and may wait for other steps."""
+        """The functions that a call, or an op of _FUNCTIONAL, runs; none for any other op."""
         called = called_function(node, self._library)
         if called is not None:
             return [called]
@@ -247,7 +230,7 @@ def _functions_of(node: Node) -> list[NameAttrList]:
 
 
 class _CompiledBody:
-    """The executor of a function's body."""
+    """The executor of a function's body, and the number of the function's arguments."""
 
     __slots__ = ("argument_count", "executor")
 
@@ -257,7 +240,10 @@ class _CompiledBody:
 
 
 def _body_graph(body: FunctionBody) -> StepGraph:
-    """The body as a step's graph; names carry the function's, for kernels that keep state."""
+    """A copy of the body as a step's graph.
+
+    Node names are prefixed with the function's, because kernels keep state under the node's name.
+    """
     copies = {
         node: node.clone(node.name if node in body.arguments else f"{body.name}/{node.name}")
         for node in body.nodes
@@ -278,7 +264,7 @@ def _body_graph(body: FunctionBody) -> StepGraph:
 
 
 class _Depth:
-    """Counts nested calls of one thread."""
+    """Counts the nested function calls of each thread, and raises when there are too many."""
 
     def __init__(self) -> None:
         self._local = threading.local()

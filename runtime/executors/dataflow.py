@@ -1,79 +1,64 @@
-"""The dataflow executor: runs nodes as their inputs arrive, through loops and untaken branches.
+"""The dataflow executor: runs each node when its inputs have arrived; supports v1 control flow.
 
-It serves graphs with v1 control flow (frames, iterations, dead tensors), with operations that
-wait (queues: their kernels return a `Deferred` and hold no thread), and wide graphs whose branches
-are worth a thread each.
+It runs graphs with v1 control flow (frames, iterations, dead tensors), graphs with operations that
+block (queues: their kernels return a `Deferred` and hold no thread), and wide graphs in which each
+branch is expensive enough for a thread of its own.
 
-Rules of deadness and frames (TF: tensorflow/core/common_runtime/propagator_state.cc):
-* a node with a dead input is dead: it does not run, and all its outputs are dead; only a
-  ControlTrigger runs all the same;
-* Merge takes the first live input, and is dead when all inputs are, or when a loop's Enter is;
-* Enter opens a child frame (one for each parent iteration), NextIteration the next iteration of
-  its frame, Exit leaves it; a dead NextIteration stops; dead Exits leave when the frame is done;
-* a loop invariant (constant Enter) is given to every iteration.
+Rules of dead tensors and frames (TF: tensorflow/core/common_runtime/propagator_state.cc):
+* A node with a dead input is dead: its kernel does not run and all its outputs are dead. The one
+  exception is ControlTrigger, which runs anyway.
+* Merge forwards its first live input. It is dead when all its inputs are dead, or when the input
+  that comes from a loop's Enter is dead.
+* Enter opens a child frame (one for each iteration of the parent frame), NextIteration starts the
+  next iteration of its frame, and Exit passes a value to the parent frame. A dead NextIteration
+  starts no iteration. A dead Exit is passed on when the frame has finished.
+* A loop invariant (Enter with `is_constant`) is an input of every iteration.
 
-Guarantees: all state of a run is behind one lock, which is not held while kernels run; the first
-error wins and cancels the step; `done` is called once, after the last kernel has ended.
+Guarantees: one lock guards all state of a run and is not held while kernels run; the first error
+cancels the step and is the one reported; `done` is called once, after the last kernel has ended.
 """
 
 from __future__ import annotations
 
 import collections
 import functools
-import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from runtime.executors.dataflow_graph import DataflowGraph, Item, evaluate_control_flow
 from runtime.executors.frames import Frame, Iteration
-from runtime.executors.step import Executor, Step, as_op_error
+from runtime.executors.step import AsynchronousExecutor, Done, Step, as_op_error
 from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import DEAD, Deferred, OpKernelContext
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
-Done = Callable[[list[Any] | None, OpError | None], None]
 MISSING = object()
 
 
-class DataflowExecutor(Executor):
-    """Runs a graph in any order that its edges allow."""
-
-    may_block = True
+class DataflowExecutor(AsynchronousExecutor):
+    """Runs the nodes of a graph in any order that its edges allow."""
 
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
         super().__init__(graph)
         self.items = DataflowGraph(graph, kernels)
 
-    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
-        """Run in this thread alone; it takes what deferred kernels go on with until the end."""
-        tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        result: list[Any] = [None, None]
-
-        def done(values: list[Any] | None, error: OpError | None) -> None:
-            result[:] = values, error
-            tasks.put(None)
-
-        self.run_async(step.with_runner(tasks.put), arguments, done)
-        while (task := tasks.get()) is not None:
-            task()
-        if result[1] is not None:
-            raise result[1]
-        values: list[Any] = result[0]
-        return values
-
     def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
-        """Run in this thread until nothing is ready; deferred kernels go on where they end."""
+        """Run in this thread until no node is ready.
+
+        When a `Deferred` completes, its node's readers run on the step's pool or, without a pool,
+        in the thread that completed it.
+        """
         DataflowRun(self.items, step, arguments, done).start()
 
 
 class DataflowRun:
-    """One run: the frames, what is ready, what was fetched."""
+    """One run of a graph: its frames, the count of unfinished nodes and the fetched values."""
 
     def __init__(
         self, graph: DataflowGraph, step: Step, arguments: Sequence[Any], done: Done
@@ -89,13 +74,13 @@ class DataflowRun:
         self._error: OpError | None = None
 
     def start(self) -> None:
-        """Run the nodes that wait for nothing, and what follows from them."""
+        """Run the nodes without inputs, then every node that becomes ready in this thread."""
         iteration = self._root.iterations[0]
-        roots = self._graph.roots  # a trace shows the constants too
+        roots = self._graph.roots  # with the constants, which a trace has to show
         if self._step.collector is None:
-            start = self._graph.start
-            iteration.begin(start.inputs, start.pending)
-            roots = start.ready
+            initial = self._graph.initial_state
+            iteration.begin(initial.inputs, initial.pending)
+            roots = initial.ready
         ready = collections.deque((item, self._root, iteration, False) for item in roots)
         self._outstanding = len(ready)
         iteration.outstanding = len(ready)
@@ -105,18 +90,20 @@ class DataflowRun:
         self._process(ready)
 
     def _process(self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]) -> None:
-        """Run what is ready, and what that makes ready, in this thread."""
+        """Run the ready items in this thread, and those that become ready through them."""
         with np.errstate(all="ignore"):
             while ready:
                 item, frame, iteration, is_dead = ready.popleft()
                 if len(ready) > 0 and item.is_expensive:
-                    self._hand_over(ready)
+                    self._schedule_expensive(ready)
                 outputs = self._execute(item, frame, iteration, is_dead)
                 if outputs is not None:
                     ready.extend(self._complete(item, frame, iteration, outputs))
 
-    def _hand_over(self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]) -> None:
-        """Let the pool's threads take the other expensive nodes, one closure for each."""
+    def _schedule_expensive(
+        self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]
+    ) -> None:
+        """Move the expensive items out of `ready` to the pool, one closure for each."""
         runner = self._step.runner
         if runner is None:
             return
@@ -127,7 +114,7 @@ class DataflowRun:
                 continue
             try:
                 runner(functools.partial(self._process, collections.deque((entry,))))
-            except OpError:  # the pool's queue is full: then in this thread
+            except OpError:  # the pool's queue is full: this thread runs the item
                 kept.append(entry)
         ready.clear()
         ready.extend(kept)
@@ -135,9 +122,9 @@ class DataflowRun:
     def _execute(
         self, item: Item, frame: Frame, iteration: Iteration, is_dead: bool
     ) -> list[Any] | None:
-        """The outputs of one node; None when they come later."""
+        """Run one node; its outputs, or None when its kernel has returned a `Deferred`."""
         if is_dead and item.is_send and self._error is None:
-            # The other partition must learn that the value is dead.
+            # The receiving partition waits for this key, so deadness is sent like a value.
             item.kernel(OpKernelContext(item.node, self._step), DEAD)  # type: ignore[misc]
         if is_dead or self._error is not None:
             return _dead_outputs(item)
@@ -166,7 +153,7 @@ class DataflowRun:
 
     def _call(self, item: Item, iteration: Iteration) -> Any:
         if item.error is not None:
-            raise type(item.error)(item.error._text, item.error.node)
+            raise item.error.copy()
         if item.argument >= 0:
             return self._arguments[item.argument]
         if item.is_constant:
@@ -195,11 +182,11 @@ class DataflowRun:
     def _resume(
         self, item: Item, frame: Frame, iteration: Iteration, deferred: Deferred, started: int
     ) -> None:
-        """A kernel that waited has ended: go on, on the step's pool when it has one."""
+        """Propagate the result of a completed `Deferred`, on the step's pool if it has one."""
         if deferred.error is not None:
             self._fail(deferred.error.with_node(item.node.name))
 
-        def go_on() -> None:
+        def continue_run() -> None:
             if deferred.error is not None:
                 outputs = _dead_outputs(item)
             else:
@@ -213,12 +200,12 @@ class DataflowRun:
 
         runner = self._step.runner
         if runner is None:
-            go_on()
+            continue_run()
             return
         try:
-            runner(go_on)
-        except OpError:  # the pool's queue is full: better here than never
-            go_on()
+            runner(continue_run)
+        except OpError:  # the pool's queue is full, and the step would never end without this call
+            continue_run()
 
     def _fail(self, error: OpError) -> None:
         with self._lock:
@@ -226,13 +213,14 @@ class DataflowRun:
                 return
             self._error = error
         self._step.failure = self._step.failure or error
-        # Whoever waits in this step is told; the error that it will report comes second.
-        self._step.cancellation.cancel(type(error)(error._text, error.node))
+        # Ends the waits of the step's other kernels. Their errors come after `_error` is set, so
+        # the step reports `error`.
+        self._step.cancellation.cancel(error.copy())
 
     def _complete(
         self, item: Item, frame: Frame, iteration: Iteration, outputs: list[Any] | None
     ) -> list[tuple[Item, Frame, Iteration, bool]]:
-        """Hand the outputs on; the items that became ready."""
+        """Give a node's outputs to its readers; the items that became ready."""
         is_last = False
         ready: list[tuple[Item, Frame, Iteration, bool]] = []
         with self._lock:
@@ -248,7 +236,7 @@ class DataflowRun:
             iteration.outstanding -= 1
             if self._error is None and frame.parent is not None:
                 before = len(ready)
-                frame.clean_up(iteration, ready, self._graph)
+                frame.clean_up(ready)
                 self._outstanding += len(ready) - before
             is_last = self._outstanding == 0
         if is_last:
@@ -292,7 +280,7 @@ class DataflowRun:
                 return
         try:
             values = [
-                plain_value(value, is_ref)
+                dereferenced(value, is_ref)
                 for value, is_ref in zip(self._fetched, self._graph.fetch_is_ref, strict=True)
             ]
         except OpError as error:
@@ -305,12 +293,12 @@ def _dead_outputs(item: Item) -> list[Any]:
     return [DEAD] * len(item.node.output_types)
 
 
-def plain_value(value: Any, is_ref: bool) -> Any:
-    """A fetched reference is the value that it refers to."""
+def dereferenced(value: Any, is_ref: bool) -> Any:
+    """The value to return for a fetch: for a reference, the value of its variable."""
     return value.read() if is_ref else value
 
 
-def _merge(item: Item, values: Sequence[Any]) -> tuple[Any, Any]:
+def _merge(item: Item, values: Sequence[Any]) -> tuple[Any, np.int32]:
     for index, value in enumerate(values):
         if value is not DEAD and value is not None:
             is_read = bool(item.derefs) and item.derefs[index]

@@ -1,4 +1,4 @@
-"""The static side of the dataflow executor: nodes by number, edges out, counts to wait for.
+"""The immutable data of the dataflow executor: nodes by index, their out edges and input counts.
 
 TF: tensorflow/core/common_runtime/immutable_executor_state.h, graph_view.h
 """
@@ -14,9 +14,8 @@ from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.framework.op_kernel import Kernel
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
-CONTROL = -1  # input slot of a control edge
 _MERGE = frozenset(("Merge", "RefMerge"))
 _ENTER = frozenset(("Enter", "RefEnter"))
 _EXIT = frozenset(("Exit", "RefExit"))
@@ -31,13 +30,17 @@ _FLAGS: dict[str, str] = {
     "_Send": "is_send",
     "_HostSend": "is_send",
 }
-# Their input passes through as it is, a Variable included.
+# Ops whose output is their input, unchanged; a reference to a Variable stays a reference.
 _PASS_THROUGH = _ENTER | _EXIT | _NEXT_ITERATION | {"LoopCond"}
 
 
 @dataclasses.dataclass(slots=True)
 class Item:
-    """A node as the executor sees it. `edges` are (output, or CONTROL) → (item, input slot)."""
+    """A node with everything that the executor needs to run it.
+
+    `data_edges` are (output of this node, reader, input slot of the reader); `control_edges` are
+    the nodes that have this one as a control input.
+    """
 
     index: int
     node: Node
@@ -49,24 +52,25 @@ class Item:
     argument: int = -1  # position of the feed that this `_Arg` stands for
     input_count: int = 0
     control_count: int = 0
-    initial_pending: int = 0  # edges to wait for; a Merge waits for one live input
+    initial_pending: int = 0  # inputs that must arrive first; a Merge needs only one data input
     data_edges: list[tuple[int, Item, int]] = dataclasses.field(default_factory=list)
     control_edges: list[Item] = dataclasses.field(default_factory=list)
     is_merge: bool = False
     is_enter: bool = False
     is_exit: bool = False
     is_next_iteration: bool = False
-    is_control_trigger: bool = False  # runs even when what it waits for is dead
+    is_control_trigger: bool = False  # runs even when its control inputs are dead
     is_constant_enter: bool = False
     is_send: bool = False
     frame_name: str = ""  # of an Enter: the frame that it opens
-    derefs: tuple[bool, ...] = ()  # inputs to read out of a Variable; empty without any
+    # For each input whether it is a reference whose value the kernel needs; () if none is.
+    derefs: tuple[bool, ...] = ()
     fetches: list[tuple[int, int]] = dataclasses.field(default_factory=list)  # (output, position)
-    error: OpError | None = None  # why it can't run, for those that reach it
+    error: OpError | None = None  # raised when the node runs: it has no kernel or lacks inputs
 
 
 class DataflowGraph:
-    """All items of a step's graph, and those without inputs."""
+    """The items of a step's graph; `roots` are those without inputs."""
 
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
         self._kernels = kernels
@@ -83,8 +87,8 @@ class DataflowGraph:
         self.fetch_is_ref = [node.output_is_ref[output] for node, output in graph.fetches]
         self.roots = [item for item in self.items if not item.input_count + item.control_count]
         _check_frames(self.items)
-        self.start = _Start(self.items, self.roots)
-        # Enter nodes of a frame: how many inputs its first iteration gets from outside.
+        self.initial_state = _InitialState(self.items, self.roots)
+        # Frame name → the number of its Enter nodes, all of which must run before it can end.
         self.enters: dict[str, int] = {}
         for item in self.items:
             if item.is_enter:
@@ -112,7 +116,7 @@ class DataflowGraph:
         self._bind(item)
 
     def _bind(self, item: Item) -> None:
-        """Find the kernel; a node without one fails when a step reaches it."""
+        """Find the item's kernel; a node without one raises only when it is run."""
         node = item.node
         if item.argument >= 0 or item.is_merge or node.op in _PASS_THROUGH or node.op == "NoOp":
             return
@@ -128,10 +132,11 @@ class DataflowGraph:
             item.error = error
 
 
-class _Start:
-    """What a run begins with: constants that only give values have given them already.
+class _InitialState:
+    """The state of a run before its first node: the values of constants are already propagated.
 
-    `inputs` and `pending` are those of the outermost frame's iteration, `ready` is what can run.
+    That leaves out constants that are fetched or that a Merge reads. `inputs` and `pending` are
+    those of the root frame's iteration (`Iteration.begin`); `ready` are the items to run first.
     """
 
     def __init__(self, items: Sequence[Item], roots: Sequence[Item]) -> None:
@@ -140,12 +145,12 @@ class _Start:
         rest: list[Item] = []
         for root in roots:
             if root.is_constant and not root.fetches and not _has_merge_among_readers(root):
-                self._give(root)
+                self._propagate_constant(root)
             else:
                 rest.append(root)
         self.ready = rest + [items[index] for index, left in self.pending.items() if left == 0]
 
-    def _give(self, constant: Item) -> None:
+    def _propagate_constant(self, constant: Item) -> None:
         for _, reader, slot in constant.data_edges:
             inputs = self.inputs.setdefault(reader.index, [None] * reader.input_count)
             inputs[slot] = constant.constant
@@ -170,11 +175,11 @@ def _derefs(node: Node) -> tuple[bool, ...]:
 
 
 def _check_frames(items: Sequence[Item]) -> None:
-    """Refuse a node whose inputs belong to different frames.
+    """Raise InvalidArgumentError for a node whose inputs belong to different frames.
 
     TF: tensorflow/core/graph/control_flow.cc (BuildControlFlowInfo)
     """
-    # The frame that an item's outputs are in, as the chain of frame names from the root.
+    # Item index → the frame of its outputs, as the path of frame names from the root.
     frames: dict[int, tuple[str, ...]] = {}
     pending = [item for item in items if not item.input_count + item.control_count]
     for item in pending:
@@ -202,7 +207,7 @@ def _frame_after(item: Item, frame: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def evaluate_control_flow(item: Item, values: Sequence[Any]) -> tuple[Any, ...]:
-    """Outputs of Enter, Exit, NextIteration and LoopCond: the input; of NoOp: nothing."""
+    """The outputs of Enter, Exit, NextIteration and LoopCond (their input) and of NoOp (none)."""
     if item.node.op in _PASS_THROUGH:
         if not values:
             raise InvalidArgumentError("No input", item.node.name)

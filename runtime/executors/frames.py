@@ -1,7 +1,7 @@
-"""Frames and iterations: what has arrived where, in one run of the dataflow executor.
+"""Frames and iterations: the inputs that have arrived at each node in one dataflow run.
 
-Pure state: the run's lock is held by whoever calls. A frame is one execution of a v1 while loop in
-one iteration of its parent; the root frame has a single iteration.
+A frame is one execution of a v1 while loop within one iteration of its parent frame; the root frame
+has a single iteration. Nothing here takes a lock: the caller holds that of the run.
 
 TF: tensorflow/core/common_runtime/propagator_state.h (FrameState, IterationState)
 """
@@ -18,7 +18,7 @@ Ready = list[tuple["Item", "Frame", "Iteration", bool]]
 
 
 class Iteration:
-    """Inputs that have arrived, and how many edges each item still waits for."""
+    """One loop iteration: by item index, the arrived inputs and the count of missing ones."""
 
     __slots__ = (
         "children",
@@ -40,21 +40,21 @@ class Iteration:
         self.children: dict[str, Frame] = {}
 
     def begin(self, inputs: Mapping[int, list[Any]], pending: dict[int, int]) -> None:
-        """Start with these inputs, and edges to wait for; the caller's stay as they are."""
+        """Set the initial inputs and pending counts, both copied."""
         self.inputs = {index: values.copy() for index, values in inputs.items()}
         self.pending = pending.copy()
 
     def take_inputs(self, item: Item) -> list[Any]:
-        """The item's inputs, forgotten here: a value lives as long as somebody needs it."""
+        """Remove and return the item's inputs, so that they are freed after their last reader."""
         return self.inputs.pop(item.index, [])
 
     def was_dead(self, item: Item) -> bool:
-        """Whether the item was made ready dead (an item without outputs shows it nowhere else)."""
+        """Whether the item was dead; for items without outputs, which have no dead output."""
         return item.index in self.dead_items
 
 
 class Frame:
-    """One execution of a loop, or the root."""
+    """One execution of a while loop, or the root frame."""
 
     def __init__(
         self, name: str, parent: Frame | None, parent_iteration: Iteration | None, enters: int
@@ -69,7 +69,7 @@ class Frame:
         self._invariants: list[tuple[Item, list[Any], bool]] = []
 
     def child(self, enter: Item, iteration: Iteration, graph: DataflowGraph) -> Frame:
-        """The frame that `enter` opens in this iteration."""
+        """The child frame that `enter` opens in `iteration`, created by its first Enter."""
         frame = iteration.children.get(enter.frame_name)
         if frame is None:
             frame = Frame(enter.frame_name, self, iteration, graph.enters[enter.frame_name])
@@ -77,7 +77,7 @@ class Frame:
         return frame
 
     def enter(self, item: Item, outputs: list[Any], is_dead: bool, ready: Ready) -> None:
-        """An Enter node of this frame has run (in the parent)."""
+        """Take the outputs of an Enter node of this frame, which has run in the parent frame."""
         self.pending_enters -= 1
         if item.is_constant_enter:
             self._invariants.append((item, outputs, is_dead))
@@ -89,12 +89,12 @@ class Frame:
     def next_iteration(
         self, item: Item, iteration: Iteration, outputs: list[Any], ready: Ready
     ) -> None:
-        """A NextIteration node has run: its output belongs to the following iteration."""
+        """Pass the output of a NextIteration node to the next iteration, created if needed."""
         number = iteration.number + 1
         following = self.iterations.get(number)
         if following is None:
             following = self.iterations[number] = self.newest = Iteration(number)
-            self.dead_exits.clear()  # of an iteration that was not the last one
+            self.dead_exits.clear()  # they belong to an iteration that was not the last one
             for enter, values, is_dead in self._invariants:
                 self.activate(enter, following, values, is_dead, ready)
         self.activate(item, following, outputs, False, ready)
@@ -102,7 +102,7 @@ class Frame:
     def activate(
         self, item: Item, iteration: Iteration, outputs: list[Any], is_dead: bool, ready: Ready
     ) -> None:
-        """Give `outputs` to the readers of `item` in `iteration`; add those that became ready."""
+        """Pass `outputs` to the readers of `item` in `iteration`; append the ready ones."""
         for output, reader, slot in item.data_edges:
             value = DEAD if is_dead else outputs[output]
             if reader.is_merge:
@@ -131,7 +131,10 @@ class Frame:
     def _arrive_at_merge(
         self, source: Item, merge: Item, slot: int, value: Any, iteration: Iteration, ready: Ready
     ) -> None:
-        """The first live input counts; later ones are ignored. Dead ones count towards death."""
+        """Record an input of a Merge: the first live one is taken, later ones are ignored.
+
+        Without a live one the Merge is dead after its last input, or after a dead Enter.
+        """
         index = merge.index
         pending = iteration.pending.get(index, merge.initial_pending)
         if value is not DEAD:
@@ -140,7 +143,7 @@ class Frame:
                 return
             values = iteration.inputs[index] = [DEAD] * merge.input_count
             values[slot] = value
-            iteration.dead_counts[index] = -1  # live from now on
+            iteration.dead_counts[index] = -1  # decided: later inputs are ignored
             iteration.pending[index] = pending - 1
             if pending == 1:
                 self._make_ready(merge, iteration, False, ready)
@@ -167,8 +170,11 @@ class Frame:
         iteration.outstanding += 1
         ready.append((item, self, iteration, is_dead))
 
-    def clean_up(self, iteration: Iteration, ready: Ready, graph: DataflowGraph) -> None:
-        """Drop iterations that are done; when the whole frame is, tell the parent."""
+    def clean_up(self, ready: Ready) -> None:
+        """Delete finished iterations and frames; pass a frame's dead Exits to its parent.
+
+        Goes up from this frame, because deleting it may have finished its parent too.
+        """
         frame: Frame = self
         while frame.parent is not None and frame.parent_iteration is not None:
             frame._drop_finished_iterations()
@@ -183,7 +189,7 @@ class Frame:
             frame = parent
 
     def _drop_finished_iterations(self) -> None:
-        """Iterations end in order: an older one may still start a newer one."""
+        """Delete iterations in order up to the first unfinished one, which may start more."""
         for number in sorted(self.iterations):
             iteration = self.iterations[number]
             if iteration.outstanding or iteration.children:

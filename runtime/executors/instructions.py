@@ -1,9 +1,9 @@
-"""Instructions: a pruned graph in the order in which it runs, with a slot for every value.
+"""Instructions: the nodes of a pruned graph in execution order, with a slot for every value.
 
-Constants and ops that pass their input on cost no instruction. Each value is dropped after its last
-reader, and an instruction may work in place only on a value that a kernel of the same run made
-(`KernelDef.fresh`) and that has no other reader: never on a feed, a constant, a variable or a
-fetched value.
+Constants and ops that return their input unchanged need no instruction. A value is dropped after
+its last reader. An instruction may compute in place only on a value that was allocated by a kernel
+of the same run (`KernelDef.fresh`) and that has no other reader: never on a feed, a constant, a
+variable or a fetched value.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.kernel_registry import KernelRegistry, bind, bind_in_place
 from runtime.framework.op_kernel import Deferred
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import topological_order
 
-# Ops whose only output is their first input: no call at all.
+# Ops whose outputs are their inputs, unchanged: output i shares the slot of input i.
 ALIAS_OPS = frozenset(("Identity", "StopGradient", "PreventGradient", "_Retval", "IdentityN"))
-# Types of attributes of ops that call functions, which may wait for other steps.
+# Attribute types of ops that call functions; a function may block on other steps.
 _FUNCTIONS = frozenset(("func", "list(func)"))
 
 
 @dataclasses.dataclass(slots=True)
 class Instruction:
-    """One node to run: `outputs[i]` is the slot of output i, −1 when nobody reads it.
+    """One node to run: `outputs[i]` is the slot of output i, or −1 when it has no reader.
 
-    An input is (slot, whether to read the value out of a `Variable`).
+    An input is (slot, whether the slot holds a `Variable` whose value the kernel needs). `dropped`
+    are the slots to clear afterwards: this instruction is their last reader.
     """
 
     node: Node
@@ -50,7 +51,7 @@ class Instruction:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
-    """The instructions of a step; arguments and results are slots."""
+    """The instructions of a step, and the slots of its constants, feeds and fetches."""
 
     instructions: list[Instruction]
     constants: list[tuple[int, Any]]  # (slot, value)
@@ -60,9 +61,9 @@ class Program:
 
 
 def assemble(graph: StepGraph, kernels: KernelRegistry) -> Program:
-    """Order the nodes, find their kernels and give every value a slot.
+    """Order the nodes, find their kernels and assign a slot to every value.
 
-    Raises InvalidArgumentError for a node without a kernel, or with inputs missing.
+    Raises InvalidArgumentError for a node without a kernel or with missing inputs.
     """
     builder = _Builder(graph, kernels)
     return Program(
@@ -75,7 +76,7 @@ def assemble(graph: StepGraph, kernels: KernelRegistry) -> Program:
 
 
 class _Builder:
-    """Orders the nodes and gives every value a slot."""
+    """The state of `assemble`."""
 
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
         self._kernels = kernels
@@ -88,14 +89,14 @@ class _Builder:
             self._new_slot((node, 0)) if node is not None else self._new_slot(None)
             for node in graph.arguments
         ]
-        self._read = {endpoint for node in graph.nodes for endpoint in node.inputs} | set(
+        self._read_endpoints = {endpoint for node in graph.nodes for endpoint in node.inputs} | set(
             graph.fetches
         )
         for node in topological_order(graph.nodes):
-            self._place(node)
-        self.fetch_slots = [self._fetch(endpoint) for endpoint in graph.fetches]
+            self._add_node(node)
+        self.fetch_slots = [self._fetch_slot(endpoint) for endpoint in graph.fetches]
         self._drop_after_last_use()
-        self._find_work_in_place()
+        self._select_in_place()
 
     def _new_slot(self, endpoint: Endpoint | None) -> int:
         slot = self.slot_count
@@ -104,12 +105,12 @@ class _Builder:
             self._slots[endpoint] = slot
         return slot
 
-    def _place(self, node: Node) -> None:
-        if node.op == "NoOp" or (node, 0) in self._slots:  # an argument
+    def _add_node(self, node: Node) -> None:
+        if node.op == "NoOp" or (node, 0) in self._slots:  # a feed's `_Arg`
             return
         check_complete(node)
         if node.op == "Const":
-            if (node, 0) in self._read:
+            if (node, 0) in self._read_endpoints:
                 self.constants.append((self._new_slot((node, 0)), constant_value(node)))
             return
         if node.op in ALIAS_OPS and not any(
@@ -123,38 +124,38 @@ class _Builder:
         self.instructions.append(
             Instruction(
                 node,
-                _waited_for(bind(kernel, node)) if may_defer else bind(kernel, node),
+                _blocking(bind(kernel, node)) if may_defer else bind(kernel, node),
                 kernel.needs_context,
                 kernel.expensive,
-                [self._input(node, position) for position in range(len(node.inputs))],
-                [self._output(node, index) for index in range(len(node.output_types))],
+                [self._input_slot(node, position) for position in range(len(node.inputs))],
+                [self._output_slot(node, index) for index in range(len(node.output_types))],
                 node.info.has_single_output,
                 kernel.fresh,
                 bind_in_place(kernel, node),
             )
         )
 
-    def _input(self, node: Node, position: int) -> tuple[int, bool]:
+    def _input_slot(self, node: Node, position: int) -> tuple[int, bool]:
         slot = self._slots[node.inputs[position]]
         return slot, slot in self._refs and not node.input_is_ref[position]
 
-    def _output(self, node: Node, index: int) -> int:
-        if (node, index) not in self._read:
+    def _output_slot(self, node: Node, index: int) -> int:
+        if (node, index) not in self._read_endpoints:
             return -1
         slot = self._new_slot((node, index))
         if node.output_is_ref[index]:
             self._refs.add(slot)
         return slot
 
-    def _fetch(self, endpoint: Endpoint) -> int:
-        """The slot to return; a fetched ref is read by an instruction of its own at the end."""
+    def _fetch_slot(self, endpoint: Endpoint) -> int:
+        """The slot of a fetched value; a fetched reference gets an instruction that reads it."""
         slot = self._slots[endpoint]
         if slot not in self._refs:
             return slot
         node = endpoint[0]
         copy = self._new_slot(None)
         self.instructions.append(
-            Instruction(node, _pass_on, False, False, [(slot, True)], [copy], True)
+            Instruction(node, _identity, False, False, [(slot, True)], [copy], True)
         )
         return copy
 
@@ -167,11 +168,11 @@ class _Builder:
             seen |= touched | {slot for slot in instruction.outputs if slot >= 0}
             instruction.dropped = sorted(last)
 
-    def _find_work_in_place(self) -> None:
-        """Leave `in_place` only to instructions whose first input is theirs to overwrite.
+    def _select_in_place(self) -> None:
+        """Clear `in_place` of every instruction that may not overwrite its first input.
 
-        To be the last reader is not enough: one before may have passed on a view (Reshape) or have
-        kept the value (AssignVariableOp, StackPushV2).
+        The input must have no other reader at all: an earlier one may have returned a view of it
+        (Reshape) or have stored it (AssignVariableOp, StackPushV2).
         """
         readers = collections.Counter(
             slot for instruction in self.instructions for slot, _ in instruction.inputs
@@ -197,8 +198,8 @@ def _type_of(endpoint: Endpoint) -> DataType:
     return node.output_types[index]
 
 
-def _waited_for(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that waits in the step's thread for what comes later."""
+def _blocking(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """`kernel`, which blocks the calling thread until a `Deferred` result is complete."""
 
     def call(*values: Any) -> Any:
         result = kernel(*values)
@@ -207,12 +208,15 @@ def _waited_for(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _pass_on(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 def constant_value(node: Node) -> Any:
-    """The value of a Const node, read-only: plans and steps share it."""
+    """The value of a Const node, read-only because plans and steps share it.
+
+    Raises InvalidArgumentError when its element type is not the node's `dtype`.
+    """
     value = node.attr("value")
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
@@ -226,7 +230,7 @@ def constant_value(node: Node) -> Any:
 
 
 def check_complete(node: Node) -> None:
-    """Refuse a node whose inputs were never all given."""
+    """Raise InvalidArgumentError for a node of which some inputs were never connected."""
     if node.missing_inputs:
         raise InvalidArgumentError(
             f"Incomplete graph, missing {node.missing_inputs} inputs for {node.name}", node.name

@@ -1,12 +1,12 @@
-"""PartialRun: one step whose feeds arrive and whose fetches leave in parts.
+"""PartialRun: one step that is fed and fetched by several calls, its parts.
 
-It is a run of the dataflow executor whose `_Arg` nodes are held back until they are fed.
+It is a run of the dataflow executor in which each `_Arg` node runs when its feed is given.
 
-Guarantees: thread-safe; parts may run side by side, and one that waits for its fetches holds no
-thread; bad names change nothing; the step ends when everything was fed and fetched, or at the first
-error.
+Guarantees: thread-safe; parts may run concurrently, and a part that waits for its fetches blocks no
+thread; a part with a wrong name raises and changes nothing; the step ends when all its feeds were
+given and all its fetches returned, or at the first error.
 
-TF: tensorflow/core/common_runtime/direct_session.cc (PRunSetup, PRun), whose texts these are.
+TF: tensorflow/core/common_runtime/direct_session.cc (PRunSetup, PRun), also the error messages.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, Done, plain_value
+from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, dereferenced
 from runtime.executors.dataflow_graph import Item
-from runtime.executors.step import Step
+from runtime.executors.frames import Frame, Iteration
+from runtime.executors.step import Done, Step
 from runtime.foundation.errors import InvalidArgumentError, OpError
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Part:
-    """Fetches that somebody waits for."""
+    """The fetches of one call of `start_part`, and its callback."""
 
     fetches: Sequence[str]
     done: Done
 
 
 class PartialRun(DataflowRun):
-    """A step in parts: feeds and fetches by the names of its setup."""
+    """A step in parts; feeds and fetches are named as in `partial_run_setup`."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class PartialRun(DataflowRun):
         fetches: Sequence[str],
     ) -> None:
         self._values: list[Any] = [None] * len(feeds)
-        super().__init__(executor.items, step, self._values, _nothing)
+        super().__init__(executor.items, step, self._values, _ignore_result)
         self._feeds = {name: position for position, name in enumerate(feeds)}
         self._fetches = {name: position for position, name in enumerate(fetches)}
         self._fed: set[str] = set()
@@ -55,10 +56,10 @@ class PartialRun(DataflowRun):
         self._argument_items = {
             item.argument: item for item in self._graph.items if item.argument >= 0
         }
-        self._sources = self._feeds_needed()
+        self._feeds_by_fetch = self._find_feeds_by_fetch()
 
     def begin(self) -> None:
-        """Run what needs no feed."""
+        """Run the nodes that depend on no feed."""
         iteration = self._root.iterations[0]
         held = list(self._argument_items.values())
         roots = [item for item in self._graph.roots if item.argument < 0]
@@ -71,12 +72,12 @@ class PartialRun(DataflowRun):
             self._activate(roots)
 
     def start_part(self, feeds: Mapping[str, Any], fetches: Sequence[str], done: Done) -> None:
-        """Give some feeds; `done` is called once, in whatever thread, when the fetches are there.
+        """Feed some values; `done` is called once, in any thread, when all `fetches` are computed.
 
-        Raises InvalidArgumentError for a name that was not set up, that was given or taken before,
-        or that needs feeds which have not come yet, and ResourceExhaustedError when the pool's
-        queue is full; nothing has changed then. Errors of the step, and InvalidArgumentError for a
-        fetch that stays dead, go to `done`.
+        Raises InvalidArgumentError for a name that was not part of the setup, that was fed or
+        fetched before, or that depends on feeds not given yet, and ResourceExhaustedError when the
+        pool's queue is full; neither changes the step. Errors of the step, and InvalidArgumentError
+        for a fetch that is dead, are passed to `done`.
         """
         part = _Part(fetches, done)
         with self._parts_lock:
@@ -97,13 +98,13 @@ class PartialRun(DataflowRun):
                 with self._parts_lock:
                     self._fed.difference_update(feeds)
                     self._taken.difference_update(fetches)
-                    if part in self._waiting:  # not when the step has failed meanwhile
+                    if part in self._waiting:  # a failure of the step has removed it
                         self._waiting.remove(part)
                 raise
-        self._settle()
+        self._complete_parts()
 
     def _activate(self, items: Sequence[Item]) -> None:
-        """Run items and what follows from them, on the step's pool when it has one."""
+        """Run items and those that become ready through them, on the step's pool if it has one."""
         iteration = self._root.iterations[0]
         ready = collections.deque((item, self._root, iteration, False) for item in items)
         runner = self._step.runner
@@ -114,7 +115,7 @@ class PartialRun(DataflowRun):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was fed and fetched, or the step has failed."""
+        """Whether all feeds were given and all fetches requested, or the step has failed."""
         everything = len(self._fed) == len(self._feeds) and len(self._taken) == len(self._fetches)
         return everything or self._failure is not None
 
@@ -134,13 +135,13 @@ class PartialRun(DataflowRun):
                 )
             if name in self._taken:
                 raise InvalidArgumentError(f"The fetch {name} has already been fetched.")
-            if not self._sources[name] <= available:
+            if not self._feeds_by_fetch[name] <= available:
                 raise InvalidArgumentError(
                     f"Fetch {name} can't be computed from the feeds that have been fed so far."
                 )
 
-    def _feeds_needed(self) -> dict[str, set[str]]:
-        """For each fetch the feeds that it depends on."""
+    def _find_feeds_by_fetch(self) -> dict[str, set[str]]:
+        """Fetch name → the names of the feeds that it depends on."""
         names = {position: name for name, position in self._feeds.items()}
         sources: dict[int, list[Item]] = {item.index: [] for item in self._graph.items}
         fetched: dict[int, Item] = {}
@@ -166,8 +167,8 @@ class PartialRun(DataflowRun):
                 pending += sources[item.index]
         return needed
 
-    def _settle(self) -> None:
-        """Answer the parts whose fetches have come, or never will."""
+    def _complete_parts(self) -> None:
+        """Call `done` of each waiting part whose fetches are computed or can't be any more."""
         settled: list[tuple[_Part, list[Any] | None, OpError | None]] = []
         with self._parts_lock:
             for part in list(self._waiting):
@@ -185,9 +186,12 @@ class PartialRun(DataflowRun):
             part.done(values, failure)
 
     def _values_of(self, part: _Part) -> list[Any] | None:
-        """What a part fetches; None while something of it is missing."""
+        """The values that a part fetches; None while any of them is still to be computed.
+
+        Raises the step's error, and InvalidArgumentError for a value missing at the step's end.
+        """
         if self._failure is not None:
-            raise type(self._failure)(self._failure._text, self._failure.node)
+            raise self._failure.copy()
         positions = [self._fetches[name] for name in part.fetches]
         values = [self._fetched[position] for position in positions]
         for name, value in zip(part.fetches, values, strict=True):
@@ -197,14 +201,16 @@ class PartialRun(DataflowRun):
                 raise InvalidArgumentError(f"The tensor returned for {name} was not valid.")
         are_refs = self._graph.fetch_is_ref
         return [
-            plain_value(value, are_refs[position])
+            dereferenced(value, are_refs[position])
             for value, position in zip(values, positions, strict=True)
         ]
 
-    def _complete(self, *arguments: Any) -> list[Any]:
-        ready = super()._complete(*arguments)
+    def _complete(
+        self, item: Item, frame: Frame, iteration: Iteration, outputs: list[Any] | None
+    ) -> list[tuple[Item, Frame, Iteration, bool]]:
+        ready = super()._complete(item, frame, iteration, outputs)
         if self._waiting:
-            self._settle()
+            self._complete_parts()
         return ready
 
     def _fail(self, error: OpError) -> None:
@@ -212,17 +218,17 @@ class PartialRun(DataflowRun):
         with self._parts_lock:
             self._failure = self._failure or error
             self._ended = True
-        self._settle()
+        self._complete_parts()
 
     def _finish(self) -> None:
         with self._parts_lock:
             self._ended = True
-        self._settle()  # a dead fetch is reported to the part that asks for it
+        self._complete_parts()  # a part that waits for a dead fetch gets its error
 
     def abandon(self, error: OpError) -> None:
-        """End the step: it was left alone too long, or its session was closed."""
+        """End the step with `error`, after too long without a part or when its session closes."""
         self._fail(error)
 
 
-def _nothing(values: list[Any] | None, error: OpError | None) -> None:
-    """The end is told to the parts."""
+def _ignore_result(values: list[Any] | None, error: OpError | None) -> None:
+    """The `done` of the whole run: the parts have callbacks of their own."""

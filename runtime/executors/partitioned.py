@@ -1,33 +1,29 @@
-"""The executor of a step that runs on several devices: one dataflow executor a partition.
+"""The executor of a step that runs on several devices: one dataflow executor for each partition.
 
-Guarantees: partitions start together and meet at the step's rendezvous; the first error cancels
-the step, and the others end with it; the values are those of the client device's partition.
+Guarantees: every partition is started and all exchange values through the step's rendezvous; the
+first error cancels the step, which ends every partition; the fetched values are those of the client
+device's partition.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, ExecutorBarrier)
 """
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import AsynchronousExecutor, Done, Step
 from runtime.foundation.errors import OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.rendezvous import Rendezvous
-from runtime.graph.partition import Partition
-from runtime.graph.pruning import StepGraph
-
-Done = Callable[[list[Any] | None, OpError | None], None]
+from runtime.graph.passes.partition import Partition
+from runtime.graph.passes.pruning import StepGraph
 
 
-class PartitionedExecutor(Executor):
-    """Runs partitions, the client device's first."""
-
-    may_block = True
+class PartitionedExecutor(AsynchronousExecutor):
+    """Runs the partitions of a graph; the first one is the client device's."""
 
     def __init__(self, partitions: Sequence[Partition], kernels: KernelRegistry) -> None:
         nodes = [node for part in partitions for node in part.graph.nodes]
@@ -38,25 +34,12 @@ class PartitionedExecutor(Executor):
         self.partitions = tuple(partitions)
         self._executors = [DataflowExecutor(part.graph, kernels) for part in partitions]
 
-    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
-        """Run in this thread alone, all partitions in turn as they can go on."""
-        tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        result: list[Any] = [None, None]
-
-        def done(values: list[Any] | None, error: OpError | None) -> None:
-            result[:] = values, error
-            tasks.put(None)
-
-        self.run_async(step.with_runner(tasks.put), arguments, done)
-        while (task := tasks.get()) is not None:
-            task()
-        if result[1] is not None:
-            raise result[1]
-        values: list[Any] = result[0]
-        return values
-
     def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
-        """Start every partition in this thread; each goes on where its values come from."""
+        """Start every partition in this thread.
+
+        A partition that waits for a value continues in the thread that sends it, or on the step's
+        pool if there is one.
+        """
         barrier = _Barrier(step, len(self._executors), done)
         for position, executor in enumerate(self._executors):
             given = arguments if position == 0 else ()
@@ -64,20 +47,20 @@ class PartitionedExecutor(Executor):
 
 
 class _Barrier:
-    """Waits for all partitions; keeps the client's values and the first error."""
+    """Calls `done` when all partitions have ended, with the client's values or the first error."""
 
     def __init__(self, step: Step, count: int, done: Done) -> None:
         self._rendezvous = Rendezvous(step.cancellation)
         step.rendezvous = self._rendezvous
         self._step = step
-        self._lock = threading.Lock()  # guards the three below
+        self._lock = threading.Lock()  # guards _left, _values and _error
         self._left = count
         self._values: list[Any] | None = None
         self._error: OpError | None = None
         self._done = done
 
     def part(self, *, is_client: bool) -> Done:
-        """What one partition calls at its end."""
+        """The `done` callback of one partition."""
 
         def ended(values: list[Any] | None, error: OpError | None) -> None:
             with self._lock:

@@ -1,4 +1,4 @@
-"""The text of a step plan: a program as straight-line Python.
+"""Generates the Python code of a step plan: a Program as straight-line functions, its parts.
 
     def part0(s, step):
         stop = step.cancellation.error
@@ -12,11 +12,12 @@
         except ValueError: v3 = k4(v3, c2)
         s[3] = v3
 
-Values that live from one part to another stand in the list `s`. Parts are compiled one by one:
-Python's compiler takes 45 µs a node and lets no other thread run meanwhile.
+`v0` is the value of slot 0, `k2` the kernel of instruction 2, `n3` the node of instruction 3. The
+list `s` holds the values that pass from one part to another. Parts are compiled one by one, because
+Python's compiler takes 45 µs for each node and blocks all other threads in that time.
 
-The text is made of our own numbers only; names, attributes and values of the graph are bound as
-objects and never become text.
+The code contains generated numbers only. Names, attributes and values of the graph are bound as
+objects and never become code, so a graph can't inject any.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ from runtime.foundation.priority_gate import gate
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.graph.node import Node
 
-NODES_A_PART = 100  # instructions: 5 ms of the compiler
-# The interpreter lets other threads run at calls and loops only; `v += w` is neither. So plans call
-# something now and then, and low-priority ones call their kernels for every node.
+NODES_A_PART = 100  # instructions, which Python's compiler compiles in 5 ms
+# The interpreter switches threads only at calls and loop ends, and `v += w` is neither. So a plan
+# calls `check` every _NODES_A_CALL nodes, and a low-priority plan has no such assignments.
 _NODES_A_CALL = 16
 _plan_numbers = itertools.count()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GeneratedPlan:
-    """A program as Python functions, to be called one after the other."""
+    """A program as Python functions, to be called in order."""
 
     parts: tuple[Callable[[list[Any], Step], None], ...]
-    nodes: dict[tuple[str, int], Node]  # (file name, line) of the text → the node that it runs
+    nodes: dict[tuple[str, int], Node]  # (file name, line) of the code → the node that it runs
 
     def failed_node(self, error: BaseException) -> Node | None:
-        """The node whose kernel raised the error; None when it was none's fault."""
+        """The node whose line raised the error; None for an error of the cancellation check."""
         trace = error.__traceback__
         while trace is not None:
             where = trace.tb_frame.f_code.co_filename, trace.tb_lineno
@@ -58,7 +59,7 @@ class GeneratedPlan:
 
 
 def generate(program: Program, is_low_priority: bool) -> GeneratedPlan:
-    """Write, compile and bind the text of a program; low priority stops at the gate."""
+    """Write and compile the code of a program; a low-priority plan waits at the priority gate."""
     name = f"step plan {next(_plan_numbers)}"
     namespace: dict[str, Any] = {f"v{slot}": value for slot, value in program.constants}
     namespace |= {"context": OpKernelContext, "gate": gate, "check": _check}
@@ -75,7 +76,7 @@ def generate(program: Program, is_low_priority: bool) -> GeneratedPlan:
 def _writers(
     program: Program, is_low_priority: bool, namespace: dict[str, Any]
 ) -> Iterator[_PartWriter]:
-    """The writers of the parts, in order."""
+    """One finished writer for each part, in order."""
     names = _Names()
     constants = {slot for slot, _ in program.constants}
     later = _read_later(program)
@@ -87,7 +88,7 @@ def _writers(
 
 
 def _read_later(program: Program) -> list[set[int]]:
-    """For each part, the slots that later parts or the fetches read."""
+    """For each part the slots that later parts read or that are fetched."""
     read = set(program.fetch_slots)
     result: list[set[int]] = []
     starts = range(0, len(program.instructions), NODES_A_PART)
@@ -99,7 +100,7 @@ def _read_later(program: Program) -> list[set[int]]:
 
 
 class _Names:
-    """Variables of slots; a value that was computed in place keeps its variable."""
+    """The Python variable of each slot: `v<slot>`, or that of the input for a result in place."""
 
     def __init__(self) -> None:
         self._reused: dict[int, str] = {}
@@ -129,11 +130,11 @@ class _PartWriter:
         self.lines: dict[int, Node] = {}
 
     def text(self) -> str:
-        """The part, as far as it has been written."""
+        """The code that has been written so far."""
         return "\n".join(self._text) + "\n"
 
     def write(self, begin: int, part: Sequence[Instruction], later: set[int]) -> None:
-        """Write instructions that are numbered from `begin`; `later` is read after them."""
+        """Write instructions with numbers from `begin`; slots in `later` are read after them."""
         here: set[int] = set()
         for number, instruction in enumerate(part, begin):
             self._load({slot for slot, _ in instruction.inputs} - here - self._constants, later)
@@ -147,7 +148,7 @@ class _PartWriter:
     def _load(self, slots: set[int], later: set[int]) -> None:
         for slot in sorted(slots):
             self._text.append(f" {self._names.of(slot)} = s[{slot}]")
-            if slot not in later:  # the list must not keep it alive
+            if slot not in later:  # or the list would keep the value alive
                 self._text.append(f" s[{slot}] = None")
 
     def _write(self, number: int, instruction: Instruction) -> None:
@@ -187,9 +188,9 @@ class _PartWriter:
     def _write_assignment(
         self, number: int, instruction: Instruction, operator: str, value: str, other: str
     ) -> None:
-        """`v += w`: half the time of a ufunc's call on small arrays, no new memory for big ones.
+        """Write `v += w`: twice as fast as a ufunc's call on small arrays, no allocation on large.
 
-        Shapes that do not fit a work in place raise ValueError; the kernel knows what to do.
+        Where broadcasting needs a larger output, `+=` raises ValueError and the kernel is called.
         """
         self._line(f"try: {value} {operator} {other}", instruction.node)
         self._line(f"except ValueError: {value} = k{number}({value}, {other})", instruction.node)

@@ -1,10 +1,11 @@
-"""PortableStep: what another process needs to run a step in this one's place.
+"""PortableStep: a step in a form that another process can run.
 
-A step may run elsewhere when nothing it does is seen later: it reads variables and computes. What
-it reads goes along as feeds of the nodes that hold it. Steps that change or keep state (variables,
-queues, tables, iterators, generators), touch files or hand out resources stay here.
+A step is portable when it has no lasting effect: it only reads variables and computes. The values
+of the variables are sent with the feeds, as feeds of the variables' nodes. A step that changes or
+keeps state (variables, queues, tables, iterators, random generators), uses files or returns
+resources is not portable: it has to run in the process of its session.
 
-Guarantees: a PortableStep is never changed; any thread may use it.
+Guarantees: a PortableStep is immutable and may be used by any thread.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from typing import Any, NamedTuple
 import protos as pb
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
-from runtime.framework.variable import RefVariable, Variable
+from runtime.framework.resources.variable import RefVariable, Variable
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Node
-from runtime.graph.pruning import find_endpoint, prune
+from runtime.graph.passes.pruning import find_endpoint, prune
 from runtime.graph.tensor_name import parse_tensor_name
-from runtime.kernels.resource_variables import ANONYMOUS_NAME
+from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 
 VARIABLE_OPS = frozenset(("VarHandleOp", "VariableV2", "Variable"))
-# Stateful by their signature: they read variables, keep what they make in the step, or only check.
-_HARMLESS = frozenset(
+# Ops that are portable although their OpDef calls them stateful: they read variables, keep state
+# only in the step's own resources, only check a value, or call functions, whose nodes are checked.
+_PORTABLE_STATEFUL_OPS = frozenset(
     (
         "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape",
         "VarIsInitializedOp", "Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst",
@@ -39,8 +41,9 @@ _HARMLESS = frozenset(
         "TensorArraySplitV3", "TensorArraySizeV3", "TensorArrayCloseV3",
     )
 )  # fmt: skip
-# Not stateful by their signature: they read files, or join concurrent steps.
-KEPT_HERE = frozenset(
+# Ops that are not stateful by their OpDef and not portable: they read files or batch the inputs of
+# concurrent steps.
+NOT_PORTABLE_OPS = frozenset(
     (
         "ReadFile", "MatchingFiles", "GenerateVocabRemapping", "BatchFunction", "Batch", "Unbatch",
         "UnbatchGrad",
@@ -51,7 +54,7 @@ _numbers = itertools.count(1)  # next() is atomic
 
 
 class VariableKey(NamedTuple):
-    """Where a resource manager has the variable of a node, and what it holds."""
+    """The key of a node's variable in the resource manager, and the variable's element type."""
 
     container: str
     kind: type[Variable]
@@ -68,39 +71,40 @@ def _key(node: Node) -> VariableKey:
 
 @dataclasses.dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PortableStep:
-    """A step by the names of its graph; `variables` are fed after `feeds`, at their output 0.
+    """A step as a graph and names; output 0 of each of `variables` is fed after `feeds`.
 
-    `graph` has the nodes of the names alone (`nodes_of_step`).
+    `graph` is one of `nodes_of_step`: it lists only the nodes of feeds, fetches and targets.
     """
 
-    number: int  # unique in the process
+    number: int  # unique in this process
     config: pb.ConfigProto
     graph: Graph
     feeds: tuple[str, ...]
     fetches: tuple[str, ...]
     targets: tuple[str, ...]
     variables: tuple[Node, ...]
-    keys: tuple[VariableKey, ...]  # of `variables`, in their order
+    keys: tuple[VariableKey, ...]  # one for each of `variables`, in that order
 
     def node_defs(self) -> Iterator[pb.NodeDef]:
-        """The nodes that the names lead to, and all that these need."""
-        for node in self._needed():
+        """The NodeDefs of all nodes that the step depends on."""
+        for node in self._nodes():
             yield node.to_node_def()
 
     def library(self) -> pb.FunctionDefLibrary:
-        """The functions that the nodes call."""
-        return self.graph.library.reachable(_functions_of(self._needed(), self.graph))
+        """The functions that these nodes call, directly or through other functions."""
+        return self.graph.library.reachable(_functions_of(self._nodes(), self.graph))
 
-    def _needed(self) -> list[Node]:
-        return _all_behind(self.graph)
+    def _nodes(self) -> list[Node]:
+        return _transitive_fanin(self.graph)
 
 
 def nodes_of_step(
     graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> Graph:
-    """The nodes that the names lead to; the edges from there lead to all that a step needs.
+    """A graph of only the nodes that feeds, fetches and targets name.
 
-    It keeps nothing else alive: an extended session has had many graphs.
+    Their edges still lead to every node that the step depends on. Other nodes can be freed, which
+    matters in a session whose graph is extended often.
     """
     names = (parse_tensor_name(name)[0] for name in (*feeds, *fetches, *targets))
     return Graph({name: graph.nodes[name] for name in names}, graph.library, graph.versions)
@@ -113,9 +117,9 @@ def portable_step(
     fetches: Sequence[str],
     targets: Sequence[str],
 ) -> PortableStep | None:
-    """The step, when another process may run it; else None. Errors as `prune` raises them.
+    """The step in portable form, or None when it has to run in this process.
 
-    `graph` is that of `nodes_of_step`, or more.
+    `graph` has at least the nodes of `nodes_of_step`. Raises what `prune` raises.
     """
     pruned = prune(graph, feeds, fetches, targets)
     fed = [find_endpoint(graph, name) for name in feeds]
@@ -136,7 +140,7 @@ def portable_step(
     ):
         return None
     names = {node.name for node in variables}
-    needed = tuple(node for node in _all_behind(graph) if node.name in names)
+    needed = tuple(node for node in _transitive_fanin(graph) if node.name in names)
     return PortableStep(
         next(_numbers),
         config,
@@ -149,8 +153,8 @@ def portable_step(
     )
 
 
-def _all_behind(graph: Graph) -> list[Node]:
-    """The nodes of a graph and all that these need."""
+def _transitive_fanin(graph: Graph) -> list[Node]:
+    """The nodes of a graph and all nodes that they depend on."""
     pending = list(graph.nodes.values())
     found: dict[Node, None] = {}
     while pending:
@@ -163,10 +167,14 @@ def _all_behind(graph: Graph) -> list[Node]:
 
 
 def _is_portable(op: str, graph: Graph) -> bool:
-    if op in graph.library:  # the nodes of its body decide
+    if op in graph.library:  # a function: `portable_step` checks the nodes of its body
         return True
     info = op_info(op)
-    return info is not None and (not info.is_stateful or op in _HARMLESS) and op not in KEPT_HERE
+    return (
+        info is not None
+        and (not info.is_stateful or op in _PORTABLE_STATEFUL_OPS)
+        and op not in NOT_PORTABLE_OPS
+    )
 
 
 def _is_portable_function(function: pb.FunctionDef, graph: Graph) -> bool:
@@ -174,7 +182,7 @@ def _is_portable_function(function: pb.FunctionDef, graph: Graph) -> bool:
 
 
 def _functions_of(nodes: Iterable[Node], graph: Graph) -> set[str]:
-    """Names of the functions that nodes call by their op or by an attribute."""
+    """The names of the functions that nodes call, as their op or through an attribute."""
     names = set()
     for node in nodes:
         if node.op in graph.library:
@@ -186,7 +194,7 @@ def _functions_of(nodes: Iterable[Node], graph: Graph) -> set[str]:
 
 
 def _function_names(value: Any) -> Iterator[str]:
-    """Functions in the value of an attribute, in their own attributes too."""
+    """The names of the functions in an attribute's value, nested attributes included."""
     if isinstance(value, NameAttrList):
         if value.name:
             yield value.name

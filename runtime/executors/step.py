@@ -1,6 +1,6 @@
-"""Step: what belongs to one run, and the executor interface that runs it.
+"""Step: the state of one run, and Executor: the interface of what runs it.
 
-Guarantees: a Step is used by one run; its cancellation may be triggered from any thread.
+Guarantees: a Step is used by one run; any thread may cancel it.
 
 TF: tensorflow/core/common_runtime/executor.h (Executor, Executor::Args)
 """
@@ -10,10 +10,12 @@ from __future__ import annotations
 import abc
 import itertools
 import math
+import queue
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import protos as pb
+from runtime.executors.duration_estimate import DurationEstimate
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import (
@@ -27,10 +29,11 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
 from runtime.framework.rendezvous import Rendezvous
 from runtime.framework.resource_manager import ResourceManager
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 _step_ids = itertools.count(1)
 Runner = Callable[[Callable[[], object]], object]
+Done = Callable[[list[Any] | None, OpError | None], None]  # (fetched values, None) or (None, error)
 
 
 class FunctionRunner(abc.ABC):
@@ -38,32 +41,34 @@ class FunctionRunner(abc.ABC):
 
     @abc.abstractmethod
     def call(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
-        """Run and wait in this thread."""
+        """Run a function in the calling thread; its outputs."""
 
     @abc.abstractmethod
     def may_wait(self, function: NameAttrList) -> bool:
-        """Whether the function has operations that wait for other steps."""
+        """Whether the function, or one that it calls, has ops that may block on other steps."""
 
     @abc.abstractmethod
     def start(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
-        """Begin; no thread waits for the outputs."""
+        """Start a function without blocking; the Deferred completes with its outputs."""
 
     @abc.abstractmethod
     def definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """Functions of the library, and all that they call."""
+        """The named functions of the library, and all functions that they call."""
 
     @abc.abstractmethod
     def of_library(self, library: pb.FunctionDefLibrary) -> FunctionRunner:
-        """Runs the functions of another library in the same way."""
+        """A runner of the same kind for the functions of another library."""
 
 
 class Step:
     """The state of one run of a session.
 
-    `runner` starts a closure on the step's thread pool; None runs it in the thread at hand.
-    `can_run_in_parallel` says that the pool has more than one thread.
-    `is_low_priority` makes executors stop at the priority gate between nodes.
-    `failure` is the first error of an executor, noted before the executor has come to its end.
+    `runner` schedules a closure on the step's thread pool; without one (None) closures run in the
+    current thread.
+    `can_run_in_parallel` is true when the pool has more than one thread.
+    `is_low_priority` makes executors wait at the priority gate between nodes.
+    `failure` is the first error of an executor, set as soon as it occurs: other kernels may still
+    be running then.
     """
 
     __slots__ = (
@@ -103,71 +108,69 @@ class Step:
         self.collector = collector
         self.failure: OpError | None = None
         self.functions = functions
-        self.rendezvous: Rendezvous | None = None  # made when something is sent or received
+        self.rendezvous: Rendezvous | None = None  # created by the first `send` or `receive`
         self._resources: ResourceManager | None = None
 
     @property
     def resources(self) -> ResourceManager:
-        """Resources that die with the step: tensor arrays, stacks."""
+        """The resources that live as long as the step: tensor arrays, stacks."""
         if self._resources is None:
             self._resources = ResourceManager()
         return self._resources
 
     def send(self, key: str, value: Any) -> None:
         """Put a value into the step's rendezvous."""
-        self._meeting_place().send(key, value)
+        self._get_or_create_rendezvous().send(key, value)
 
     def receive(self, key: str) -> Deferred:
-        """Take a value out of the step's rendezvous, when it comes."""
-        return self._meeting_place().receive(key)
+        """Take a value out of the step's rendezvous; the Deferred completes when it is sent."""
+        return self._get_or_create_rendezvous().receive(key)
 
-    def _meeting_place(self) -> Rendezvous:
+    def _get_or_create_rendezvous(self) -> Rendezvous:
         if self.rendezvous is None:
             self.rendezvous = Rendezvous(self.cancellation)
         return self.rendezvous
 
     def function_definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """Functions of the graph's library, and all that they call."""
+        """The named functions of the graph's library, and all functions that they call."""
         return self._functions.definitions(names)
 
     def function_runner(self, library: pb.FunctionDefLibrary) -> FunctionRunner:
-        """What runs the functions of another library."""
+        """A runner for the functions of another library, to be passed to `with_functions`."""
         return self._functions.of_library(library)
 
     def with_functions(self, runner: FunctionRunner) -> Step:
-        """The same step, whose functions are those of another library."""
-        step = self.with_runner(self.runner)
-        step.can_run_in_parallel = self.can_run_in_parallel
+        """A copy of the step that calls functions through `runner`."""
+        step = self._copy()
         step.functions = runner
         return step
 
     def with_runner(self, runner: Runner | None) -> Step:
-        """The same step, whose closures go elsewhere."""
-        step = Step.__new__(Step)
-        step.step_id = self.step_id
-        step.session = self.session
-        step.cancellation = self.cancellation
-        step.files = self.files
+        """A copy of the step whose closures are scheduled by `runner`, one at a time."""
+        step = self._copy()
         step.runner = runner
         step.can_run_in_parallel = False
-        step.is_low_priority = self.is_low_priority
-        step.collector = self.collector
-        step.failure = None
-        step.functions = self.functions
-        step.rendezvous = self.rendezvous
+        return step
+
+    def _copy(self) -> Step:
+        """A copy for another executor: it shares the step's resources, but not its `failure`."""
+        step = Step.__new__(Step)
+        for name in Step.__slots__:
+            setattr(step, name, getattr(self, name))
         step._resources = self.resources
+        step.failure = None
         return step
 
     def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
-        """Run a function of the library in this step and wait for its outputs."""
+        """Run a function of the library as part of this step, in the calling thread."""
         return self._functions.call(self, function, arguments)
 
     def may_wait(self, function: NameAttrList) -> bool:
-        """Whether a function has operations that wait for other steps."""
+        """Whether a function, or one that it calls, has ops that may block on other steps."""
         return self._functions.may_wait(function)
 
     def start_function(self, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
-        """Begin a function that may wait."""
+        """Start a function without blocking; the Deferred completes with its outputs."""
         return self._functions.start(self, function, arguments)
 
     @property
@@ -178,47 +181,52 @@ class Step:
 
 
 class Executor(abc.ABC):
-    """Runs a pruned graph. Re-entrant: many steps may be in it at once."""
+    """Runs a pruned graph. Re-entrant: many steps may use one executor at the same time."""
 
-    # Whether `run` may wait for other steps (queues): then it must not run on the caller's thread
-    # of an event loop.
+    # Whether `run` may block until another step acts (queues). Such a step must not run in the
+    # thread of an event loop.
     may_block: bool
+    # Whether `run_async` uses several threads. `run` uses one, so it takes longer than `duration`.
+    uses_threads = False
 
     def __init__(self, graph: StepGraph) -> None:
-        self.graph = graph  # as it is run, for those who want to see it
-        self.last_seconds = math.inf  # of the newest asynchronous step; before the first: inf
-        self.runs = 0  # asynchronous ones in this process; a race may lose one
+        self.graph = graph  # after pruning and all passes, for RunMetadata
+        # The seconds of the newest asynchronous step: until `done`, or of its work in a child
+        # process; infinite before the first. Decides which low-priority steps a child process runs.
+        self.last_seconds = math.inf
+        self.runs = 0  # asynchronous runs in this process; a race may lose one
+        # Measured without low-priority steps, whose time includes waiting at the priority gate.
+        # Decides which steps run in the caller's thread.
+        self.duration = DurationEstimate()
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
-        self._portable: list[PortableStep | None] = []  # empty until somebody has asked
-        self.steps = itertools.count()  # next() is atomic; counted only when costs are asked for
+        self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
+        self.steps = itertools.count()  # next() is atomic; counts only when a cost model is built
 
-    def may_be_portable(self, make_portable: Callable[[], PortableStep | None]) -> None:
-        """Say how to find out whether another process may run it."""
+    def set_portable_factory(self, make_portable: Callable[[], PortableStep | None]) -> None:
+        """Set the function that makes the step's portable form when it is first needed."""
         self._make_portable = make_portable
 
     @property
     def portable(self) -> PortableStep | None:
-        """What another process needs to run it; None when it has to run in this one."""
+        """The step in a form that another process can run; None when it has to run in this one."""
         portable = self._portable
         if not portable:
-            portable.append(self._make_portable())  # a race makes two and keeps the first
+            portable.append(self._make_portable())  # a race makes two and uses the first
         return portable[0]
 
-    def stays_here(self) -> None:
-        """No other process can run it after all."""
+    def mark_not_portable(self) -> None:
+        """Note that another process was not able to run the step."""
         self._portable = [None]
 
     @abc.abstractmethod
     def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
-        """Run with `arguments` for the feeds; the fetched values. Waits for deferred kernels."""
+        """Run in the calling thread with `arguments` for the feeds; the fetched values.
 
-    def run_async(
-        self,
-        step: Step,
-        arguments: Sequence[Any],
-        done: Callable[[list[Any] | None, OpError | None], None],
-    ) -> None:
-        """Run and call `done(values, None)` or `done(None, error)` once, in whatever thread."""
+        Blocks while a `Deferred` of a kernel is not complete. Raises the step's OpError.
+        """
+
+    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+        """Run, and call `done(values, None)` or `done(None, error)` once, in any thread."""
         try:
             values = self.run(step, arguments)
         except OpError as error:
@@ -227,11 +235,39 @@ class Executor(abc.ABC):
             done(values, None)
 
 
-def as_op_error(error: BaseException, node: str) -> OpError:
-    """What a kernel raised, as an OpError that names the node.
+class AsynchronousExecutor(Executor):
+    """An executor whose kernels may return `Deferred`s: a run need not end in its first thread."""
 
-    numpy complains about values by ValueError, TypeError and IndexError: a bad argument. Anything
-    else is a fault of ours.
+    may_block = True
+
+    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+        """Run in the calling thread alone, including the closures that completed Deferreds add."""
+        tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        result: list[Any] = [None, None]
+
+        def done(values: list[Any] | None, error: OpError | None) -> None:
+            result[:] = values, error
+            tasks.put(None)
+
+        self.run_async(step.with_runner(tasks.put), arguments, done)
+        while (task := tasks.get()) is not None:
+            task()
+        if result[1] is not None:
+            raise result[1]
+        values: list[Any] = result[0]
+        return values
+
+    @abc.abstractmethod
+    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+        """Start in this thread; `done` is called once, in the thread that runs the last kernel."""
+
+
+def as_op_error(error: BaseException, node: str) -> OpError:
+    """The exception of a kernel as an OpError that names the node.
+
+    ValueError, TypeError, IndexError and OverflowError are what numpy raises for bad arguments:
+    INVALID_ARGUMENT. MemoryError and RecursionError are RESOURCE_EXHAUSTED. Any other exception is
+    a fault of the runtime: INTERNAL.
     """
     if isinstance(error, OpError):
         return error.with_node(node)

@@ -1,11 +1,11 @@
-"""The step plan: a pruned graph run node after node, in one thread.
+"""The step plan: runs the nodes of a pruned graph one after the other, in one thread.
 
-A graph without v1 control flow and without operations that wait becomes a list of instructions in
-topological order. The first run, and traced ones, go through the list; a plan that is run again is
-generated as Python functions with kernels and constants bound (`plan_text.py`).
+A graph without v1 control flow and without ops that block becomes a list of instructions in
+topological order (a Program). The first run and traced runs interpret the list. From the second run
+on, Python functions with kernels and constants bound to them are generated (`plan_text.py`).
 
-Guarantees: re-entrant, no value lives in a plan between runs; a value is dropped after its last
-reader; cancellation is looked at before every node; only the generated form works in place.
+Guarantees: re-entrant, because a plan holds no value between runs; a value is dropped after its
+last reader; cancellation is checked before every node; only the generated form computes in place.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph
+from runtime.graph.passes.pruning import StepGraph
 
 GENERATE_AT_RUN = 2  # a plan that runs once (restore, init) is not worth generating
 _MAX_GENERATED = 20_000  # instructions; the compiler's time and memory grow with the text
 
 
 class StepPlan(Executor):
-    """Runs a graph node after node, in one thread."""
+    """Runs the nodes of a graph one after the other, in one thread."""
 
     may_block = False
 
@@ -47,12 +47,12 @@ class StepPlan(Executor):
 
     @property
     def node_count(self) -> int:
-        """Nodes that a run executes; constants and aliases cost nothing."""
+        """The number of nodes that a run executes; constants and aliases need no instruction."""
         return len(self._program.instructions)
 
     @property
     def expensive_count(self) -> int:
-        """Nodes whose kernels are worth a thread of their own."""
+        """The number of nodes whose kernels are expensive enough for a thread of their own."""
         return sum(instruction.is_expensive for instruction in self._program.instructions)
 
     def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
@@ -70,7 +70,7 @@ class StepPlan(Executor):
     def run_measured(
         self, step: Step, arguments: Sequence[Any], seconds: dict[Node, float]
     ) -> list[Any]:
-        """Run, and note how long each node took."""
+        """Run all instructions, and store the seconds of each node in `seconds`."""
         return self._interpret(step, arguments, seconds)
 
     def _interpret(
@@ -114,7 +114,7 @@ class StepPlan(Executor):
                     part(slots, step)
         except Exception as error:
             node = generated.failed_node(error)
-            if node is None:  # the cancellation check: no node's fault
+            if node is None:  # raised by the cancellation check
                 raise
             if isinstance(error, OpError):
                 error.with_node(node.name)

@@ -1,4 +1,4 @@
-"""Collects what a traced step did, for RunMetadata.step_stats.
+"""StepStatsCollector: the node executions of a traced step, for RunMetadata.step_stats.
 
 TF: tensorflow/core/common_runtime/step_stats_collector.h
 """
@@ -20,14 +20,14 @@ _NANOS_PER_MICRO = 1000
 
 
 class StepStatsCollector:
-    """Node by node: when it was ready, when it ran, in which thread, what it gave.
+    """Collects for each executed node its start and end, its thread, and its outputs' shapes.
 
-    Guarantees: thread-safe; `to_proto` gives what was collected so far.
+    Guarantees: thread-safe; `to_proto` returns the executions added so far.
     """
 
     def __init__(self, default_device: str) -> None:
         self._default_device = default_device
-        self._lock = threading.Lock()  # guards the two below
+        self._lock = threading.Lock()  # guards _by_device and _threads
         self._by_device: dict[str, list[pb.NodeExecStats]] = {}
         self._threads: dict[str, dict[int, str]] = {}
 
@@ -40,7 +40,7 @@ class StepStatsCollector:
         end_nanos: int,
         outputs: Sequence[Any],
     ) -> None:
-        """Note one execution; times are `time.time_ns()`."""
+        """Add one execution of a node; times are `now_nanos()` (`time.time_ns()`)."""
         duration = end_nanos - start_nanos
         stats = pb.NodeExecStats(
             node_name=name,
@@ -65,17 +65,17 @@ class StepStatsCollector:
             names[stats.thread_id] = threading.current_thread().name
 
     def by_node(self) -> dict[str, pb.NodeExecStats]:
-        """The newest execution of each node."""
+        """Node name → its newest execution."""
         with self._lock:
             return {stats.node_name: stats for nodes in self._by_device.values() for stats in nodes}
 
     @property
     def node_names(self) -> set[str]:
-        """Names of the nodes that ran."""
+        """The names of the nodes that were added."""
         return set(self.by_node())
 
     def to_proto(self) -> pb.StepStats:
-        """The StepStats message, one DeviceStepStats a device."""
+        """The StepStats message, with one DeviceStepStats for each device."""
         with self._lock:
             return pb.StepStats(
                 dev_stats=[
@@ -101,5 +101,5 @@ def _describe(slot: int, array: np.ndarray) -> pb.NodeOutput:
 
 
 def now_nanos() -> int:
-    """The clock of traces."""
+    """The clock of traces: nanoseconds since the epoch."""
     return time.time_ns()

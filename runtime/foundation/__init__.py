@@ -1,1 +1,1 @@
-"""Errors, pools and timers: what knows no tensor and no graph."""
+"""Errors, thread pools, timers and hashes: code that depends on neither tensors nor graphs."""

@@ -1,8 +1,9 @@
-"""One thread that calls back at given instants: the deadlines of steps.
+"""A thread that runs callbacks at given times; used for the deadlines of steps.
 
-Guarantees: thread-safe; a callback runs once, not before its instant, unless cancelled; it runs in
-the timer's thread and must be short. The thread starts with the first deadline. What is kept of
-cancelled ones is bounded: almost every step ends long before its deadline.
+Guarantees: thread-safe; a callback that is not cancelled runs once, not before its time. Callbacks
+run in the timer's thread and must be short. The thread starts with the first deadline. The number
+of cancelled entries in the heap is bounded: almost every step ends, and cancels its entry, long
+before its deadline.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import time
 from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
-_MIN_CANCELLED = 1000  # entries; fewer are not worth walking the heap for
+_MIN_CANCELLED = 1000  # entries; removing fewer is not worth the time of rebuilding the heap
 
 
 class Timeout:
-    """A pending callback; `cancel` it when it is no longer wanted."""
+    """A pending callback, which `cancel` removes."""
 
     __slots__ = ("_timer", "callback")
 
@@ -28,21 +29,21 @@ class Timeout:
         self.callback: Callable[[], object] | None = callback
 
     def cancel(self) -> None:
-        """Forget the callback, and what it holds, at once."""
+        """Drop the callback, and thereby the objects that it refers to, at once."""
         if self.callback is not None:
             self.callback = None
-            self._timer.cancelled += 1  # a race may lose one
+            self._timer.cancelled += 1  # without a lock: two threads at once may count only one
 
 
 class DeadlineTimer:
-    """A heap of instants and the thread that waits for the first."""
+    """A heap of deadlines and the thread that waits for the earliest."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()  # guards _heap and _thread
         self._heap: list[tuple[float, int, Timeout]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
-        self.cancelled = 0  # entries of the heap, roughly
+        self.cancelled = 0  # about how many entries of the heap are cancelled
 
     def __len__(self) -> int:
         return len(self._heap)

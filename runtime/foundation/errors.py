@@ -43,8 +43,8 @@ class Code(enum.IntEnum):
 class OpError(Exception):
     """A failure with a canonical code.
 
-    `node` names the graph node that failed; when it is set once, `with_node` leaves it alone, so
-    the innermost node is the one that is reported. The message then ends with TensorFlow's
+    `node` names the graph node that failed. `with_node` does not replace a name that is set, so
+    the innermost node is reported. The message then ends with TensorFlow's
     `\\n\\t [[{{node NAME}}]]`.
     """
 
@@ -52,11 +52,17 @@ class OpError(Exception):
 
     def __init__(self, message: str, node: str | None = None) -> None:
         if not message.isascii():
-            # Bytes of a graph that are no UTF-8 come here as surrogates, which no wire takes.
+            # Bytes of a graph that are not UTF-8 were decoded to surrogates, which can't be
+            # encoded in a response.
             message = message.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         super().__init__(message)
         self._text = message
         self.node = node
+
+    @property
+    def message_without_node(self) -> str:
+        """The text alone, for code that builds another error from this one."""
+        return self._text
 
     @property
     def message(self) -> str:
@@ -67,10 +73,14 @@ class OpError(Exception):
         return self.message
 
     def with_node(self, node: str) -> OpError:
-        """Note the failing node, unless an inner one was noted already."""
+        """Set the failing node, unless an inner node is set already; return this error."""
         if self.node is None:
             self.node = node
         return self
+
+    def copy(self) -> OpError:
+        """A new exception with the same content: each thread that raises it requires its own."""
+        return type(self)(self._text, self.node)
 
 
 class CancelledError(OpError):
@@ -80,37 +90,37 @@ class CancelledError(OpError):
 
 
 class UnknownError(OpError):
-    """An exception with no better code."""
+    """A failure that no other code describes."""
 
     code = Code.UNKNOWN
 
 
 class InvalidArgumentError(OpError):
-    """The request is wrong whatever the state of the system."""
+    """The request is invalid, whatever the state of the system."""
 
     code = Code.INVALID_ARGUMENT
 
 
 class DeadlineExceededError(OpError):
-    """The step did not finish in its time."""
+    """The step did not finish before its deadline."""
 
     code = Code.DEADLINE_EXCEEDED
 
 
 class NotFoundError(OpError):
-    """A named thing does not exist."""
+    """The object that was named does not exist."""
 
     code = Code.NOT_FOUND
 
 
 class AlreadyExistsError(OpError):
-    """A thing that may exist once exists already."""
+    """The object to create exists already."""
 
     code = Code.ALREADY_EXISTS
 
 
 class PermissionDeniedError(OpError):
-    """The caller may not do this."""
+    """The caller is not allowed to do this."""
 
     code = Code.PERMISSION_DENIED
 
@@ -122,19 +132,19 @@ class ResourceExhaustedError(OpError):
 
 
 class FailedPreconditionError(OpError):
-    """The state does not allow it: an uninitialised variable, a finalized session."""
+    """The current state does not allow it: an uninitialised variable, a finalized session."""
 
     code = Code.FAILED_PRECONDITION
 
 
 class AbortedError(OpError):
-    """A concurrent change got in the way; try again with fresh state."""
+    """A concurrent change conflicts with the operation; the caller may retry from the start."""
 
     code = Code.ABORTED
 
 
 class OutOfRangeError(OpError):
-    """The end of a sequence was reached, or an index lies beyond it."""
+    """The end of a sequence was reached, or an index is beyond it."""
 
     code = Code.OUT_OF_RANGE
 
@@ -152,7 +162,7 @@ class InternalError(OpError):
 
 
 class UnavailableError(OpError):
-    """Not now: loading, draining, or unreachable. Trying again may help."""
+    """The service is loading, draining or unreachable; a retry may succeed."""
 
     code = Code.UNAVAILABLE
 

@@ -1,6 +1,6 @@
-"""The other two string hashes of TensorFlow: SipHash-2-4 with a key, and MurmurHash64A.
+"""TensorFlow's string hashes beside FarmHash: SipHash-2-4 with a key, and MurmurHash64A.
 
-Vectorised over strings with the same number of 8-byte words; arithmetic on uint64 wraps.
+Vectorised over strings with the same number of 8-byte words; arithmetic on uint64 wraps around.
 
 Source: Aumasson and Bernstein, SipHash (2012); Austin Appleby, MurmurHash2 (64-bit A).
 TF: tensorflow/core/platform/strong_hash.h, hash.cc (Hash64)
@@ -50,7 +50,7 @@ def _sip_round(v: list[Words], count: int) -> None:
 
 
 def siphash64(strings: Sequence[bytes], key: tuple[int, int]) -> np.ndarray:
-    """SipHash-2-4, uint64 [n], of n byte strings under a 128-bit key of two words."""
+    """SipHash-2-4 of n byte strings with a 128-bit key, given as two words: uint64 `[n]`."""
     packed = PackedBytes(strings)
     result = np.empty(len(strings), np.uint64)
     for words, members in packed.groups(packed.lengths // 8):
@@ -76,7 +76,7 @@ def _sip_absorb(state: list[Words], word: Words) -> None:
 
 
 def murmurhash64(strings: Sequence[bytes]) -> np.ndarray:
-    """MurmurHash64A with TensorFlow's seed, uint64 [n], of n byte strings."""
+    """MurmurHash64A, with TensorFlow's seed, of n byte strings: uint64 `[n]`."""
     packed = PackedBytes(strings)
     result = np.empty(len(strings), np.uint64)
     multiplier = _MURMUR_MULTIPLIER

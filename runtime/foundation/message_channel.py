@@ -1,11 +1,11 @@
-"""Messages between two processes over a socket: a small header and buffers of bytes.
+"""Messages between two processes over a socket: a JSON header and buffers of bytes.
 
-A message is the number of buffers and the length of each (u64, little-endian, the header's JSON
-first), then their bytes. Large buffers go to and from their arrays without a copy, and the
-interpreter lock is free while bytes move: other threads run on.
+On the socket a message is the number of buffers, the length of each (u64, little-endian), then
+their bytes; the first buffer is the header. Large buffers are sent from, and received into, the
+caller's memory without a copy. The interpreter lock is released while bytes are transferred.
 
-Guarantees: one thread sends and one receives at a time (the caller's business); a peer that is
-gone is a ConnectionError.
+The caller must ensure that at most one thread sends and at most one receives at a time. A receive
+from a peer that has ended raises ConnectionError.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 _COUNT = struct.Struct("<Q")
-_COALESCED = 1 << 14  # bytes; shorter buffers are sent together
+_MAX_COALESCED_BYTES = 1 << 14  # bytes; buffers up to this length are sent together
 _RECEIVE_BUFFER = 1 << 16  # bytes
 
 Buffer = bytes | bytearray | memoryview
@@ -32,16 +32,16 @@ class MessageChannel:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._reader = connection.makefile("rb", _RECEIVE_BUFFER)
-        self._lengths: list[int] = []  # of buffers that have not been received yet
+        self._lengths: list[int] = []  # of the message's buffers that are still to be received
 
-    def send(self, header: Any, buffers: Sequence[Buffer] = ()) -> None:
-        """Send one message; `header` is what JSON can say, `buffers` are contiguous bytes."""
-        text = _text_of(header)
+    def send(self, header: object, buffers: Sequence[Buffer] = ()) -> None:
+        """Send one message; `header` can be written as JSON, `buffers` are contiguous bytes."""
+        text = _encode_header(header)
         lengths = [len(text), *map(len, buffers)]
         pending = bytearray(_COUNT.pack(len(lengths)))
         pending += struct.pack(f"<{len(lengths)}Q", *lengths)
         for buffer in (text, *buffers):
-            if len(buffer) <= _COALESCED:
+            if len(buffer) <= _MAX_COALESCED_BYTES:
                 pending += buffer
                 continue
             self._socket.sendall(pending)
@@ -50,18 +50,18 @@ class MessageChannel:
         self._socket.sendall(pending)
 
     def receive(self) -> Any:
-        """The header of the next message; its buffers have to be received next, each once."""
+        """The header of the next message; each of its buffers must be received before the next."""
         assert not self._lengths, "buffers of the last message were left"
         (count,) = _COUNT.unpack(self._read(_COUNT.size))
         length, *self._lengths = struct.unpack(f"<{count}Q", self._read(8 * count))
-        return _value_of(self._read(length))
+        return _decode_header(self._read(length))
 
     def receive_buffer(self) -> bytes:
         """The next buffer of the message."""
         return self._read(self._lengths.pop(0))
 
     def receive_into(self, target: memoryview) -> None:
-        """The next buffer of the message, into `target` of its length."""
+        """Receive the next buffer of the message into `target`, which has its length."""
         length = self._lengths.pop(0)
         assert length == len(target), f"a buffer of {length} bytes for {len(target)}"
         done = 0
@@ -72,12 +72,12 @@ class MessageChannel:
             done += count
 
     def close(self) -> None:
-        """End both directions; a thread that waits in `receive` gets a ConnectionError."""
-        with contextlib.suppress(OSError):  # the peer was faster
+        """Shut down both directions; a thread blocked in `receive` gets a ConnectionError."""
+        with contextlib.suppress(OSError):  # the peer has closed the connection already
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def release(self) -> None:
-        """Let go of the socket; no thread may wait in it."""
+        """Release the socket; no thread may be using it."""
         self._reader.close()
         self._socket.close()
 
@@ -88,15 +88,15 @@ class MessageChannel:
         return data
 
 
-def _text_of(header: Any) -> bytes:
-    """As JSON. Error messages may hold what is no Unicode, which only the slower way can say."""
+def _encode_header(header: object) -> bytes:
+    """The header as JSON; `json` writes lone surrogates in error messages, orjson refuses them."""
     try:
         return orjson.dumps(header)
     except orjson.JSONEncodeError:
         return json.dumps(header).encode()
 
 
-def _value_of(text: bytes) -> Any:
+def _decode_header(text: bytes) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Many byte strings in one buffer, so that numpy can read a word of each of them at once."""
+"""Many byte strings in one buffer, so that numpy can read a word of every string at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PADDING = bytes(8)  # a word read at the very end of the last string stays insi
 
 
 class PackedBytes:
-    """Byte strings laid end to end: `starts` [n] and `lengths` [n] say where each one lies."""
+    """n byte strings, concatenated: `starts` `[n]` and `lengths` `[n]` give each one's place."""
 
     def __init__(self, strings: Sequence[bytes]) -> None:
         buffer = b"".join((*strings, _PADDING))
@@ -18,7 +18,7 @@ class PackedBytes:
         self.starts = np.concatenate(([0], np.cumsum(self.lengths)[:-1])).astype(np.int64)
         self.starts = self.starts[: len(strings)]
         self.bytes = np.frombuffer(buffer, np.uint8)
-        # Overlapping little-endian words at every byte offset.
+        # Views with a stride of one byte: the little-endian word that begins at each byte offset.
         self._words64 = np.ndarray(len(buffer) - 7, "<u8", buffer, strides=(1,))
         self._words32 = np.ndarray(len(buffer) - 3, "<u4", buffer, strides=(1,))
 
@@ -38,6 +38,6 @@ class PackedBytes:
         return found
 
     def groups(self, keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """(key, indices of the strings that have it), for hashing alike strings together."""
+        """(key, indices of the strings with that key) for each key of `keys` `[n]`, ascending."""
         for key in np.unique(keys):
             yield int(key), np.flatnonzero(keys == key)

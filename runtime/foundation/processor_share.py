@@ -1,14 +1,15 @@
-"""How much of the processors a thread gets, and how soon a woken one may interrupt it.
+"""The calling thread's share of the processors, and how soon a woken thread may preempt it.
 
-Nice values share the processors out over time. They do not say who runs next: Linux (since 6.6)
-lets whoever was just picked finish its slice, and the nicest thread is picked when it has just
-woken. Seen in traces of the scheduler: normal threads waited 1.4 ms behind a process of nice 19,
-with another processor idle, and everybody waited behind it for a preempted thread that held the
-interpreter lock. A woken thread does interrupt whoever has a longer slice than its own (since
-6.12). Hence slices, beside nice values: a background process has the longest, a background thread
-that takes the interpreter lock now and then the shortest, everything else what the system gives.
+Nice values divide processor time in the long run; they do not decide which thread runs next. Linux
+(since 6.6) lets a thread that has been scheduled finish its slice, and even a thread of nice 19 is
+scheduled when it has just woken. In traces of the scheduler, normal threads waited 1.4 ms behind a
+process of nice 19 although another processor was idle; when one of them had been preempted while
+it held the interpreter lock, all others waited too. Since Linux 6.12 a woken thread does preempt a
+thread whose slice is longer than its own. Therefore slices are set beside nice values: a
+background process has the longest slice, a background thread that sometimes takes the interpreter
+lock has the shortest, and all other threads keep the system's default.
 
-Elsewhere, and on older systems, nice values are all there is.
+On other systems, and on older kernels, only the nice value has an effect.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ import struct
 import sys
 import threading
 
-LONGEST_SLICE_SECONDS = 0.1  # what Linux allows
+LONGEST_SLICE_SECONDS = 0.1  # Linux allows slices from 0.1 ms to 100 ms
 SHORTEST_SLICE_SECONDS = 0.0001
-_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # system calls
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # numbers of the system call, by architecture
 # struct sched_attr: size, policy, flags, nice, priority, runtime (ns), deadline, period
 _SCHED_ATTR = struct.Struct("<IIQiIQQQ")
 
 
 def share_processors(nice: int, slice_seconds: float) -> None:
-    """Set the calling thread's nice value and, where there is one, its slice.
+    """Set the calling thread's nice value and, on Linux, its slice.
 
-    Not possible everywhere, and nothing depends on it. A nice value can only go up.
+    A failure is ignored: results do not depend on it. Without privileges a nice value can only be
+    raised.
     """
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)

@@ -1,9 +1,9 @@
-"""Ids of tasks, from the moment they are scheduled to their end on a pool's thread.
+"""Trace ids of tasks, from the time they are scheduled to their end on a pool's thread.
 
-A tracer sees both ends of each task under one id, so that what a thread does can be joined with
-what asked for it. Without a tracer a task costs a count and nothing else.
+A tracer is called under one id when a task is scheduled, begins and ends, so that the work of a
+thread can be related to the code that scheduled it. Without a tracer a task only takes an id.
 
-Guarantees: ids are unique in the process; the tracer is called by the thread that schedules or
+Guarantees: ids are unique in the process; the tracer is called in the thread that schedules or
 runs the task, and must not raise.
 
 TF: tensorflow/core/platform/tracing.h (ScheduleClosure, RunClosure), EigenEnvironment::Task
@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 
 class TaskEvent(enum.Enum):
-    """What happens to a task."""
+    """A change of a task's state."""
 
     SCHEDULED = "scheduled"
     BEGUN = "begun"
@@ -38,7 +38,7 @@ _running = _Running()
 
 
 def set_task_tracer(tracer: Tracer | None) -> None:
-    """Have every task of every pool told from now on; None ends it."""
+    """Call `tracer` for every task of every pool from now on; None removes the tracer."""
     _tracer[0] = tracer
 
 
@@ -48,7 +48,7 @@ def current_trace_id() -> int:
 
 
 def schedule_task(pool: str) -> int:
-    """The id of a new task."""
+    """Assign an id to a new task, notify the tracer and return the id."""
     trace_id = next(_ids)
     if _tracer[0] is not None:
         _tracer[0](TaskEvent.SCHEDULED, trace_id, pool)
@@ -56,14 +56,14 @@ def schedule_task(pool: str) -> int:
 
 
 def begin_task(trace_id: int, pool: str) -> None:
-    """Note that the calling thread runs the task now."""
+    """Record that the calling thread begins the task, and notify the tracer."""
     _running.trace_id = trace_id
     if _tracer[0] is not None:
         _tracer[0](TaskEvent.BEGUN, trace_id, pool)
 
 
 def end_task(pool: str) -> None:
-    """Note that the calling thread's task has ended."""
+    """Record that the calling thread's task has ended, and notify the tracer."""
     if _tracer[0] is not None:
         _tracer[0](TaskEvent.ENDED, _running.trace_id, pool)
     _running.trace_id = 0

@@ -1,10 +1,11 @@
-"""Thread pools with a bounded queue and figures of their own; global ones go by name.
+"""Thread pools with a bounded queue and statistics; global pools are found by name.
 
-One FIFO queue a pool, and threads that block on it: under one interpreter lock, work stealing and
-spinning (what TensorFlow's Eigen pool does) only take the lock from threads that have work.
+Each pool has one FIFO queue on which its threads block: with one interpreter lock, work stealing
+and spinning (TensorFlow's Eigen pool does both) would take the lock from threads that have work.
 
-Guarantees: thread-safe; tasks start in the order they were scheduled; a task that raises is logged
-and ends nothing; named pools live as long as the process; `shutdown` lets queued tasks finish.
+Guarantees: thread-safe; tasks start in the order they were scheduled; an exception of a task is
+logged and the thread continues; named pools live as long as the process; `shutdown` lets queued
+tasks finish.
 
 TF: tensorflow/core/lib/core/threadpool.h, direct_session.cc (NewThreadPoolFromThreadPoolOptions)
 """
@@ -25,23 +26,24 @@ from collections.abc import Callable
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.foundation.priority_gate import gate, sharpen_timers
+from runtime.foundation.priority_gate import gate, reduce_timer_slack
 from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
 from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_QUEUE_SIZE = 65536  # tasks; a server configures its own
+DEFAULT_QUEUE_SIZE = 65536  # tasks; a server configures another value
 LOW_PRIORITY_NICE = 19
-NICE_BESIDE_PROCESS = 10  # of threads whose work another process of nice 19 does: not behind that
+# For threads of a pool whose steps run in a child process of nice 19: not to wait behind it.
+NICE_BESIDE_PROCESS = 10
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
-_NOTHING = contextlib.nullcontext()
+_NO_CONTEXT = contextlib.nullcontext()
 _local = threading.local()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ThreadPoolStats:
-    """Figures of one pool; times in seconds since the pool was made."""
+    """Statistics of one pool; times in seconds, summed since the pool was created."""
 
     name: str
     num_threads: int
@@ -54,12 +56,12 @@ class ThreadPoolStats:
 
     @property
     def tasks(self) -> int:
-        """Tasks that wait or run."""
+        """The number of tasks that wait or run."""
         return self.queued + self.running
 
     @property
     def run_ratio(self) -> float:
-        """The part of the threads that runs a task, 0 to 1."""
+        """The fraction of the threads that run a task, 0 to 1."""
         return self.running / self.num_threads
 
 
@@ -72,12 +74,13 @@ class _Task:
 
 
 class ThreadPool:
-    """Threads that run scheduled tasks in order, each in the context variables of its scheduler.
+    """Threads that run tasks in the order scheduled, each in its scheduler's context variables.
 
-    `num_threads` ≥ 1 threads start at once. Low-priority threads are niced, and their steps stop
-    at the priority gate between nodes. `intra_op_threads` may work on one kernel of a task; 0 is
-    the process's number. Low priority has 1: the threads that help others are not niced.
-    `own_process` lets steps of a low-priority pool run in a child process where they can.
+    `num_threads` ≥ 1 threads start at once. Low-priority threads have a raised nice value, and
+    their steps wait at the priority gate between nodes. `intra_op_threads` is the number of threads
+    that may work on one kernel of a task; 0 means the process's number. A low-priority pool always
+    has 1, because the helper threads of the intra-op pool have the normal nice value. `own_process`
+    lets steps of a low-priority pool that can run in a child process run there.
     """
 
     def __init__(
@@ -100,16 +103,16 @@ class ThreadPool:
         self.own_process = low_priority and own_process
         self._tasks: queue.SimpleQueue[_Task | None]
         self._tasks = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards the figures below and _is_shut_down
+        self._lock = threading.Lock()  # guards all fields below except _threads
         self._running = 0
         self._completed = 0
         self._wait_seconds = 0.0
         self._run_seconds = 0.0
         self._is_shut_down = False
-        self._working = num_threads  # threads that have not ended
+        self._live_threads = num_threads  # threads that have not ended
         self._at_shutdown: list[Callable[[], object]] = []
         if low_priority:
-            sharpen_timers()
+            reduce_timer_slack()
         self._threads = [
             threading.Thread(target=self._work, name=f"tf_{name}", daemon=True)
             for _ in range(num_threads)
@@ -120,14 +123,14 @@ class ThreadPool:
     def schedule(self, task: Callable[[], object]) -> None:
         """Queue a task.
 
-        Raises ResourceExhaustedError when `queue_size` tasks wait already, and after `shutdown`.
+        Raises ResourceExhaustedError when `queue_size` tasks are waiting, and after `shutdown`.
         """
         if self._tasks.qsize() >= self.queue_size:
             raise ResourceExhaustedError(
                 f"The queue of thread pool {self.name} is full: "
                 f"{self.queue_size} steps are waiting for {self.num_threads} threads"
             )
-        with self._lock:  # a task behind the end of the threads would never run
+        with self._lock:  # with `shutdown`: a task queued after its end markers would never run
             if self._is_shut_down:
                 raise ResourceExhaustedError(f"Thread pool {self.name} has been shut down")
             if not self.low_priority:
@@ -137,7 +140,7 @@ class ThreadPool:
             )
 
     def stats(self) -> ThreadPoolStats:
-        """The pool's figures now."""
+        """The pool's current statistics."""
         with self._lock:
             return ThreadPoolStats(
                 self.name,
@@ -151,7 +154,7 @@ class ThreadPool:
             )
 
     def shutdown(self) -> None:
-        """Refuse new tasks; the threads end after what is queued."""
+        """Refuse new tasks; the threads end after the tasks that are queued."""
         with self._lock:
             if self._is_shut_down:
                 return
@@ -160,13 +163,13 @@ class ThreadPool:
                 self._tasks.put(None)
 
     def at_shutdown(self, callback: Callable[[], object]) -> None:
-        """Call `callback` when the last thread ends, at once when they all have."""
+        """Call `callback` when the last thread ends, or at once if all threads have ended."""
         with self._lock:
-            has_ended = self._working == 0
+            has_ended = self._live_threads == 0
             if not has_ended:
                 self._at_shutdown.append(callback)
         if has_ended:
-            _call(callback, self.name)
+            _call_and_log(callback, self.name)
 
     @property
     def is_current(self) -> bool:
@@ -174,10 +177,10 @@ class ThreadPool:
         return getattr(_local, "pool", None) is self
 
     def after_task(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once the calling thread's task has been counted.
+        """Call `callback` once the calling thread's task has been counted as completed.
 
-        Whoever is woken by it then finds the task among the completed ones. Only for threads of
-        this pool (`is_current`).
+        A thread that the callback notifies then finds the task among the completed ones in `stats`.
+        May be called only by threads of this pool (`is_current`).
         """
         _local.after_task.append(callback)
 
@@ -187,7 +190,7 @@ class ThreadPool:
         after_task: list[Callable[[], object]] = []
         _local.after_task = after_task
         name_thread(f"tf_{self.name}")
-        sharpen_timers()
+        reduce_timer_slack()
         if self.low_priority:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
             share_processors(nice, SHORTEST_SLICE_SECONDS)
@@ -200,9 +203,9 @@ class ThreadPool:
             try:
                 if self.low_priority:
                     gate.pass_through()
-                with gate.low_priority_task() if self.low_priority else _NOTHING:
+                with gate.low_priority_task() if self.low_priority else _NO_CONTEXT:
                     entry.context.run(entry.work)
-            except BaseException:  # SystemExit too: it would end the pool's thread
+            except BaseException:  # including SystemExit, which would end the pool's thread
                 _log.exception("A task of thread pool %s failed", self.name)
             finally:
                 end_task(self.name)
@@ -213,16 +216,16 @@ class ThreadPool:
                     self._completed += 1
                     self._run_seconds += time.monotonic() - started
             while after_task:
-                _call(after_task.pop(0), self.name)
+                _call_and_log(after_task.pop(0), self.name)
             del entry  # an idle thread must not keep a step's tensors alive
         with self._lock:
-            self._working -= 1
-            is_last = self._working == 0
+            self._live_threads -= 1
+            is_last = self._live_threads == 0
         for callback in self._at_shutdown if is_last else ():
-            _call(callback, self.name)
+            _call_and_log(callback, self.name)
 
 
-def _call(callback: Callable[[], object], pool: str) -> None:
+def _call_and_log(callback: Callable[[], object], pool: str) -> None:
     try:
         callback()
     except Exception:
@@ -230,22 +233,22 @@ def _call(callback: Callable[[], object], pool: str) -> None:
 
 
 def name_thread(name: str) -> None:
-    """Tell the system the thread's name, for `top -H`; Linux keeps 15 characters."""
+    """Set the calling thread's name in the system, as `top -H` shows it; Linux keeps 15 bytes."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_THREAD_NAME, name.encode()[:15], 0, 0, 0)
 
 
 def schedulable_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # only some systems have sched_getaffinity
         return os.cpu_count() or 1
 
 
 class GlobalThreadPools:
-    """The process's named pools. They are compared by the number of threads *as configured*."""
+    """The process's named pools, each with the number of threads *as configured*, 0 included."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _pools
@@ -262,9 +265,10 @@ class GlobalThreadPools:
         intra_op_threads: int = 0,
         own_process: bool = False,
     ) -> ThreadPool:
-        """The pool of that name; 0 threads means `default_num_threads`, else one a core.
+        """The pool of that name, created if there is none; other options are used at creation only.
 
-        Raises InvalidArgumentError when the name is taken with another configured number.
+        `num_threads` 0 means `default_num_threads` if given, otherwise one thread for each core.
+        Raises InvalidArgumentError when the pool was created with another `num_threads`.
         """
         with self._lock:
             known = self._pools.get(name)
@@ -294,7 +298,7 @@ class GlobalThreadPools:
         return None if known is None else known[1]
 
     def all(self) -> list[ThreadPool]:
-        """Every named pool, in the order they were made."""
+        """Every named pool, in the order of creation."""
         with self._lock:
             return [pool for _, pool in self._pools.values()]
 

@@ -1,1 +1,1 @@
-"""Types, tensors, attributes, kernels and resources: what a kernel may use."""
+"""Types, tensors, attributes, kernels and resources: everything that a kernel may use."""

@@ -1,4 +1,4 @@
-"""The allocation guard: a huge result is refused before numpy asks the system for it.
+"""The allocation guard: refuses a tensor above the limit before its memory is allocated.
 
 Kernels whose output can be far larger than their inputs (Fill, BroadcastTo, Tile, Range, OneHot,
 …) call `check_allocation` first.
@@ -12,26 +12,27 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.framework.shapes import sizes_text
 
-MAX_RANK = 64  # numpy's; TensorFlow's is 254
-_limit = [1 << 34]  # bytes; one process-wide number, written once at start
+MAX_RANK = 64  # numpy's limit; TensorFlow's is 254
+_limit = [1 << 34]  # bytes; process-wide, written once at start
 
 
 def set_tensor_limit(max_bytes: int) -> None:
-    """Set the most bytes that a single tensor may take (process-wide)."""
+    """Set the maximum size in bytes of a single tensor, process-wide."""
     _limit[0] = max_bytes
 
 
 def tensor_limit() -> int:
-    """The most bytes that a single tensor may take."""
+    """The maximum size in bytes of a single tensor."""
     return _limit[0]
 
 
 def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
-    """Raise unless a tensor of this shape and dtype may be made.
+    """Raise unless a tensor of this shape and dtype may be allocated.
 
-    Raises InvalidArgumentError for a negative dimension or for sizes whose product no index can
-    hold; ResourceExhaustedError with TensorFlow's words (`OOM when allocating tensor with
+    Raises InvalidArgumentError for a negative dimension, or for more elements than an int64 can
+    count; ResourceExhaustedError with TensorFlow's text (`OOM when allocating tensor with
     shape[…]`) above the limit.
     """
     sizes = [int(size) for size in shape]
@@ -42,17 +43,16 @@ def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
     needed = math.prod(sizes) * np.dtype(dtype).itemsize
     check_representable(sizes)
     if needed > _limit[0]:
-        shown = ",".join(map(str, sizes))
         raise ResourceExhaustedError(
-            f"OOM when allocating tensor with shape[{shown}] and type {np.dtype(dtype).name}: "
-            f"{needed} bytes needed, the limit is {_limit[0]}"
+            f"OOM when allocating tensor with shape{sizes_text(sizes)} "
+            f"and type {np.dtype(dtype).name}: {needed} bytes needed, the limit is {_limit[0]}"
         )
 
 
 def check_representable(shape: Sequence[int]) -> None:
     """Raise InvalidArgumentError for a shape that no array can have, whatever its size in bytes.
 
-    numpy multiplies the dimensions of empty arrays too, those of size 0 left out.
+    numpy also limits the product of the non-zero dimensions of an empty array.
     """
     if len(shape) > MAX_RANK:
         raise InvalidArgumentError(
@@ -63,7 +63,7 @@ def check_representable(shape: Sequence[int]) -> None:
 
 
 def _check_element_count(sizes: list[int]) -> None:
-    """TensorFlow counts the elements of a shape in 64 bits."""
+    """Raise InvalidArgumentError when the number of elements is not an int64, as TensorFlow's."""
     count = 1
     for size in sizes:
         if count * size >= 1 << 63:

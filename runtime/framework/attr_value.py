@@ -1,10 +1,10 @@
-"""AttrValue protos to plain Python values and back.
+"""Conversion of AttrValue protos to plain Python values and back.
 
 | attr type        | Python value                                                            |
 | ---              | ---                                                                     |
 | string           | str, UTF-8 with surrogateescape; `raw_bytes` gives the bytes            |
 | int, float, bool | int, float, bool                                                        |
-| type             | DataType (a reference type loses its mark)                              |
+| type             | DataType (a reference type becomes its base type)                       |
 | shape            | tuple of int, −1 for an unknown dimension; None for an unknown rank      |
 | tensor           | numpy array                                                             |
 | func             | NameAttrList                                                            |
@@ -17,7 +17,7 @@ TF: tensorflow/core/framework/attr_value.proto
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from runtime.framework.tensor_codec import (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NameAttrList:
-    """A function to call, with the attributes to instantiate it by (TF: NameAttrList)."""
+    """A function to call and the attributes to instantiate it with (TF: NameAttrList)."""
 
     name: str
     attrs: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
@@ -49,7 +49,7 @@ class AttrPlaceholder:
 
 
 def text(raw: bytes) -> str:
-    """Bytes of a string attribute as str, without loss."""
+    """The bytes of a string attribute as str, without loss."""
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -95,10 +95,11 @@ def from_proto(proto: pb.AttrValue) -> Any:
     return ()
 
 
-def to_proto(value: Any) -> pb.AttrValue:
-    """The AttrValue of a Python value, as the module's table reads backwards.
+def to_proto(value: object) -> pb.AttrValue:
+    """The AttrValue of a Python value: the inverse of `from_proto`, but for shapes.
 
-    A tuple of ints is written as a list of ints: pass shapes as TensorShapeProto.
+    A tuple of ints becomes a list of ints, so shapes must be passed as TensorShapeProto. Raises
+    InvalidArgumentError for a value that no attribute type holds.
     """
     if isinstance(value, pb.AttrValue):
         return value
@@ -130,7 +131,7 @@ def to_proto(value: Any) -> pb.AttrValue:
 
 
 def shape_attr(shape: tuple[int, ...] | None) -> pb.AttrValue:
-    """The AttrValue of a shape."""
+    """The AttrValue of a shape; None is an unknown rank, −1 an unknown dimension."""
     return pb.AttrValue(shape=shape_to_proto(shape))
 
 
@@ -140,7 +141,7 @@ def _function_to_proto(value: NameAttrList) -> pb.NameAttrList:
     )
 
 
-def _list_to_proto(values: list[Any] | tuple[Any, ...]) -> pb.AttrValue:
+def _list_to_proto(values: Sequence[object]) -> pb.AttrValue:
     result = pb.AttrValue(list=pb.AttrValue.ListValue())
     for value in values:
         single = to_proto(value)

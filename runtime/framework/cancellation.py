@@ -1,8 +1,8 @@
-"""Cancellation of steps: a flag that is cheap to look at, and callbacks for those who wait.
+"""Cancellation of steps: a flag that is cheap to read, and callbacks for blocked operations.
 
-Guarantees: thread-safe; the first cancel wins and its error is what everyone sees; callbacks run
-once, in the thread that cancels, outside the lock; a callback registered too late is refused, so
-nobody waits for a cancel that has already happened.
+Guarantees: thread-safe; the first cancellation takes effect and its error is the one that all
+callers get; callbacks run once, in the cancelling thread, without the lock; a callback can't be
+registered after the cancellation, so no operation waits for one that has already happened.
 
 TF: tensorflow/core/framework/cancellation.h (CancellationManager)
 """
@@ -17,13 +17,13 @@ from runtime.foundation.errors import OpError
 
 _log = logging.getLogger(__name__)
 
-# What a step that was running when its session closed says, unless an operation that waited has
-# said more. TF: direct_session.cc (RunInternal)
+# The error text of a step that was running when its session closed, unless a blocked operation
+# failed with a text of its own. TF: direct_session.cc (RunInternal)
 RUN_CANCELLED = "Run call was cancelled"
 
 
 class CancellationManager:
-    """Carries one cancellation from a parent (a session) to what depends on it (its steps)."""
+    """The cancellation of a step or a session; cancelling a parent cancels its children too."""
 
     __slots__ = ("_callbacks", "_last", "_lock", "_next_token", "_parent", "_parent_token", "error")
 
@@ -43,23 +43,22 @@ class CancellationManager:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether cancel was called, here or on a parent."""
+        """Whether `cancel` was called on this manager or a parent."""
         return bool(self.error)
 
     def check(self) -> None:
-        """Raise the error of the cancellation, if there was one."""
+        """Raise the error of the cancellation if there was one."""
         if self.error:
             raise self.copy_of_error()
 
     def copy_of_error(self) -> OpError:
-        """A fresh exception of the cancellation's class: several threads may raise it."""
-        first = self.error[0]
-        return type(first)(first._text, first.node)
+        """A copy of the cancellation's error: each thread that raises it requires its own."""
+        return self.error[0].copy()
 
     def add_callback(self, callback: Callable[[], object], *, is_last: bool = False) -> int | None:
-        """Register `callback`; None when already cancelled (the callback will not run).
+        """Register `callback` and return its token; None when cancelled: it will not be called.
 
-        One that `is_last` runs after all others: those who wait have ended by then.
+        A callback with `is_last` is called after all others, when blocked operations have ended.
         """
         with self._lock:
             if self.error:
@@ -74,7 +73,7 @@ class CancellationManager:
             return token
 
     def remove_callback(self, token: int | None) -> bool:
-        """Forget a callback; False when it has run, or is about to."""
+        """Remove a callback; False when it is no longer registered: called, or about to be."""
         if token is None:
             return False
         with self._lock:
@@ -83,7 +82,7 @@ class CancellationManager:
             return self._last is not None and self._last.pop(token, None) is not None
 
     def cancel(self, error: OpError) -> bool:
-        """Cancel with `error`; False when that had happened before."""
+        """Cancel with `error`; False, without effect, when already cancelled."""
         with self._lock:
             if self.error:
                 return False
@@ -99,7 +98,7 @@ class CancellationManager:
         return True
 
     def detach(self) -> None:
-        """Let go of the parent, at the end of the step."""
+        """Remove the registration with the parent, at the end of the step."""
         if self._parent is not None:
             self._parent.remove_callback(self._parent_token)
             self._parent = None

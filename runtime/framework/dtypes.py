@@ -1,7 +1,7 @@
 """Element types: TensorFlow's DataType numbers, their names and their numpy dtypes.
 
-Quantised types share the numpy dtype of their storage (`qint8` is held as int8); what a tensor
-means is known from the graph's attributes, not from the array.
+Quantised types have the numpy dtype of their storage (`qint8` is stored as int8): only the graph's
+attributes, not the array, tell that a tensor is quantised.
 
 TF: tensorflow/core/framework/types.proto
 """
@@ -58,17 +58,17 @@ class DataType(enum.IntEnum):
     FLOAT4_E2M1FN = 33
 
     def __str__(self) -> str:
-        """What programs print: `<dtype: 'float32'>`."""
+        """The text that TensorFlow's Python types print: `<dtype: 'float32'>`."""
         return f"<dtype: '{self.name_on_wire}'>"
 
     @property
     def as_numpy_dtype(self) -> type:
-        """numpy's scalar type."""
+        """The numpy scalar type."""
         return self.numpy.type
 
     @property
     def base_dtype(self) -> DataType:
-        """Itself: references are told by the tensor."""
+        """The type itself: a DataType is never a reference type (see `from_number`)."""
         return self
 
     @functools.cached_property
@@ -78,7 +78,10 @@ class DataType(enum.IntEnum):
 
     @functools.cached_property
     def numpy(self) -> np.dtype:
-        """The numpy dtype that holds it; strings, resources and variants are `object`."""
+        """The numpy dtype of arrays of this type; `object` for strings, resources and variants.
+
+        Raises InvalidArgumentError for INVALID.
+        """
         try:
             return _NUMPY[self]
         except KeyError:
@@ -86,17 +89,17 @@ class DataType(enum.IntEnum):
 
     @functools.cached_property
     def name_on_wire(self) -> str:
-        """numpy's name plus `string`, `resource`, `variant`: what REST bodies say."""
+        """The name in REST bodies: numpy's, or `string`, `resource`, `variant`."""
         return _WIRE_NAME.get(self, self.tf_name)
 
     @property
     def is_floating(self) -> bool:
-        """True for real floating-point types, 8-bit ones included."""
+        """True for real floating-point types, including 8-bit and 4-bit ones."""
         return self in FLOATING
 
     @property
     def is_integer(self) -> bool:
-        """True for plain (not quantised) integers."""
+        """True for integer types that are not quantised."""
         return self in INTEGER
 
 
@@ -156,7 +159,7 @@ COMPLEX = (DataType.COMPLEX64, DataType.COMPLEX128)
 QUANTIZED = (
     DataType.QINT8, DataType.QUINT8, DataType.QINT16, DataType.QUINT16, DataType.QINT32,
 )  # fmt: skip
-# One DataType for each numpy dtype: never a quantised one, and STRING for object.
+# The DataType of each numpy dtype: never a quantised one; STRING for object.
 _FROM_NUMPY: dict[np.dtype, DataType] = {}
 for _data_type, _numpy in _NUMPY.items():
     if _data_type not in QUANTIZED:
@@ -166,15 +169,18 @@ _FROM_NAME: dict[str, DataType] = {}
 for _data_type in DataType:
     for _name in (_data_type.tf_name, _data_type.name_on_wire, f"DT_{_data_type.name}"):
         _FROM_NAME[_name] = _data_type
-# Wire number → (type, whether it is the `_REF` form).
+# Number in a proto → (type, whether the number is that of a reference type, `DT_…_REF`).
 _FROM_NUMBER = {int(each): (each, False) for each in DataType} | {
     each + REF_OFFSET: (each, True) for each in DataType if each
 }
 
 
+Types = tuple[DataType, ...]  # of the components of an element, or of a list of arguments
+
+
 @functools.lru_cache(maxsize=256)
 def from_numpy(dtype: np.dtype) -> DataType:
-    """DataType of a numpy dtype; object, bytes and str arrays are STRING.
+    """The DataType of a numpy dtype in any byte order; object, bytes and str arrays are STRING.
 
     Raises InvalidArgumentError for a dtype that no tensor can have.
     """
@@ -190,9 +196,9 @@ def from_numpy(dtype: np.dtype) -> DataType:
 
 
 def from_name(name: str) -> DataType:
-    """DataType of `float32`, `float`, or `DT_FLOAT`.
+    """The DataType of a name: `float32`, `float` and `DT_FLOAT` are all FLOAT.
 
-    Raises InvalidArgumentError with the known names when there is none.
+    Raises InvalidArgumentError, which lists the known names, for any other name.
     """
     try:
         return _FROM_NAME[name]
@@ -203,7 +209,7 @@ def from_name(name: str) -> DataType:
 
 @functools.cache
 def from_number(number: int) -> tuple[DataType, bool]:
-    """DataType of a wire number, and whether it was the `_REF` form.
+    """(DataType, whether it is a reference type) of a number in a proto.
 
     Raises InvalidArgumentError for a number that is not assigned.
     """

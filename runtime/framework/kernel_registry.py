@@ -1,8 +1,8 @@
-"""Which kernel runs a node: the table of KernelDefs and the search in it.
+"""The table of KernelDefs, and the search for the kernel of a node.
 
-The tables stand at the end of each `runtime/kernels/*.py` as `KERNELS`; the explicit tuple of
-those modules is `runtime.kernels.KERNEL_MODULES`. Registering the same op, device and types
-twice raises.
+Each kernel module ends with a table `KERNELS`; the explicit tuple of those modules is
+`runtime.kernels.KERNEL_MODULES`. Registering the same op, device and types twice raises
+AlreadyExistsError.
 
 TF: tensorflow/core/framework/op_kernel.cc (KernelRegistry, FindKernelDef)
 """
@@ -19,9 +19,10 @@ from runtime.framework.op_kernel import Kernel, KernelDef, NodeView
 
 
 class KernelRegistry:
-    """KernelDefs by op. Filled before the first session, then only read (no lock).
+    """KernelDefs by op. Filled before the first session and read-only afterwards: no lock.
 
-    `is_built_in`: it holds what every process of this code has, and nothing else.
+    `is_built_in` is true for a registry that holds exactly the kernels of `runtime.kernels`, which
+    every process that runs this code has.
     """
 
     is_built_in = False
@@ -30,12 +31,12 @@ class KernelRegistry:
         self, kernels: Iterable[KernelDef] = (), fallback: KernelRegistry | None = None
     ) -> None:
         self._by_op: dict[str, list[KernelDef]] = {}
-        self._fallback = fallback  # asked when no kernel of this table fits
+        self._fallback = fallback  # searched when no kernel of this registry fits
         for kernel in kernels:
             self.register(kernel)
 
     def register(self, kernel: KernelDef) -> None:
-        """Add a kernel; AlreadyExistsError when one serves the same op, device and types."""
+        """Add a kernel; AlreadyExistsError if one has the same op and device and shared types."""
         same_op = self._by_op.setdefault(kernel.op, [])
         for other in same_op:
             if other.device_type == kernel.device_type and _overlap(other, kernel):
@@ -46,17 +47,17 @@ class KernelRegistry:
         same_op.append(kernel)
 
     def has(self, op: str) -> bool:
-        """Whether any kernel serves `op`."""
+        """Whether there is any kernel for `op`."""
         return op in self._by_op or (self._fallback is not None and self._fallback.has(op))
 
     @property
     def ops(self) -> list[str]:
-        """Names of the ops with a kernel, sorted."""
+        """The names of the ops that have a kernel, sorted."""
         inherited = set() if self._fallback is None else set(self._fallback.ops)
         return sorted(inherited | self._by_op.keys())
 
     def kernels_of(self, op: str) -> list[KernelDef]:
-        """The rows of one op, in the order they are tried."""
+        """The kernels of one op, in the order in which `find` tries them."""
         inherited = [] if self._fallback is None else self._fallback.kernels_of(op)
         return [*self._by_op.get(op, ()), *inherited]
 
@@ -79,14 +80,14 @@ class KernelRegistry:
 
 
 def bind(kernel: KernelDef, node: NodeView) -> Callable[..., Any]:
-    """The kernel's function with the node's attributes filled in."""
-    of_node = getattr(kernel.function, "of_node", None)  # datasets know the node they come from
+    """The kernel's function with the node's attributes bound to its keyword parameters."""
+    of_node = getattr(kernel.function, "of_node", None)  # a dataset records the node that made it
     function = kernel.function if of_node is None else functools.partial(of_node, node)
     return _with_attrs(function, kernel, node)
 
 
 def bind_in_place(kernel: KernelDef, node: NodeView) -> Callable[..., Any] | str | None:
-    """The kernel's `in_place`, a function with the node's attributes filled in."""
+    """The kernel's `in_place`; a function gets the node's attributes bound as in `bind`."""
     if kernel.in_place is None or isinstance(kernel.in_place, str):
         return kernel.in_place
     return _with_attrs(kernel.in_place, kernel, node)
@@ -131,7 +132,7 @@ def _attrs_of(node: NodeView) -> str:
     return ", ".join(f"{key}={_show(value)}" for key, value in sorted(attrs().items()))
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     if isinstance(value, DataType):
         return f"DT_{value.name}"
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,4 +1,4 @@
-"""Numbers written in text, as TensorFlow's kernels accept them.
+"""Parsing of numbers in text, with the syntax that TensorFlow's kernels accept.
 
 TF: tensorflow/core/lib/strings/numbers.cc (safe_strto32 … safe_strtod)
 """
@@ -19,14 +19,14 @@ _REAL = re.compile(
     rb")[ \t\n\v\f\r]*",
     re.IGNORECASE,
 )
-# Numbers of these alone, not very long, mean the same to Python as to TensorFlow.
+# Python and TensorFlow parse short numbers of only these characters to the same values.
 _PLAIN = b"0123456789+-.eE"
-_PLAIN_LENGTH = 18  # characters at most: an integer of so many fits in 64 bits
-_MAX_INTEGER_TEXT = 1000  # characters: enough for leading zeros, bounded for what anybody sends
+_PLAIN_LENGTH = 18  # maximum characters: such an integer fits in 64 bits
+_MAX_INTEGER_TEXT = 1000  # characters: allows leading zeros, bounds the time for any input
 
 
 def parse_number(text: bytes, data_type: DataType) -> int | float:
-    """The number that `text` writes; ValueError unless `data_type` can hold it."""
+    """The number in `text`; ValueError when it is malformed or out of `data_type`'s range."""
     if data_type.is_integer:
         return _parse_integer(text, data_type)
     match = _REAL.fullmatch(text)
@@ -36,7 +36,11 @@ def parse_number(text: bytes, data_type: DataType) -> int | float:
 
 
 def parse_plain_numbers(items: list[bytes], data_type: DataType) -> np.ndarray | None:
-    """All of them at once, where they are written plainly and fit; else None."""
+    """All numbers of `items` `[n]` as an array `[n]`: a fast path for short plain numbers.
+
+    None when an item has other characters, is longer than _PLAIN_LENGTH or is out of range; the
+    caller then parses each item with `parse_number`.
+    """
     if b"".join(items).translate(None, _PLAIN) or max(map(len, items), default=0) > _PLAIN_LENGTH:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Kernels: functions from arrays to arrays, and the context that a few of them need.
+"""The kernel contract: functions from arrays to arrays, and the context that some of them require.
 
 A kernel is a plain function:
 
@@ -8,11 +8,11 @@ A kernel is a plain function:
 
 * Positional parameters are the op's inputs in the order of its OpDef; an input that is a list
   (`number_attr`, `type_list_attr`) contributes its elements one by one.
-* Keyword-only parameters are attributes by their names, as `attr_value` reads them, with the
-  OpDef's defaults filled in. `kernel_registry` looks at the signature once.
-* An op with exactly one output that is not a list returns the array; every other op returns a
-  tuple or list with one element an output (list outputs flattened); an op without outputs
-  returns None.
+* Keyword-only parameters are attributes by their names, converted by `attr_value`, with the
+  OpDef's defaults filled in. A function's signature is inspected once.
+* The kernel of an op with exactly one output that is not a list returns the array; all others
+  return a tuple or list with one element for each output (list outputs flattened), or None if
+  the op has no outputs.
 * A kernel never writes into its inputs. It may return an input (or a view of it) as its output.
 * Values are numpy arrays or numpy scalars (rank 0); strings are object arrays of bytes; resources
   and variants are Python objects (`ResourceHandle`, `TensorList`, …). A reference input of a
@@ -47,7 +47,7 @@ class _Dead:
         return "<dead>"
 
 
-# The output on the untaken side of a Switch: its readers do not run.
+# The value of an output on the untaken branch of a Switch: nodes that read it are not executed.
 DEAD = _Dead()
 
 
@@ -56,14 +56,16 @@ class KernelDef:
     """One row of a kernel table.
 
     `constraints` lists the element types (or strings) that an attribute may have for this kernel;
-    an attribute that is not named may have any value that the OpDef allows. `asynchronous` kernels
-    may return a `Deferred`. `expensive` ones are worth a thread of their own.
+    an attribute that is not listed may have any value that the OpDef allows. An `asynchronous`
+    kernel may return a `Deferred`. An `expensive` kernel takes long enough to be worth a thread of
+    its own.
 
-    `fresh` promises that the first output is memory that nobody else holds, at every input.
-    `in_place` computes the same into the first input and returns it, or something new where that
-    cannot be: a function like `function`, or an augmented assignment such as `+=`, which may raise
-    ValueError and must then have changed nothing. Only plans call it, with a fresh first input of
-    the output's type that has no other reader.
+    `fresh` guarantees, for all inputs, that the first output is newly allocated memory to which no
+    other object refers. `in_place` computes the same result in the memory of the first input and
+    returns that input, or a new array where it can't. It is a function with the parameters of
+    `function`, or the name of an augmented assignment such as `+=`; it may raise ValueError, but
+    must then have changed nothing. Only plans use it, with a fresh first input of the output's
+    type that no other node reads.
     """
 
     op: str
@@ -82,7 +84,7 @@ class KernelDef:
 
     @property
     def attr_names(self) -> tuple[str, ...]:
-        """The attributes that the function takes."""
+        """The names of the attributes that the function takes."""
         return _signature(self.function)[1]
 
 
@@ -90,10 +92,10 @@ _signatures: dict[Kernel, tuple[bool, tuple[str, ...]]] = {}
 
 
 def _signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
-    """(needs the context, names of keyword-only parameters), computed once a function."""
+    """(takes the context, names of keyword-only parameters), computed once for each function."""
     known = _signatures.get(function)
     if known is None:
-        # A numpy ufunc takes inputs only: its keyword arguments (`where`, …) are no attributes.
+        # A numpy ufunc takes inputs only: its keyword arguments (`where`, …) are not attributes.
         is_ufunc = isinstance(function, np.ufunc)
         parameters = [] if is_ufunc else list(inspect.signature(function).parameters.values())
         needs_context = bool(parameters) and parameters[0].name == "context"
@@ -103,7 +105,7 @@ def _signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
 
 
 class NodeView(Protocol):
-    """What a kernel may know of its node."""
+    """The part of a node that its kernel may read."""
 
     @property
     def name(self) -> str:
@@ -114,11 +116,11 @@ class NodeView(Protocol):
         """The op's name."""
 
     def attr(self, name: str) -> Any:
-        """An attribute's Python value, defaults included; NotFoundError when there is none."""
+        """The Python value of an attribute or its default; NotFoundError when there is none."""
 
 
 class FileGate(Protocol):
-    """Decides which files a step may touch."""
+    """The check of which files a step may access."""
 
     def check_read(self, path: str) -> None:
         """Raise PermissionDeniedError unless `path` may be read."""
@@ -128,7 +130,7 @@ class FileGate(Protocol):
 
 
 class SessionState(Protocol):
-    """What outlives a step: the session's resources and the state of its kernels."""
+    """The part of a session that kernels use: its resources and the state kept for its nodes."""
 
     resources: ResourceManager
     kernel_state: dict[str, Any]
@@ -136,11 +138,11 @@ class SessionState(Protocol):
     session_handle: str
 
     def check_device(self, name: str) -> None:
-        """Raise unless the session has a device of that name; "" is any."""
+        """Raise unless the session has a device of that name; "" is accepted."""
 
 
 class StepState(Protocol):
-    """What belongs to one step."""
+    """The part of a step that kernels use."""
 
     step_id: int
     session: SessionState
@@ -149,35 +151,35 @@ class StepState(Protocol):
 
     @property
     def resources(self) -> ResourceManager:
-        """The step's own: TensorArrays, stacks."""
+        """The resources that live as long as the step: TensorArrays, stacks."""
 
     def send(self, key: str, value: Any) -> None:
-        """Put a value into the step's rendezvous."""
+        """Send a value to the step's rendezvous under `key`."""
 
     def receive(self, key: str) -> Deferred:
-        """Take a value out of the step's rendezvous, when it comes."""
+        """A Deferred of the value that is or will be sent to the step's rendezvous at `key`."""
 
     def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
-        """Run a function of the graph's library in this step, in this thread."""
+        """Run a function of the graph's library in this step, in the calling thread."""
 
     def may_wait(self, function: NameAttrList) -> bool:
-        """Whether a function has operations that wait for other steps (queues, …)."""
+        """Whether a function contains operations that may wait for other steps (queues, …)."""
 
     def start_function(self, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
-        """Begin a function that may wait; its outputs come later, and no thread waits for them."""
+        """Start a function that may wait for other steps; a Deferred of its outputs."""
 
     def function_definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """Functions of the graph's library, and all that they call."""
+        """The definitions of functions of the graph's library, and of all functions they call."""
 
     def function_runner(self, library: pb.FunctionDefLibrary) -> Any:
-        """What runs the functions of another library: for `with_functions`."""
+        """An object that runs the functions of another library, for `with_functions`."""
 
     def with_functions(self, runner: Any) -> StepState:
-        """The same step, whose functions are those of a `function_runner`."""
+        """This step with the functions of a `function_runner` in place of the graph's library."""
 
 
 class OpKernelContext:
-    """The node that runs and the step that it runs in."""
+    """The node that is executed and the step in which it is executed."""
 
     __slots__ = ("node", "step")
 
@@ -192,25 +194,25 @@ class OpKernelContext:
 
     @property
     def cancellation(self) -> CancellationManager:
-        """The step's cancellation: `check()` it in every loop that may be long."""
+        """The step's cancellation; kernels must call its `check` in loops that may be long."""
         return self.step.cancellation
 
     def attr(self, name: str) -> Any:
-        """An attribute of the node."""
+        """The Python value of an attribute of the node."""
         return self.node.attr(name)
 
     def call_function(self, function: NameAttrList, *arguments: Any) -> list[Any]:
-        """Run a function of the graph's library on `arguments`; its outputs in order."""
+        """Run a function of the graph's library on `arguments`; return its outputs in order."""
         return self.step.call_function(function, arguments)
 
     def start_function(self, function: NameAttrList, *arguments: Any) -> list[Any] | Deferred:
-        """The function's outputs, or a Deferred of them when it may wait for other steps."""
+        """Start a function; return its outputs, or a Deferred if it may wait for other steps."""
         if self.step.may_wait(function):
             return self.step.start_function(function, arguments)
         return self.step.call_function(function, arguments)
 
     def kernel_state(self, create: Callable[[], Any]) -> Any:
-        """The state that the session keeps for this node, made by `create` at first use."""
+        """The state that the session keeps for this node, created by `create` at first use."""
         session = self.step.session
         state = session.kernel_state.get(self.node.name)
         if state is None:
@@ -222,10 +224,11 @@ class OpKernelContext:
 
 
 class Deferred:
-    """The result of an asynchronous kernel that is not there yet.
+    """The future result of an asynchronous kernel.
 
-    Guarantees: thread-safe; completes once (a later `set_*` is ignored and returns False); the
-    callback runs exactly once, in the completing thread or at once when already complete.
+    Guarantees: thread-safe; completes once (a later `set_*` has no effect and returns False); the
+    callback is called exactly once, in the thread that completes the Deferred, or in the thread
+    that sets the callback if it is complete by then.
     """
 
     __slots__ = ("_callback", "_done", "_lock", "error", "value")
@@ -238,11 +241,11 @@ class Deferred:
         self.error: OpError | None = None
 
     def set_value(self, value: Any) -> bool:
-        """Complete with the kernel's outputs."""
+        """Complete with the kernel's outputs; False when already complete."""
         return self._complete(value, None)
 
     def set_error(self, error: OpError) -> bool:
-        """Complete with a failure."""
+        """Complete with an error; False when already complete."""
         return self._complete(None, error)
 
     def _complete(self, value: Any, error: OpError | None) -> bool:
@@ -264,8 +267,29 @@ class Deferred:
                 return
         callback(self)
 
+    def until_cancelled(
+        self, cancellation: CancellationManager, cancel: Callable[[], object]
+    ) -> Deferred:
+        """A new Deferred with the result of this one, for a step that may be cancelled.
+
+        When the step is cancelled, `cancel` is called; it must complete this Deferred with an error
+        unless it is complete. The registration with `cancellation` ends when this Deferred
+        completes. Uses the one callback of this Deferred.
+        """
+        result = Deferred()
+        token = cancellation.add_callback(cancel)
+
+        def settle(done: Deferred) -> None:
+            cancellation.remove_callback(token)
+            result._complete(done.value, done.error)
+
+        self.when_done(settle)
+        if token is None:  # the step is cancelled already
+            cancel()
+        return result
+
     def wait(self) -> Any:
-        """Block this thread until complete; the value, or the error raised."""
+        """Block the calling thread until complete; return the value or raise the error."""
         event = threading.Event()
         self.when_done(lambda _: event.set())
         event.wait()

@@ -1,11 +1,11 @@
-"""Shapes of which dimensions or even the rank may be unknown.
+"""Partial shapes: dimensions, or the rank, may be unknown.
 
 TF: tensorflow/core/framework/tensor_shape.cc (PartialTensorShape)
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -13,10 +13,14 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.shapes import shape_text
 
 PartialShape = tuple[int, ...] | None  # −1 for an unknown dimension, None for an unknown rank
+Shapes = tuple[PartialShape, ...]  # one for each component of an element
 
 
-def shape_from_tensor(value: Any) -> PartialShape:
-    """The shape that a tensor describes: the scalar −1 is an unknown rank."""
+def shape_from_tensor(value: object) -> PartialShape:
+    """The shape that a vector of sizes describes; the scalar −1 describes an unknown rank.
+
+    Raises InvalidArgumentError for a size below −1, another scalar, or a rank above 1.
+    """
     array = np.asarray(value)
     if array.ndim == 0:
         if int(array) != -1:
@@ -34,12 +38,12 @@ def shape_from_tensor(value: Any) -> PartialShape:
 
 
 def is_fully_defined(shape: PartialShape) -> TypeGuard[tuple[int, ...]]:
-    """Whether rank and every dimension are known."""
+    """Whether the rank and every dimension are known."""
     return shape is not None and all(size >= 0 for size in shape)
 
 
 def is_compatible(one: PartialShape, other: PartialShape) -> bool:
-    """Whether some shape is an instance of both."""
+    """Whether a fully defined shape exists that matches both."""
     if one is None or other is None:
         return True
     return len(one) == len(other) and all(
@@ -48,7 +52,7 @@ def is_compatible(one: PartialShape, other: PartialShape) -> bool:
 
 
 def merge(one: PartialShape, other: PartialShape) -> PartialShape:
-    """What both say together; InvalidArgumentError when they contradict each other."""
+    """The shape with all dimensions known in either; InvalidArgumentError on a conflict."""
     if one is not None and other is not None and len(one) != len(other):
         raise InvalidArgumentError(
             f"PartialTensorShape: Incompatible ranks during merge: {len(one)} vs. {len(other)}"
@@ -64,7 +68,7 @@ def merge(one: PartialShape, other: PartialShape) -> PartialShape:
 
 
 def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:
-    """What is known of both: dimensions that differ are unknown, and so are ranks."""
+    """The most specific shape that matches both: differing dimensions, or ranks, are unknown."""
     if one is None or other is None or len(one) != len(other):
         return None
     return tuple(a if a == b else -1 for a, b in zip(one, other, strict=True))

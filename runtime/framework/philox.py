@@ -1,7 +1,7 @@
-"""Philox 4x32-10: random bits from a key and a counter, many blocks at once.
+"""Philox 4x32-10: random bits from a key and a counter, vectorised over blocks.
 
-A block is four 32-bit words, a function of the 64-bit key and the 128-bit counter alone; block i
-of a stream has counter + i.
+A block is four 32-bit words, which depend on the 64-bit key and the 128-bit counter alone. A stream
+is a key and a first counter; its block i has the counter plus i.
 
 Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
 TF: tensorflow/core/lib/random/philox_random.h (PhiloxRandom), guarded_philox_random.h
@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -26,16 +25,16 @@ _MASK_128 = (1 << 128) - 1
 
 
 def philox_blocks(key: int, counter: int, offsets: np.ndarray) -> np.ndarray:
-    """The blocks counter + offsets, offsets being uint64 `[n]`: uint32 `[n, 4]`."""
+    """The blocks of the counters `counter + offsets`: uint32 `[n, 4]` for uint64 `[n]`."""
     low, high = counter & ((1 << 64) - 1), counter >> 64
     lows = offsets + np.uint64(low)
     highs = np.full(len(offsets), high, np.uint64)
-    highs += lows < np.uint64(low)  # a carry where the low half wrapped
+    highs += lows < np.uint64(low)  # carry where the low half wrapped around
     return philox_of_counters(key, lows, highs)
 
 
 def philox_of_counters(key: int, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
-    """The blocks of any counters, given as 64-bit halves `[count]`: uint32 `[count, 4]`."""
+    """The blocks of counters given as halves, uint64 `[count]`: uint32 `[count, 4]`."""
     words = [lows & _LOW, lows >> _HALF, highs & _LOW, highs >> _HALF]
     keys = [key & _WORD, key >> 32]
     for _ in range(_ROUNDS):
@@ -53,14 +52,14 @@ def philox_of_counters(key: int, lows: np.ndarray, highs: np.ndarray) -> np.ndar
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Philox:
-    """A position in a stream of blocks."""
+    """A position in a stream of blocks: the counter of the next block."""
 
     key: int
     counter: int = 0
 
     @classmethod
     def from_seeds(cls, seed: int, seed2: int) -> Philox:
-        """The stream of two 64-bit seeds; one nobody can guess when both are 0."""
+        """The stream of two 64-bit seeds; an unpredictable stream when both are 0."""
         if seed == 0 and seed2 == 0:
             seed, seed2 = secrets.randbits(64), secrets.randbits(64)
         return cls(seed & ((1 << 64) - 1), (seed2 & ((1 << 64) - 1)) << 64)
@@ -68,8 +67,8 @@ class Philox:
     def skipped(self, blocks: int) -> Philox:
         """The position `blocks` further on.
 
-        As in TensorFlow (random/philox_random.h, Skip), a carry out of the low 32 bits is lost
-        where the next 32 bits of `blocks` are all ones.
+        As in TensorFlow (random/philox_random.h, Skip), the carry out of the low 32 bits of the
+        counter is lost when bits 32 to 63 of `blocks` are all ones and higher bits are zero.
         """
         low = (1 << 32) - 1
         if blocks >> 32 == low and (self.counter & low) + (blocks & low) > low:
@@ -81,7 +80,7 @@ class Philox:
         return self.blocks_at(np.arange(count, dtype=np.uint64))
 
     def blocks_at(self, offsets: np.ndarray) -> np.ndarray:
-        """The blocks at offsets (uint64 `[n]`) from here: uint32 `[n, 4]`."""
+        """The blocks at offsets (uint64 `[n]`) from this position: uint32 `[n, 4]`."""
         return philox_blocks(self.key, self.counter, offsets)
 
     def words(self, count: int) -> np.ndarray:
@@ -90,9 +89,9 @@ class Philox:
 
 
 class GuardedPhilox:
-    """A stream that threads take parts from.
+    """A stream of which each caller reserves a part.
 
-    Guarantees: thread-safe; no two calls get the same part.
+    Guarantees: thread-safe; the parts of different calls do not overlap.
     """
 
     def __init__(self, seed: int, seed2: int) -> None:
@@ -100,7 +99,7 @@ class GuardedPhilox:
         self._next = Philox.from_seeds(seed, seed2)
 
     def reserve(self, blocks: int) -> Philox:
-        """The position of a part of `blocks` blocks that nobody else gets."""
+        """Reserve the next `blocks` blocks; return the position of the first."""
         with self._lock:
             taken = self._next
             self._next = taken.skipped(blocks)
@@ -108,16 +107,15 @@ class GuardedPhilox:
 
 
 class WordSequence:
-    """A stream read one word at a time; for one thread (TF: SingleSampleAdapter)."""
+    """A stream read one word at a time; not thread-safe (TF: SingleSampleAdapter)."""
 
     def __init__(self, start: Philox) -> None:
         self._next = start
-        self._words: list[Any] = []
+        self._words: list[int] = []
 
     def take(self) -> int:
         """The next 32-bit word."""
         if not self._words:
             self._words = self._next.blocks(16).ravel()[::-1].tolist()
             self._next = self._next.skipped(16)
-        word: int = self._words.pop()
-        return word
+        return self._words.pop()

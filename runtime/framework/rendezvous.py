@@ -1,7 +1,8 @@
-"""Rendezvous: where the partitions of one step meet; a value sent under a key is received once.
+"""The rendezvous of a step, which passes values, by key, from one partition to another.
 
-Guarantees: thread-safe; the sender never waits, and the receiver holds no thread while it does; a
-value may come before or after it is asked for; cancelling the step ends every pending receive.
+Guarantees: thread-safe; a value is received once; `send` never blocks, and a receive that waits
+occupies no thread; `send` and `receive` of a key may come in either order; cancelling the step
+ends every pending receive with its error.
 
 TF: tensorflow/core/framework/rendezvous.h, common_runtime/local_rendezvous.cc
 """
@@ -17,7 +18,7 @@ from runtime.framework.op_kernel import Deferred
 
 
 class Rendezvous:
-    """The mailbox of one step."""
+    """The values that have been sent and not received, and the receives that wait, by key."""
 
     def __init__(self, cancellation: CancellationManager) -> None:
         self._cancellation = cancellation
@@ -27,7 +28,7 @@ class Rendezvous:
         self._token = cancellation.add_callback(self._abort)
 
     def send(self, key: str, value: Any) -> None:
-        """Give a value; InternalError when the key was used before and not yet received."""
+        """Send a value; InternalError when a value sent under the key is still to be received."""
         with self._lock:
             waiting = self._waiting.pop(key, None)
             if waiting is None:
@@ -38,7 +39,7 @@ class Rendezvous:
             waiting.set_value(value)
 
     def receive(self, key: str) -> Deferred:
-        """The value of a key, now or later."""
+        """A Deferred of the value of a key; complete at once if the value has been sent."""
         deferred = Deferred()
         with self._lock:
             if key in self._sent:
@@ -50,7 +51,7 @@ class Rendezvous:
         return deferred
 
     def close(self) -> None:
-        """The step has ended: let go of the cancellation."""
+        """Remove the registration with the cancellation, at the end of the step."""
         self._cancellation.remove_callback(self._token)
 
     def _abort(self) -> None:

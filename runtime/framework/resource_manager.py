@@ -1,8 +1,8 @@
-"""Resources by (container, type, name): what a session keeps between steps.
+"""The resources of a session, which it keeps between steps, by container, type and name.
 
-Guarantees: thread-safe (one lock over the table; each resource has a lock of its own for its
-contents); creation by `look_up_or_create` happens once however many threads ask. A fork shares
-every resource that can be shared, without copying what it holds.
+Guarantees: thread-safe (one lock guards the table; each resource guards its contents with its own
+lock); `look_up_or_create` creates a resource once, however many threads call it. A fork shares the
+contents of the resources without copying them.
 
 TF: tensorflow/core/framework/resource_mgr.h (ResourceMgr)
 """
@@ -25,29 +25,30 @@ _private_numbers = itertools.count()  # next() is atomic
 
 
 def private_name(node: str) -> str:
-    """A name for the resource of a node without a `shared_name`, unique in the process.
+    """A name, unique in the process, for the resource of a node without a `shared_name`.
 
-    The resource ends with its session. TF: resource_mgr.cc (ContainerInfo::Init)
+    The resource lives as long as its session. TF: resource_mgr.cc (ContainerInfo::Init)
     """
     return f"_{next(_private_numbers)}_{node}"
 
 
 class Resource:
-    """Something a session owns under a name: a variable, a table, a queue, an iterator."""
+    """An object that a session owns under a name: a variable, a table, a queue, an iterator."""
 
-    # How TensorFlow's messages call the type: its C++ name, mangled.
+    # The name of the type in TensorFlow's messages: its mangled C++ name.
     type_name = "N10tensorflow12ResourceBaseE"
 
     def fork(self) -> Resource | None:
-        """An independent resource with the same contents, cheaply; None when there is none.
+        """An independent resource with the same contents, made without copying them; or None.
 
-        Whoever gets None has to run the initialisation again (a queue, an iterator).
+        None means that this resource can't be forked (a queue, an iterator): the caller has to run
+        the initialisation of the new session instead.
         """
         return None
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of tensors that this resource alone keeps alive; 0 when shared or unknown."""
+        """Bytes of tensors that only this resource keeps alive; 0 when shared or unknown."""
         return 0
 
 
@@ -55,8 +56,8 @@ class Resource:
 class ResourceHandle:
     """The value of a resource tensor: a scalar that names a resource.
 
-    `resource` is set when the handle is bound to one object (an anonymous iterator, a variable of
-    a template); otherwise the manager is asked by container, type and name.
+    `resource` is set when the handle refers to an object directly (an anonymous iterator, a
+    variable of a template); otherwise the resource is looked up by container, type and name.
     """
 
     container: str
@@ -74,7 +75,7 @@ class ResourceHandle:
         return ()
 
     def read(self) -> np.ndarray:
-        """What a handle of version 1 refers to: a vector of two strings."""
+        """The contents of a version 1 handle, a string tensor `[2]`: container and name."""
         return np.array([self.container.encode(), self.name.encode()], object)
 
 
@@ -82,18 +83,19 @@ R = TypeVar("R", bound=Resource)
 
 
 class VariableChanges:
-    """Tells whether any variable of this process has changed, without a look at each of them.
+    """A marker that changes whenever any variable of this process may have changed.
 
-    `newest` is another object after every write to a variable, and after every removal of a
-    resource, whichever manager has it. No lock: each change stores an object of its own, so that
-    an object that was seen after a change never comes back for a later one.
+    `newest` is replaced by a new object after every write to a variable, and after every
+    replacement or removal of a resource, of any manager. A reader that holds the object it saw
+    compares it with `newest`; it needs no lock, because each change stores a new object, which is
+    never the one that the reader holds.
     """
 
     def __init__(self) -> None:
         self.newest = object()
 
     def note(self) -> None:
-        """Something has changed: to be called after the change."""
+        """Replace `newest`; must be called after a change, not before it."""
         self.newest = object()
 
 
@@ -101,16 +103,16 @@ variable_changes = VariableChanges()
 
 
 class ResourceManager:
-    """The table of one session, or of all master-service sessions of a server."""
+    """The resources of one session, or of all master-service sessions of a server."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # guards _containers, not the resources in it
+        self._lock = threading.RLock()  # guards _containers, not the contents of the resources
         self._containers: dict[str, dict[tuple[str, str], Resource]] = {}
 
     def find(self, container: str, kind: type[R], name: str) -> R | None:
         """The resource, or None."""
         table = self._containers.get(container or DEFAULT_CONTAINER)
-        # One dict read is atomic; no lock on this path, which every variable read takes.
+        # Without the lock, as every variable read comes here: a single dict read is atomic.
         return None if table is None else table.get((kind.type_name, name))  # type: ignore[return-value]
 
     def look_up(self, container: str, kind: type[R], name: str) -> R:
@@ -121,7 +123,7 @@ class ResourceManager:
         return found
 
     def missing_message(self, container: str, type_name: str, name: str) -> str:
-        """TensorFlow's text for a resource that does not exist."""
+        """TensorFlow's error text for a resource that does not exist."""
         container = container or DEFAULT_CONTAINER
         if container not in self._containers:
             return (
@@ -133,9 +135,9 @@ class ResourceManager:
     def look_up_or_create(
         self, container: str, kind: type[R], name: str, create: Callable[[], R]
     ) -> R:
-        """The resource, made by `create` when there is none.
+        """The resource, created by `create` when there is none.
 
-        Raises InvalidArgumentError when `create` makes another kind.
+        Raises InvalidArgumentError when `create` returns a resource of another type.
         """
         found = self.find(container, kind, name)
         if found is not None:
@@ -154,7 +156,7 @@ class ResourceManager:
             return table[key]  # type: ignore[return-value]
 
     def put(self, container: str, name: str, resource: Resource) -> None:
-        """Add or replace a resource."""
+        """Add a resource, or replace the one of its type and name."""
         with self._lock:
             table = self._containers.setdefault(container or DEFAULT_CONTAINER, {})
             table[(resource.type_name, name)] = resource
@@ -170,18 +172,18 @@ class ResourceManager:
         variable_changes.note()
 
     def end_private(self, handle: ResourceHandle) -> None:
-        """Remove what a handle names, if a `private_name` was made for it."""
-        if handle.name.startswith("_"):  # no shared_name may
+        """Remove the resource of a handle if its name is a `private_name`."""
+        if handle.name.startswith("_"):  # a shared_name may not begin so
             with self._lock:
                 table = self._containers.get(handle.container or DEFAULT_CONTAINER, {})
                 table.pop((handle.type_name, handle.name), None)
 
     def find_by_type_name(self, container: str, type_name: str, name: str) -> Resource | None:
-        """The resource of a type known only by its name, or None."""
+        """The resource of a type that is given by name, or None."""
         return self._containers.get(container or DEFAULT_CONTAINER, {}).get((type_name, name))
 
     def clear(self, container: str | None = None) -> None:
-        """Drop one container, or all of them."""
+        """Remove all resources of one container, or of all containers when None."""
         with self._lock:
             if container is None:
                 self._containers.clear()
@@ -190,7 +192,7 @@ class ResourceManager:
         variable_changes.note()
 
     def __iter__(self) -> Iterator[tuple[str, str, Resource]]:
-        """(container, name, resource) of everything, as it was at the call."""
+        """(container, name, resource) of every resource in the table at the time of the call."""
         with self._lock:
             return iter(
                 [
@@ -206,7 +208,7 @@ class ResourceManager:
         return sum(resource.bytes_held for _, _, resource in self)
 
     def fork(self) -> ResourceManager | None:
-        """A manager with the same contents, shared until written; None if one can't be shared."""
+        """A manager with forks of all resources; None if a resource can't be forked."""
         copy = ResourceManager()
         with self._lock:
             for container, table in self._containers.items():

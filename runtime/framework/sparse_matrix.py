@@ -1,6 +1,6 @@
-"""Sparse matrices, single or in a batch, that travel as variants.
+"""Sparse matrices, single or in a batch, as the values of variant tensors.
 
-Guarantees: immutable; entries are in order of batch, row and column.
+Guarantees: immutable; entries are sorted by batch, row and column.
 
 TF: tensorflow/core/kernels/sparse/sparse_matrix.h (CSRSparseMatrix)
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SparseMatrix:
-    """Entries by their coordinates; a single matrix is a batch of one with `is_batch` false."""
+    """The entries and their coordinates; one matrix is a batch of 1 with `is_batch` False."""
 
     batches: np.ndarray  # int64 [entries]
     rows: np.ndarray  # int64 [entries]
@@ -27,7 +27,7 @@ class SparseMatrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A variant of one matrix, or of a batch of them, is a scalar tensor."""
+        """A variant that holds a matrix, or a batch of them, is a scalar tensor."""
         return ()
 
     @property
@@ -42,7 +42,7 @@ class SparseMatrix:
         return np.stack(axes if self.is_batch else axes[1:], axis=1)
 
     def transposed(self) -> SparseMatrix:
-        """Rows and columns swapped."""
+        """The transposed matrix, or batch of matrices."""
         return from_coordinates(
             self.batches,
             self.columns,
@@ -53,7 +53,7 @@ class SparseMatrix:
         )
 
     def with_values(self, values: np.ndarray) -> SparseMatrix:
-        """The same places with other values."""
+        """A matrix with the same coordinates and other values `[entries]`."""
         return dataclasses.replace(self, values=values)
 
 
@@ -65,7 +65,7 @@ def from_coordinates(
     sizes: tuple[int, int, int],
     is_batch: bool,
 ) -> SparseMatrix:
-    """A sparse matrix of entries in any order; `sizes` are batch, rows and columns."""
+    """The sparse matrix of entries in any order; `sizes` are batch size, rows and columns."""
     order = np.lexsort((columns, rows, batches))
     return SparseMatrix(
         batches[order], rows[order], columns[order], values[order], *sizes, is_batch

@@ -1,9 +1,9 @@
-"""TensorProto to numpy arrays and back.
+"""Conversion of TensorProtos to numpy arrays and back.
 
-Arrays of strings are `object` arrays of `bytes`. A TensorProto either carries raw little-endian
-bytes in `tensor_content` or a typed `*_val` list whose last element repeats to fill the shape.
+Arrays of strings are `object` arrays of `bytes`. A TensorProto carries either raw little-endian
+bytes in `tensor_content`, or a typed `*_val` list whose last element repeats to fill the shape.
 
-Guarantees: sizes are checked before anything is allocated; decoded arrays are writable only when
+Guarantees: sizes are checked before memory is allocated; decoded arrays are writable only when
 they own their memory (a view of `tensor_content` is read-only).
 
 TF: tensorflow/core/framework/tensor.proto, tensor.cc (Tensor::FromProto)
@@ -25,10 +25,10 @@ from runtime.foundation.errors import (
 from runtime.framework.allocation import check_representable, tensor_limit
 from runtime.framework.dtypes import DataType, from_number, from_numpy
 
-_MAX_VARINT_SHIFT = 28  # a length is 32 bits
+_MAX_VARINT_SHIFT = 28  # of the fifth and last byte: a length has at most 32 bits
 
-# The *_val field that holds each element type when tensor_content is empty.
-_VALUE_FIELD: dict[DataType, str] = {
+# The *_val field of each element type, which is read when tensor_content is empty.
+VALUE_FIELD: dict[DataType, str] = {
     DataType.FLOAT: "float_val",
     DataType.DOUBLE: "double_val",
     DataType.INT32: "int_val",
@@ -64,7 +64,7 @@ _VALUE_FIELD: dict[DataType, str] = {
 
 
 def shape_from_proto(proto: pb.TensorShapeProto) -> tuple[int, ...] | None:
-    """A static shape: None when the rank is unknown, −1 for an unknown dimension."""
+    """The static shape of a proto (None: unknown rank; −1: unknown dimension)."""
     if proto.unknown_rank:
         return None
     return tuple(dim.size if dim.size >= 0 else -1 for dim in proto.dim)
@@ -80,10 +80,10 @@ def shape_to_proto(shape: Sequence[int] | None) -> pb.TensorShapeProto:
 def tensor_from_proto(proto: pb.TensorProto, max_bytes: int | None = None) -> np.ndarray:
     """Decode a TensorProto to an array of its shape.
 
-    Raises InvalidArgumentError when the dtype is unknown, the shape is not fully known, or the
-    content does not fit the shape; ResourceExhaustedError when the shape claims over `max_bytes`
-    (by default what any tensor may take);
-    UnimplementedError for resources and variants, which live in one process only.
+    Raises InvalidArgumentError when the dtype is unknown, the shape is not fully defined, or the
+    content does not have the shape's size; ResourceExhaustedError when an array of the shape needs
+    more than `max_bytes` (default: `tensor_limit()`); UnimplementedError for resources and
+    variants, which exist in one process only.
     """
     data_type, _ = from_number(proto.dtype)
     shape = tuple(dim.size for dim in proto.tensor_shape.dim)
@@ -98,7 +98,7 @@ def tensor_from_proto(proto: pb.TensorProto, max_bytes: int | None = None) -> np
             f"{count * dtype.itemsize} bytes; the limit is {limit}"
         )
     check_representable(shape)
-    field = _VALUE_FIELD.get(data_type)
+    field = VALUE_FIELD.get(data_type)
     if field is None:
         raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")
     if data_type is DataType.STRING:
@@ -112,7 +112,7 @@ def tensor_from_proto(proto: pb.TensorProto, max_bytes: int | None = None) -> np
 
 
 def _strings_from_content(content: bytes, count: int) -> list[bytes]:
-    """Strings as TensorFlow packs them: all lengths as varints, then all bytes.
+    """The strings of a `tensor_content`: first all lengths as varints, then the bytes of all.
 
     TF: tensorflow/core/platform/tensor_coding.cc (DecodeStringList)
     """
@@ -159,7 +159,7 @@ def _from_values(
     dtype = data_type.numpy
     if data_type in (DataType.HALF, DataType.BFLOAT16):
         flat = np.array(values, np.uint32).astype(np.uint16).view(dtype)
-    elif isinstance(values, bytes):  # float8_val: one byte an element
+    elif isinstance(values, bytes):  # float8_val: one byte for each element
         flat = np.frombuffer(values, dtype)
     elif data_type in (DataType.COMPLEX64, DataType.COMPLEX128):
         part = np.float32 if data_type is DataType.COMPLEX64 else np.float64
@@ -168,7 +168,7 @@ def _from_values(
             raise InvalidArgumentError("A complex tensor has an odd number of parts")
         flat = flat.view(dtype)
     else:
-        # Through int64 where the field is int32, so that uint8 255 and int8 -1 both fit.
+        # First as numpy's default type (int64 for int_val), so that uint8 255 and int8 -1 both fit.
         flat = np.array(values).astype(dtype) if len(values) else np.empty(0, dtype)
     return _fill(flat, dtype.type(0), count, dtype, shape)
 
@@ -180,7 +180,9 @@ def _fill(
     dtype: np.dtype,
     shape: tuple[int, ...],
 ) -> np.ndarray:
-    """`values` in order; the last one repeats up to `count` elements, what is more is ignored.
+    """An array of `shape` with the first `count` values; the last value fills missing elements.
+
+    `empty` fills the array when there are no values.
 
     TF: tensorflow/core/framework/tensor.cc (FromProtoField)
     """
@@ -192,20 +194,20 @@ def _fill(
 
 
 def tensor_to_proto(
-    value: np.ndarray, data_type: DataType | None = None, into: pb.TensorProto | None = None
+    value: object, data_type: DataType | None = None, into: pb.TensorProto | None = None
 ) -> pb.TensorProto:
     """Encode an array; numbers as `tensor_content`, strings as `string_val`.
 
-    `data_type` overrides what the array's dtype says (int8 data that means QINT8). `into` is the
-    empty message to fill: a field of another message is filled without a copy. Raises
-    UnimplementedError for resources and variants.
+    `data_type` is required where the array's dtype does not determine it (QINT8 is stored as int8).
+    `into` is the empty message to fill: a field of another message is filled without a copy.
+    Raises UnimplementedError for resources and variants.
     """
     if not isinstance(value, np.ndarray | np.generic):
         raise UnimplementedError(f"A {type(value).__name__} has no value on the wire")
     array = np.asarray(value)
     if data_type is None:
         data_type = from_numpy(array.dtype)
-    if data_type not in _VALUE_FIELD:
+    if data_type not in VALUE_FIELD:
         raise UnimplementedError(f"A tensor of type {data_type.tf_name} has no value on the wire")
     proto = pb.TensorProto() if into is None else into
     proto.dtype = int(data_type)  # type: ignore[assignment] # an IntEnum of the same numbers
@@ -218,7 +220,7 @@ def tensor_to_proto(
 
 
 def as_bytes(item: object) -> bytes:
-    """One string element as bytes; text becomes UTF-8."""
+    """One string element as bytes; a str becomes UTF-8, others raise InvalidArgumentError."""
     if isinstance(item, bytes):
         return item
     if isinstance(item, str):

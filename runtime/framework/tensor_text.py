@@ -1,4 +1,4 @@
-"""Tensors as text: what Assert, Print and StringFormat write.
+"""Tensors as text, for Assert, Print, StringFormat and error messages.
 
 TF: tensorflow/core/framework/tensor.cc (Tensor::SummarizeValue), strings/numbers.cc
 """
@@ -6,7 +6,7 @@ TF: tensorflow/core/framework/tensor.cc (Tensor::SummarizeValue), strings/number
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from runtime.framework.dtypes import COMPLEX, DataType
 from runtime.framework.shapes import shape_text
 
-# Digits that every value of the type survives, and digits that always give the value back.
+# Significant digits: first as many as text to number to text preserves, then as many as determine
+# every value of the type (C's DBL_DIG and 17, FLT_DIG and 9).
 _DIGITS = {DataType.DOUBLE: (15, 17)}
 _FLOAT_DIGITS = (6, 9)
 
@@ -29,7 +30,7 @@ _ESCAPES = {
 
 
 def escape(text: bytes) -> bytes:
-    """Control characters, quotes and backslashes as C escapes; other bytes stay (UTF-8 safe)."""
+    """Replace control characters, quotes and backslashes by C escapes; keep other bytes."""
     if text.isalnum():
         return text
     return b"".join(
@@ -39,12 +40,12 @@ def escape(text: bytes) -> bytes:
 
 
 def escape_bytes(text: bytes) -> str:
-    """All that is not printable ASCII as C escapes."""
+    """`escape` as str, with all bytes above 127 as octal escapes too."""
     return "".join(f"\\{byte:03o}" if byte > 127 else chr(byte) for byte in escape(text))
 
 
 def float_text(value: float, data_type: DataType) -> str:
-    """The shorter of two precisions that gives the same value of the type back."""
+    """The value with few digits if they parse to the same value of the type, else with more."""
     if math.isnan(value) or math.isinf(value):
         return str(value)
     few, many = _DIGITS.get(data_type, _FLOAT_DIGITS)
@@ -54,8 +55,8 @@ def float_text(value: float, data_type: DataType) -> str:
     return f"{value:.{many}g}"
 
 
-# Types that TensorFlow writes as question marks, and all types of objects: one flat row.
-_UNWRITTEN = {
+# Types whose elements are written as one flat row: `?` for numbers, `<type>` for objects.
+_TYPES_WITHOUT_TEXT = {
     *COMPLEX,
     DataType.QINT32,
     DataType.FLOAT8_E4M3FNUZ,
@@ -65,7 +66,7 @@ _UNWRITTEN = {
 }
 
 
-def _flat(array: np.ndarray, limit: int, is_object: bool) -> bytes:
+def _flat_text(array: np.ndarray, limit: int, is_object: bool) -> bytes:
     items = array.ravel()[:limit].tolist()
     written = [f"<{type(item).__name__}>".encode() if is_object else b"?" for item in items]
     return b" ".join(written) + (b"..." if limit < array.size else b"")
@@ -82,12 +83,15 @@ def _element_writer(data_type: DataType, quoted: bool) -> Callable[[Any], bytes]
     return lambda item: b"%d" % int(item)
 
 
-def summarize(value: Any, data_type: DataType, max_entries: int) -> bytes:
-    """At most `max_entries` elements (all of them when negative), rows in brackets."""
-    array = _boxed(value)
+def summarize(value: object, data_type: DataType, max_entries: int) -> bytes:
+    """The first `max_entries` elements (all when negative), with brackets around rows.
+
+    TF: Tensor::SummarizeValue
+    """
+    array = _as_array(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
-    if data_type in _UNWRITTEN:
-        return _flat(array, limit, array.dtype.hasobject)
+    if data_type in _TYPES_WITHOUT_TEXT:
+        return _flat_text(array, limit, array.dtype.hasobject)
     write = _element_writer(data_type, quoted=False)
     if array.ndim == 0:
         return write(array.item()) if limit else b"..."
@@ -100,7 +104,7 @@ def summarize(value: Any, data_type: DataType, max_entries: int) -> bytes:
 
 
 def debug_text(value: Any, data_type: DataType) -> str:
-    """A tensor in an error message: its type, its shape and the first three elements."""
+    """The type, the shape and the first three elements of a tensor, for an error message."""
     elements = readable(summarize(value, data_type, 3))
     return (
         f"Tensor<type: {data_type.tf_name} shape: {shape_text(np.shape(value))} values: {elements}>"
@@ -108,7 +112,12 @@ def debug_text(value: Any, data_type: DataType) -> str:
 
 
 def _write_rows(
-    shape: tuple[int, ...], dim: int, items: Any, limit: int, done: list[int], out: list[bytes]
+    shape: tuple[int, ...],
+    dim: int,
+    items: Iterator[bytes],
+    limit: int,
+    done: list[int],
+    out: list[bytes],
 ) -> None:
     if done[0] >= limit:
         return
@@ -129,27 +138,32 @@ def _write_rows(
         out.append(b"]")
 
 
-def summarize_ends(value: Any, data_type: DataType, max_entries: int) -> bytes:
-    """`max_entries` elements at both ends of every dimension, strings quoted, one row a line."""
-    array = _boxed(value)
+def summarize_ends(value: object, data_type: DataType, max_entries: int) -> bytes:
+    """The first and last `max_entries` elements of every dimension (all when negative).
+
+    Each row is on a line of its own, and strings are quoted. TF: SummarizeValue with `print_v2`
+    """
+    array = _as_array(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
-    if data_type in _UNWRITTEN:
-        flat = _flat(array, limit, array.dtype.hasobject)
+    if data_type in _TYPES_WITHOUT_TEXT:
+        flat = _flat_text(array, limit, array.dtype.hasobject)
         return b"[" + flat + b"]" if array.ndim else flat
     write = _element_writer(data_type, quoted=True)
     if array.ndim == 0:
         return write(array.item()) if limit else b"..."
-    return _ends_of(array, 0, limit, write)
+    return _summarize_ends(array, 0, limit, write)
 
 
-def _ends_of(array: np.ndarray, dim: int, limit: int, write: Callable[[Any], bytes]) -> bytes:
+def _summarize_ends(
+    array: np.ndarray, dim: int, limit: int, write: Callable[[Any], bytes]
+) -> bytes:
     is_last = array.ndim == 1
     separator = b" " if is_last else b"\n" * (array.ndim - 1) + b" " * (dim + 1)
 
     def parts(rows: np.ndarray) -> list[bytes]:
         if is_last:
             return [write(item) for item in rows.tolist()]
-        return [_ends_of(row, dim + 1, limit, write) for row in rows]
+        return [_summarize_ends(row, dim + 1, limit, write) for row in rows]
 
     count = len(array)
     written = separator.join(parts(array[:limit]))
@@ -160,7 +174,7 @@ def _ends_of(array: np.ndarray, dim: int, limit: int, write: Callable[[Any], byt
     return b"[" + written + b"]"
 
 
-def _boxed(value: Any) -> np.ndarray:
+def _as_array(value: object) -> np.ndarray:
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     array = np.empty((), object)
@@ -169,5 +183,5 @@ def _boxed(value: Any) -> np.ndarray:
 
 
 def readable(text: bytes) -> str:
-    """Text for a message or a log: UTF-8, other bytes as escapes."""
+    """Bytes as text for a message or a log: UTF-8, with bytes that are not as escapes."""
     return text.decode("utf-8", "backslashreplace")

@@ -1,7 +1,8 @@
-"""Variants as they stand in files: what holds a tensor (a part of a sparse one), or a ragged one.
+"""Encoding of variant tensors in files, for variants that hold a tensor or a ragged tensor.
 
-The content of such a TensorProto is the lengths of its elements as varints, then the elements, each
-a VariantTensorDataProto. Variants of other kinds live in one process only.
+The `tensor_content` of such a TensorProto is the lengths of its elements as varints, then the
+elements, each a VariantTensorDataProto. (A sparse tensor's parts are variants that hold tensors.)
+Variants of other types exist in one process only.
 
 TF: tensorflow/core/framework/variant.cc, tensorflow/core/platform/tensor_coding.cc
 (EncodeVariantList)
@@ -17,28 +18,28 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import DataLossError, ResourceExhaustedError, UnimplementedError
 from runtime.framework.allocation import tensor_limit
+from runtime.framework.io.varint import decode_varint, encode_varint
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.framework.tensor_codec import shape_to_proto, tensor_from_proto, tensor_to_proto
-from runtime.framework.varint import decode_varint, encode_varint
 
 _TENSOR = "tensorflow::Tensor"
 _RAGGED = "RaggedTensorVariant"
 
 
-def variants_to_proto(value: Any) -> pb.TensorProto:
-    """A tensor of variants as a message; UnimplementedError for one that holds another kind."""
+def variants_to_proto(value: object) -> pb.TensorProto:
+    """Encode a variant tensor; UnimplementedError for a variant that holds another type."""
     if isinstance(value, np.ndarray) and value.dtype == object:
         items, shape = list(value.ravel()), value.shape
     else:
         items, shape = [value], ()
-    elements = [_element(item).SerializeToString(deterministic=True) for item in items]
+    elements = [_encode_variant(item).SerializeToString(deterministic=True) for item in items]
     content = b"".join([*(encode_varint(len(each)) for each in elements), *elements])
     return pb.TensorProto(
         dtype=pb.DT_VARIANT, tensor_shape=shape_to_proto(shape), tensor_content=content
     )
 
 
-def _element(item: Any) -> pb.VariantTensorDataProto:
+def _encode_variant(item: object) -> pb.VariantTensorDataProto:
     if isinstance(item, RaggedTensorVariant):
         kind, tensors = _RAGGED, [*item.nested_splits, item.values]
     elif isinstance(item, np.ndarray | np.generic):
@@ -51,9 +52,10 @@ def _element(item: Any) -> pb.VariantTensorDataProto:
 
 
 def variants_from_proto(proto: pb.TensorProto) -> Any:
-    """The tensor of variants of a message; a scalar is what its variant holds.
+    """Decode a variant tensor to an object array; a scalar to the value that its variant holds.
 
-    DataLossError when the content is cut off, UnimplementedError for variants of other kinds.
+    Raises DataLossError when the content has another length than its elements,
+    ResourceExhaustedError when there are too many, UnimplementedError for variants of other types.
     """
     shape = tuple(dim.size for dim in proto.tensor_shape.dim)
     count = math.prod(shape)
@@ -70,12 +72,12 @@ def variants_from_proto(proto: pb.TensorProto) -> Any:
         )
     result = np.empty(count, object)
     for index, length in enumerate(lengths):
-        result[index] = _held(content[position : position + length])
+        result[index] = _decode_variant(content[position : position + length])
         position += length
     return result.reshape(shape) if shape else result[0]
 
 
-def _held(data: bytes) -> Any:
+def _decode_variant(data: bytes) -> Any:
     element = pb.VariantTensorDataProto.FromString(data)
     tensors = [tensor_from_proto(each, tensor_limit()) for each in element.tensors]
     if element.type_name == _TENSOR and len(tensors) == 1:

@@ -1,8 +1,8 @@
 """Functions of a graph: their definitions, and bodies instantiated by attributes.
 
-Guarantees: a library is never changed; `merged` gives a new one. Bodies are built once for each
-set of attributes, however many threads ask, and shared by every library that descends from the
-one that built them.
+Guarantees: the functions of a library never change; `merged` returns a new library. A body is built
+once per set of attributes, also under concurrent calls, and libraries that `merged` makes later
+share it.
 
 TF: tensorflow/core/framework/function.h (FunctionLibraryDefinition, InstantiateFunction)
 """
@@ -21,12 +21,12 @@ from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Endpoint, Node, OpInfo, substitute
 
-_op_infos: dict[str, OpInfo] = {}  # one dict write is atomic; a race builds the same thing twice
+_op_infos: dict[str, OpInfo] = {}  # dict writes are atomic; a race builds an equal info twice
 _ARG_INFO = OpInfo(op_def_registry.look_up("_Arg"))
 
 
 def op_info(op: str) -> OpInfo | None:
-    """The prepared signature of a registered op, or None."""
+    """The OpInfo of a registered op; None for an unknown one."""
     info = _op_infos.get(op)
     if info is None:
         op_def = op_def_registry.find(op)
@@ -38,13 +38,13 @@ def op_info(op: str) -> OpInfo | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FunctionBody:
-    """An instantiated function: its nodes, arguments, results and what must run besides."""
+    """An instantiated function: its nodes, arguments, results and control results."""
 
     name: str
     nodes: tuple[Node, ...]
     arguments: tuple[Node, ...]  # `_Arg` nodes, in order
     results: tuple[Endpoint, ...]
-    control_results: tuple[Node, ...]  # nodes with side effects that the signature names
+    control_results: tuple[Node, ...]  # nodes that must run although no result needs them
     is_stateful: bool
 
 
@@ -53,11 +53,12 @@ class FunctionLibrary:
 
     def __init__(self, functions: Iterable[pb.FunctionDef] = ()) -> None:
         self._functions: dict[str, pb.FunctionDef] = {}
-        self._gradients: dict[str, str] = {}  # names of functions: the function that derives each
+        self._gradients: dict[str, str] = {}  # function → its gradient function, by name
         self._infos: dict[str, OpInfo] = {}
         self._bodies: dict[tuple[str, str], FunctionBody] = {}
         self._lock = threading.RLock()  # guards the building of _bodies
-        # Executors of bodies, kept here by whoever compiles them: they live as long as the library.
+        # Executors of bodies, cached here by the code that compiles them; they live as long as the
+        # library.
         self.compiled: dict[tuple[str, str], Any] = {}
         for function in functions:
             self._functions[function.signature.name] = function
@@ -70,11 +71,11 @@ class FunctionLibrary:
 
     @property
     def names(self) -> list[str]:
-        """Names of all functions."""
+        """The names of all functions."""
         return list(self._functions)
 
     def definition(self, name: str) -> pb.FunctionDef:
-        """The FunctionDef of `name`; InvalidArgumentError when there is none."""
+        """The FunctionDef of `name`. Raises InvalidArgumentError when there is none."""
         try:
             return self._functions[name]
         except KeyError:
@@ -84,11 +85,11 @@ class FunctionLibrary:
             ) from None
 
     def gradient_of(self, name: str) -> str | None:
-        """The function that the graph gave as the gradient of another, None when it gave none."""
+        """The gradient function that the graph declares for a function; None when it has none."""
         return self._gradients.get(name)
 
     def reachable(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """The functions of these names, and all that they call or that derive them."""
+        """The functions of these names, with all functions that they call and their gradients."""
         found: dict[str, pb.FunctionDef] = {}
         pending = list(names)
         while pending:
@@ -101,11 +102,11 @@ class FunctionLibrary:
         return self.part(sorted(found))
 
     def to_proto(self) -> pb.FunctionDefLibrary:
-        """The library as a message."""
+        """The whole library as a FunctionDefLibrary."""
         return self.part(self._functions)
 
     def part(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """The functions of these names, and which of them have a gradient of the graph's own."""
+        """A FunctionDefLibrary of the functions of these names and their declared gradients."""
         part = pb.FunctionDefLibrary()
         for name in names:
             part.function.append(self.definition(name))
@@ -114,10 +115,10 @@ class FunctionLibrary:
         return part
 
     def merged(self, library: pb.FunctionDefLibrary) -> FunctionLibrary:
-        """This library and more functions.
+        """A library of these functions and those of `library`.
 
-        Raises InvalidArgumentError for a function of the same name with another body, or another
-        gradient.
+        Raises InvalidArgumentError for a known name with another body or gradient, and for the name
+        of a registered op.
         """
         if not library.function and not library.gradient:
             return self
@@ -144,15 +145,16 @@ class FunctionLibrary:
                     f"Cannot add function '{name}' because an op with the same name already exists."
                 )
             merged._functions[name] = known or function
-        # What was built from these definitions serves the merged library too; copies, because
-        # another session may add another function of the same name.
+        # The merged library has the same definitions, so it can use what was built from them. The
+        # dicts are copied, as another library merged from this one may define the same new name
+        # differently.
         with self._lock:
             merged._infos, merged._bodies = dict(self._infos), dict(self._bodies)
             merged.compiled = dict(self.compiled)
         return merged
 
     def find_info(self, op: str) -> OpInfo | None:
-        """The signature of a registered op or of a function called like an op; None if neither."""
+        """The OpInfo of a registered op, or of a function that is called by its name; else None."""
         info = op_info(op)
         if info is None and op in self._functions:
             info = self._infos.get(op)
@@ -161,7 +163,10 @@ class FunctionLibrary:
         return info
 
     def body(self, function: NameAttrList) -> FunctionBody:
-        """The instantiated body of a function."""
+        """The body of a function, instantiated with its attributes.
+
+        Raises InvalidArgumentError or NotFoundError for an unknown or malformed function.
+        """
         key = self.key(function)
         body = self._bodies.get(key)
         if body is None:
@@ -176,7 +181,7 @@ class FunctionLibrary:
     def derived_body(
         self, function: NameAttrList, build: Callable[[], FunctionBody]
     ) -> FunctionBody:
-        """A body that is made of others, built once."""
+        """The body that `build` derives from other bodies, such as a gradient; built once."""
         key = self.key(function)
         with self._lock:
             if key not in self._bodies:
@@ -184,7 +189,7 @@ class FunctionLibrary:
             return self._bodies[key]
 
     def key(self, function: NameAttrList) -> tuple[str, str]:
-        """What tells instantiations apart: the name, and attributes if the function takes any."""
+        """The cache key of an instantiation: the name, and the attributes if it takes any."""
         known = self._functions.get(function.name)
         if not function.attrs or (known is not None and not known.signature.attr):
             return function.name, ""
@@ -201,7 +206,7 @@ def _called_by(function: pb.FunctionDef, known: Mapping[str, pb.FunctionDef]) ->
 
 
 def _named_in(values: Iterable[pb.AttrValue]) -> Iterator[str]:
-    """Functions in the values of attributes, in their own attributes too."""
+    """The names of functions in attribute values, also in the attributes of those functions."""
     for value in values:
         for function in (value.func, *value.list.func):
             yield function.name
@@ -223,11 +228,11 @@ class _BodyBuilder:
         self._definition = definition
         self._attrs = {**_default_attrs(definition), **given}
         self._nodes: dict[str, Node] = {}
-        self._list_arguments: dict[str, list[Node]] = {}  # by the name of the input argument
+        self._list_arguments: dict[str, list[Node]] = {}  # by name of the input argument
         self._where = f"function {definition.signature.name}"
 
     def build(self) -> FunctionBody:
-        """The body; InvalidArgumentError or NotFoundError when the definition is malformed."""
+        """The body. Raises InvalidArgumentError or NotFoundError for a malformed definition."""
         signature = self._definition.signature
         arguments = self._arguments()
         for node_def in self._definition.node_def:
@@ -250,7 +255,7 @@ class _BodyBuilder:
         )
 
     def _arguments(self) -> list[Node]:
-        """An `_Arg` node for each input; a list input contributes one for each element."""
+        """An `_Arg` node for each input, and for each element of a list input."""
         arguments: list[Node] = []
         probe = Node("", OpInfo(self._definition.signature), pb.NodeDef(), dict(self._attrs))
         for argument in probe.info.inputs:
@@ -308,9 +313,9 @@ class _BodyBuilder:
             raise InvalidArgumentError(f"{self._where} has no node '{name}'") from None
 
     def _endpoints(self, text: str) -> list[Endpoint]:
-        """Outputs that an input of the body names: `argument`, `node:output` or `node:output:i`.
+        """The outputs that an input string refers to: `argument`, `node:output` or `node:output:i`.
 
-        Without an index a list output contributes all its elements.
+        Without an index, a list output contributes all its elements.
         """
         name, *rest = text.split(":")
         if name in self._list_arguments:

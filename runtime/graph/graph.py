@@ -1,7 +1,7 @@
-"""Graph: nodes by name, the functions they call, and the versions they were written for.
+"""Graph: nodes by name, the functions that they call, and the version of the GraphDef.
 
-Guarantees: a graph is never changed; `GraphConstructor` makes the extended one. So a step keeps
-the graph it began with while another thread extends.
+Guarantees: a graph never changes; `extend_graph` returns a new one. So a running step keeps its
+graph while another thread extends the session.
 
 TF: tensorflow/core/graph/graph.h (Graph)
 """
@@ -15,7 +15,7 @@ import protos as pb
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Node
 
-CURRENT_VERSION = 2474  # graph version of TensorFlow 2.21, whose graphs we read
+CURRENT_VERSION = 2474  # graph version of TensorFlow 2.21, the release that this runtime follows
 MIN_PRODUCER = 0
 RELEASE = "2.21.0"
 

@@ -1,7 +1,7 @@
-"""GraphDef to Graph: every node checked, connected and typed, or the whole of it refused.
+"""GraphDef to Graph: every node is checked, connected and typed, or the whole GraphDef rejected.
 
-TF: tensorflow/core/common_runtime/graph_constructor.cc (ConvertGraphDefToGraph), whose codes and
-messages these are.
+Error codes and messages are those of
+TF: tensorflow/core/common_runtime/graph_constructor.cc (ConvertGraphDefToGraph)
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from runtime.graph.graph import CURRENT_VERSION, MIN_PRODUCER, RELEASE, Graph
 from runtime.graph.node import AttrRule, Node
 from runtime.graph.tensor_name import is_valid_node_name, parse_tensor_name
 
-_MAX_LISTED = 20  # offenders named in a message
+_MAX_LISTED = 20  # nodes named per op in an error message
 
 
 def extend_graph(graph: Graph, graph_def: pb.GraphDef, max_nodes: int = 1_000_000) -> Graph:
     """`graph` with the nodes and functions of `graph_def` added; `graph` itself is unchanged.
 
-    Raises InvalidArgumentError, NotFoundError (ops that nobody registered: all are listed, with
-    the nodes that use them) or ResourceExhaustedError (more than `max_nodes` nodes).
+    Raises InvalidArgumentError for an invalid GraphDef, NotFoundError for unknown ops (all are
+    listed, with the nodes that use them), ResourceExhaustedError for more than `max_nodes` nodes.
     """
     total = len(graph.nodes) + len(graph_def.node)
     if total > max_nodes:
@@ -64,7 +64,7 @@ def _check_versions(versions: pb.VersionDef) -> None:
 
 
 def _check_ops_are_known(graph_def: pb.GraphDef, library: FunctionLibrary) -> None:
-    """NOT_FOUND with every unknown op and where it is used, in the graph and its functions."""
+    """Raise NotFoundError that lists all unknown ops of the graph and its functions, with nodes."""
     used = {node.op for node in graph_def.node}
     for function in graph_def.library.function:
         used.update(node.op for node in function.node_def)
@@ -99,7 +99,7 @@ class _Constructor:
         self._graph_def = graph_def
         self._library = library
         self._new: dict[str, Node] = {}
-        self._is_ordered = True  # every node comes after what it reads: then there is no cycle
+        self._is_ordered = True  # all nodes follow their inputs, so there is no cycle
 
     def build(self) -> dict[str, Node]:
         for node_def in self._graph_def.node:
@@ -122,14 +122,14 @@ class _Constructor:
                 "previous call to Create or Extend in this session."
             )
         info = self._library.find_info(node_def.op)
-        assert info is not None  # _check_ops_are_known has seen to it
+        assert info is not None  # checked by _check_ops_are_known
         node = Node(name, info, node_def)
         try:
             _check_attrs(node)
             node.set_types()
         except OpError as error:
             error.node = None
-            raise type(error)(f"{error._text} [[{{{{node {name}}}}}]]") from error
+            raise type(error)(f"{error.message_without_node} [[{{{{node {name}}}}}]]") from error
         self._new[name] = node
 
     def _connect(self, node: Node, inputs: Sequence[str]) -> None:
@@ -156,7 +156,7 @@ class _Constructor:
         node.missing_inputs = len(expected) - len(node.inputs)
 
 
-# The kind that OpDefs call each field of an AttrValue, and of its lists.
+# field of AttrValue or of its list → attribute kind in an OpDef
 _KIND_OF_FIELD = {
     "s": "string",
     "i": "int",
@@ -180,13 +180,16 @@ def _check_attrs(node: Node) -> None:
         if rule.allowed is not None:
             _check_allowed(node, rule)
         elif value is None and not rule.has_default:
-            node.attr(rule.name)  # raises NOT_FOUND with TensorFlow's text
+            node.attr(rule.name)  # raises NOT_FOUND with TensorFlow's message
         if rule.minimum is not None and value is not None:
             _check_minimum(node, rule, rule.minimum)
 
 
 def _check_kind(rule: AttrRule, field: str | None, value: pb.AttrValue) -> None:
-    """TF: attr_value_util.cc (AttrValueHasType); no value at all is an empty list."""
+    """Raise InvalidArgumentError for a value of another kind; no value counts as an empty list.
+
+    TF: tensorflow/core/framework/attr_value_util.cc (AttrValueHasType)
+    """
     is_list = rule.field == "list"
     if field is None:
         if is_list:
@@ -232,7 +235,8 @@ def _check_allowed(node: Node, rule: AttrRule) -> None:
             )
 
 
-# A gradient that the front end built after the first run needs outputs that were not there then.
+# TensorFlow's front end adds outputs to these nodes when it builds gradients; the session has the
+# nodes without them if they were sent before.
 _WITH_INTERMEDIATES = frozenset(("If", "StatelessIf", "While", "StatelessWhile"))
 _INTERMEDIATES_HINT = " Try using tf.compat.v1.experimental.output_all_intermediates(True)."
 
@@ -266,7 +270,7 @@ def _is_back_edge(source: Node, node: Node) -> bool:
 
 
 def check_acyclic(nodes: dict[str, Node]) -> None:
-    """Refuse cycles, except through the back edge of a loop (NextIteration to Merge)."""
+    """Raise InvalidArgumentError for a cycle, except by a loop's NextIteration to Merge edge."""
     waiting: dict[str, int] = {}
     readers: dict[str, list[Node]] = {}
     for node in nodes.values():

@@ -1,4 +1,4 @@
-"""Nodes of a graph, and what an op's signature says of its inputs and outputs.
+"""Nodes of a graph, and the signatures of their ops in a form for fast lookup.
 
 Guarantees: a node that belongs to a session's graph is never changed after construction, so
 graphs share nodes and threads read them without a lock. Passes work on clones.
@@ -23,17 +23,17 @@ from runtime.framework import attr_value
 from runtime.framework.attr_value import AttrPlaceholder, NameAttrList
 from runtime.framework.dtypes import DataType, from_number
 
-Endpoint = tuple["Node", int]  # an output of a node
-# A count is a few bytes of a graph from the wire, and stands for that many inputs or outputs.
+Endpoint = tuple["Node", int]  # (node, output index)
+# Limit of number attributes: a few bytes of an untrusted graph make that many inputs or outputs.
 _MAX_COUNT = 1 << 16
 _creation_numbers = itertools.count()  # next() is atomic
 
 
 class Argument(NamedTuple):
-    """An input or output of a signature: its type, or the attribute that gives it."""
+    """An input or output of a signature: its type, or the attributes that determine it."""
 
     name: str
-    fixed_type: DataType  # where no attribute gives the type
+    fixed_type: DataType  # used if type_attr and type_list_attr are empty
     type_attr: str
     number_attr: str
     type_list_attr: str
@@ -41,7 +41,7 @@ class Argument(NamedTuple):
 
 
 class AttrRule(NamedTuple):
-    """What a signature asks of an attribute. `field` is that of an AttrValue: `type`, `list`, …"""
+    """The constraints on an attribute; `field` is its field of AttrValue: `type`, `list`, …"""
 
     name: str
     kind: str
@@ -51,12 +51,12 @@ class AttrRule(NamedTuple):
     minimum: int | None  # of an integer, or of a list's length
 
 
-# The field of an AttrValue that OpDefs call otherwise.
+# attribute kind in an OpDef → field of AttrValue, where the names differ
 _FIELD_OF_KIND = {"string": "s", "int": "i", "float": "f", "bool": "b"}
 
 
 class OpInfo:
-    """An op's signature, prepared for the questions that graph construction asks."""
+    """An op's signature, preprocessed for graph construction."""
 
     __slots__ = (
         "attr_rules",
@@ -109,7 +109,7 @@ def _rule(attr: pb.OpDef.AttrDef) -> AttrRule:
 
 
 class Node:
-    """One operation: its op, its attributes, the endpoints it reads and the nodes it waits for."""
+    """One operation: its op, attributes, data inputs (endpoints) and control inputs (nodes)."""
 
     __slots__ = (
         "_attrs",
@@ -145,9 +145,9 @@ class Node:
         self.input_is_ref: tuple[bool, ...] = ()
 
     def attr(self, name: str) -> Any:
-        """The Python value of an attribute, the op's default when the node has none.
+        """The Python value of an attribute, by default the op's default.
 
-        Raises NotFoundError with TensorFlow's text when there is neither.
+        Raises NotFoundError with TensorFlow's message when there is neither.
         """
         try:
             return self._attrs[name]
@@ -164,7 +164,7 @@ class Node:
         return value
 
     def find_attr(self, name: str) -> Any:
-        """The attribute, or None when neither the node nor its op has it."""
+        """The Python value of an attribute; None when neither the node nor its op has it."""
         try:
             return self.attr(name)
         except NotFoundError:
@@ -176,18 +176,22 @@ class Node:
         return {name: self.attr(name) for name in dict.fromkeys(names)}
 
     def set_types(self) -> None:
-        """Compute the element types of inputs and outputs from the attributes."""
+        """Set the element types of the outputs from the attributes."""
         self.output_types, self.output_is_ref = self.types_of(self.info.outputs)
 
     def expected_inputs(self) -> list[DataType]:
-        """Element types of the inputs that the signature asks for; notes which are refs."""
+        """The element types of the inputs by the signature; also sets `input_is_ref`."""
         types, self.input_is_ref = self.types_of(self.info.inputs)
         return list(types)
 
     def types_of(
         self, arguments: tuple[Argument, ...]
     ) -> tuple[tuple[DataType, ...], tuple[bool, ...]]:
-        """Element types of arguments of the signature, one after the other; which are refs."""
+        """(element types, whether each is a reference) of signature arguments, lists expanded.
+
+        Raises InvalidArgumentError for a negative number attribute, ResourceExhaustedError for one
+        above the limit.
+        """
         types: tuple[DataType, ...] = ()
         refs: tuple[bool, ...] = ()
         for argument in arguments:
@@ -209,13 +213,13 @@ class Node:
                         f"the limit is {_MAX_COUNT}"
                     )
                 one = _repeated(data_type, count)
-            # Where it is the only one, adding keeps the tuple that other nodes share.
+            # Adding to an empty tuple returns `one` itself, so nodes share the cached tuple.
             types += one
             refs += _repeated(argument.is_ref, len(one))
         return types, refs
 
     def clone(self, name: str | None = None) -> Node:
-        """A copy for a pass to change; attributes are shared, edges are not."""
+        """A copy that a pass may change: it has its own edge lists and shares the attributes."""
         copy = object.__new__(Node)
         copy.name = name or self.name
         copy.info = self.info
@@ -233,18 +237,18 @@ class Node:
         return copy
 
     def become(self, info: OpInfo, attrs: dict[str, Any]) -> None:
-        """Turn a clone into another op with the same outputs; edges are the caller's to change."""
+        """Turn a clone into another op with the same outputs; the caller changes the edges."""
         self.info = info
         self.op = info.name
         self.node_def = pb.NodeDef(name=self.name, op=info.name, device=self.device)
         self._attrs = attrs
 
     def set_attrs(self, attrs: dict[str, Any]) -> None:
-        """The attributes of a node that a pass makes."""
+        """Set the attributes of a node that a pass creates."""
         self._attrs = attrs
 
     def to_node_def(self) -> pb.NodeDef:
-        """The NodeDef as this node stands now."""
+        """The NodeDef with the node's current name, device and edges."""
         node_def = pb.NodeDef()
         node_def.CopyFrom(self.node_def)
         node_def.name, node_def.device = self.name, self.device
@@ -259,14 +263,17 @@ class Node:
         return f"<Node {self.name} {self.op}>"
 
 
-@functools.lru_cache(maxsize=256, typed=True)  # typed: True equals 1 equals DataType.FLOAT
+@functools.lru_cache(maxsize=256, typed=True)  # typed, as True == 1 == DataType.FLOAT
 def _repeated(value: Any, count: int) -> tuple[Any, ...]:
-    """One tuple for all nodes: a graph of many nodes with many outputs stays small."""
+    """A cached tuple of `count` values: sharing it saves memory in graphs with many outputs."""
     return (value,) * count
 
 
 def substitute(value: Any, attrs: Mapping[str, Any]) -> Any:
-    """Replace the placeholders of a function's attributes by the caller's values."""
+    """Replace the placeholders of a function's attributes by the caller's values.
+
+    Raises InvalidArgumentError for a missing value.
+    """
     if isinstance(value, AttrPlaceholder):
         if value.name not in attrs:
             raise InvalidArgumentError(f"A function needs attribute '{value.name}', none was given")

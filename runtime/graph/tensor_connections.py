@@ -1,4 +1,4 @@
-"""Tensor connections of a callable: one output takes the place of another.
+"""Tensor connections of a callable: one tensor is read in place of another.
 
 TF: tensorflow/core/common_runtime/graph_execution_state.cc (TensorConnectionPruneRewrite),
 config.proto (TensorConnection)
@@ -13,7 +13,7 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OpErr
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import check_acyclic
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.pruning import find_endpoint
+from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_name import parse_tensor_name
 
 

@@ -22,5 +22,5 @@ def parse_tensor_name(name: str) -> tuple[str, int]:
 
 
 def is_valid_node_name(name: str) -> bool:
-    """Whether a node may be called so."""
+    """Whether `name` is a valid node name."""
     return _NODE_NAME.match(name) is not None

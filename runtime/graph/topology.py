@@ -1,4 +1,4 @@
-"""The order of a graph's nodes.
+"""Topological order of nodes.
 
 TF: tensorflow/core/graph/algorithm.h (GetReversePostOrder)
 """
@@ -21,15 +21,15 @@ _NEXT_ITERATION_OPS = frozenset(("NextIteration", "RefNextIteration"))
 
 
 def is_loop_node(node: Node) -> bool:
-    """Whether a node belongs to v1 control flow, which passes must not move things across."""
+    """Whether a node belongs to v1 control flow, across which passes must not move nodes."""
     return node.op in _LOOP_OPS
 
 
 def topological_order(nodes: Sequence[Node]) -> list[Node]:
-    """`nodes` so that each comes after what it reads and waits for; ties in the given order.
+    """`nodes` sorted so that each follows its data and control inputs; ties in the given order.
 
-    The back edge of a loop (into a Merge) does not count. Raises InvalidArgumentError for any
-    other cycle.
+    The back edge of a loop (NextIteration to Merge) is ignored. Raises InvalidArgumentError for
+    any other cycle.
     """
     if _is_ordered(nodes):
         return list(nodes)
@@ -60,7 +60,7 @@ def topological_order(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _is_ordered(nodes: Sequence[Node]) -> bool:
-    """Whether every node comes after what it reads and waits for, loops' back edges apart."""
+    """Whether every node follows its data and control inputs, except by loops' back edges."""
     seen: set[Node] = set()
     for node in nodes:
         for source, _ in node.inputs:

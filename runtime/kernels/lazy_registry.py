@@ -1,11 +1,11 @@
 """The built-in kernels, imported op by op: a server that runs one model needs few of them.
 
-`op_index.json` says which modules serve an op; `tools/write_op_table.py` writes it and a test keeps
-it fresh. An op that it does not know makes every module be imported, so a stale index costs time
-and nothing else.
+`op_index.json` lists the modules with kernels for each op; `tools/write_op_table.py` writes it and
+a test checks that it is current. For an op that it lacks, every module is imported: a stale index
+only costs time.
 
-Guarantees: thread-safe; a module's rows are registered once; registering the same op, device and
-types twice raises when the second module is imported.
+Guarantees: thread-safe; a module's kernels are registered once; registering the same op, device
+and types twice raises when the second module is imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtime.framework import op_def_registry
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import KernelDef
 
-# What executors do themselves. Names of functions have no kernel either.
+# Ops that executors run themselves. A function's name as a node's op has no kernel either.
 _WITHOUT_KERNEL = frozenset(
     ("_Arg", "_Retval", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "LoopCond",
      "NextIteration", "RefNextIteration")
@@ -29,14 +29,14 @@ _WITHOUT_KERNEL = frozenset(
 
 @functools.cache
 def op_index() -> dict[str, list[str]]:
-    """Op → the modules with kernels for it."""
+    """Return the names of the modules with kernels, by op."""
     text = importlib.resources.files("runtime.kernels").joinpath("op_index.json").read_text()
     index: dict[str, list[str]] = json.loads(text)
     return index
 
 
 class LazyKernelRegistry(KernelRegistry):
-    """A registry that imports the modules of an op when it is first asked for."""
+    """A registry that imports the modules of an op when the op is first looked up."""
 
     is_built_in = True
 
@@ -44,20 +44,20 @@ class LazyKernelRegistry(KernelRegistry):
         super().__init__()
         self._modules = frozenset(modules)
         self._imported: set[str] = set()
-        self._lock = threading.RLock()  # guards _imported and the tables while rows are added
+        self._lock = threading.RLock()  # guards _imported, and the tables while kernels are added
 
     def has(self, op: str) -> bool:
-        """Whether any kernel serves `op`."""
+        """Return whether any kernel is registered for `op`."""
         return bool(self.kernels_of(op))
 
     @property
     def ops(self) -> list[str]:
-        """Names of the ops with a kernel, sorted."""
+        """The sorted names of all ops with a kernel; imports every module."""
         self._import(self._modules)
         return super().ops
 
     def kernels_of(self, op: str) -> list[KernelDef]:
-        """The rows of one op; imports what serves it."""
+        """Return the kernels of one op, after importing its modules."""
         indexed = op_index().get(op)
         if indexed is None and (op in _WITHOUT_KERNEL or op_def_registry.find(op) is None):
             return []

@@ -1,4 +1,4 @@
-"""Writes SavedModels: from a graph and the values of its variables, and again from a loaded one.
+"""Writes SavedModels: from meta graphs and values of variables, or from a loaded SavedModel.
 
 Guarantees: `saved_model.pb` is written last and renamed into place, so a server that watches the
 folder sees the whole model or none.
@@ -20,9 +20,9 @@ from runtime.foundation.errors import AlreadyExistsError
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
-from runtime.framework.file_errors import file_error
-from runtime.framework.file_gate import AllowAll, FolderGate
-from runtime.framework.tensor_bundle_writer import TensorBundleWriter
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.file_gate import AllowAll, FolderGate
+from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
 from runtime.graph.graph import RELEASE
 from runtime.saved_model.freezing import freeze_meta_graph
 from runtime.saved_model.initialization import asset_file_defs
@@ -33,7 +33,7 @@ from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_options import SessionOptions
 
 _SCHEMA_VERSION = 1
-VariableValues = Mapping[str, tuple[np.ndarray, DataType]]  # by name in the checkpoint
+VariableValues = Mapping[str, tuple[np.ndarray, DataType]]  # by checkpoint name
 
 
 def write_saved_model(
@@ -44,8 +44,8 @@ def write_saved_model(
 ) -> None:
     """Write a SavedModel into a folder that is new or empty.
 
-    `assets` maps file names to the files to copy. Raises AlreadyExistsError for a folder that has
-    something in it, and the OpError of a file that can't be read or written.
+    `assets` maps file names to the files to copy. Raises AlreadyExistsError for a folder that is
+    not empty, and the OpError of a file that can't be read or written.
     """
     prepare_folder(export_dir)
     if variables:
@@ -57,7 +57,7 @@ def write_saved_model(
 
 
 def prepare_folder(export_dir: str) -> None:
-    """Make the folder; AlreadyExistsError when it has something in it."""
+    """Create the folder. Raises AlreadyExistsError when it exists and is not empty."""
     try:
         os.makedirs(export_dir, exist_ok=True)
         if os.listdir(export_dir):
@@ -71,7 +71,7 @@ def prepare_folder(export_dir: str) -> None:
 
 
 def read_variables(session: RuntimeSession, nodes: SaverNodes) -> VariableValues:
-    """The values of variables in a session that has the saver's nodes."""
+    """The values of variables, read in a session whose graph has the saver's nodes."""
     values = session.run({}, list(nodes.reads.values()))
     return {
         name: (np.asarray(value), nodes.dtypes[name])
@@ -80,7 +80,7 @@ def read_variables(session: RuntimeSession, nodes: SaverNodes) -> VariableValues
 
 
 def describe_export(meta_graph_def: pb.MetaGraphDef, tags: Sequence[str]) -> None:
-    """Fill in what readers want to know of a meta graph: tags, versions, the ops' signatures."""
+    """Set the tags, the TensorFlow version and the signatures of all used ops in a meta graph."""
     info = meta_graph_def.meta_info_def
     info.tags[:] = tags
     info.tensorflow_version = RELEASE
@@ -92,16 +92,17 @@ def describe_export(meta_graph_def: pb.MetaGraphDef, tags: Sequence[str]) -> Non
     info.stripped_op_list.op.extend(
         op_def
         for op in sorted(used)
-        if (op_def := op_def_registry.find(op)) is not None  # else a function
+        if (op_def := op_def_registry.find(op)) is not None  # None for a function
     )
 
 
 def export_bundle(bundle: SavedModelBundle, export_dir: str, freeze: bool = False) -> None:
-    """Write a loaded SavedModel again, with its variables as they are now.
+    """Write a loaded SavedModel again.
 
-    `freeze` writes a graph in which the variables, as they were right after loading, are
-    constants. Raises as `write_saved_model`; with `freeze` UnimplementedError for variables that
-    the signatures assign.
+    Variables have their current values in `bundle.session`, or, if the graph has no saver, their
+    values right after loading. `freeze` writes a graph in which the variables are constants with
+    the values right after loading. Raises what `write_saved_model` raises; with `freeze`
+    UnimplementedError for variables that the signatures assign.
     """
     meta_graph_def = pb.MetaGraphDef()
     meta_graph_def.CopyFrom(bundle.meta_graph_def)
@@ -130,7 +131,7 @@ def export_bundle(bundle: SavedModelBundle, export_dir: str, freeze: bool = Fals
 
 
 def _run_saver(bundle: SavedModelBundle, export_dir: str) -> None:
-    """Write the variables by the graph's own saver, which knows names and object graphs."""
+    """Save the variables by the graph's own saver, which keeps their names and object graphs."""
     saver = bundle.meta_graph_def.saver_def
     if not saver.save_tensor_name:
         return
@@ -148,7 +149,7 @@ def _run_saver(bundle: SavedModelBundle, export_dir: str) -> None:
 
 
 def _loaded_values(bundle: SavedModelBundle, nodes: SaverNodes) -> VariableValues:
-    """The variables right after loading, read in a session that is thrown away."""
+    """The values of variables right after loading, read in a temporary session."""
     if not nodes.reads:
         return {}
     session, _ = bundle.open_session(SessionOptions())
@@ -162,7 +163,7 @@ def _loaded_values(bundle: SavedModelBundle, nodes: SaverNodes) -> VariableValue
 def _finish(
     export_dir: str, meta_graphs: Sequence[pb.MetaGraphDef], assets: Mapping[str, str]
 ) -> None:
-    """Copy the assets, then put the model's own file in place."""
+    """Copy the assets, then write `saved_model.pb` and rename it into place."""
     saved_model = pb.SavedModel(saved_model_schema_version=_SCHEMA_VERSION, meta_graphs=meta_graphs)
     for filename, source in assets.items():
         _copy(source, os.path.join(export_dir, ASSETS_FOLDER, filename))

@@ -1,8 +1,8 @@
 """Freezing: a meta graph whose variables are constants and whose calls are inlined.
 
-What the signatures and the init op need is kept, nothing else: training, saving and restoring go.
-A variable's node becomes a Const of the same name, and reading it an Identity. Bodies of If and
-While that take variables get the constants as plain arguments.
+Only the nodes that signatures and the init op need are kept; training, saving and restoring are
+removed. A variable becomes a Const of the same name, and a read of it an Identity. Bodies of If and
+While that take a variable's handle take its value instead.
 
 TF: tensorflow/python/framework/convert_to_constants.py
 """
@@ -18,11 +18,11 @@ from runtime.foundation.errors import UnimplementedError
 from runtime.framework import attr_value
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
-from runtime.graph.function_inlining import inline_functions
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.node import Node
-from runtime.graph.pruning import StepGraph, prune
+from runtime.graph.passes.function_inlining import inline_functions
+from runtime.graph.passes.pruning import StepGraph, prune
 from runtime.saved_model.frozen_functions import FunctionFreezer
 from runtime.saved_model.initialization import (
     INIT_OP_SIGNATURE_KEY,
@@ -44,8 +44,8 @@ def freeze_meta_graph(
 ) -> pb.MetaGraphDef:
     """The frozen form of a meta graph.
 
-    `read_variables` gives the values that variables have after loading, by the names of their
-    nodes. Raises UnimplementedError when a signature does more with a variable than read it.
+    `read_variables` returns the values of variables after loading, by node name. Raises
+    UnimplementedError when a signature does not only read a variable.
     """
     graph = extend_graph(Graph(), meta_graph_def.graph_def)
     outputs = _served_outputs(meta_graph_def)
@@ -70,7 +70,7 @@ def freeze_meta_graph(
 
 
 def _served_outputs(meta_graph_def: pb.MetaGraphDef) -> list[str]:
-    """The tensors that signatures give, and the inputs, which have to stay."""
+    """The output tensors of the served signatures, and their inputs, which must be kept too."""
     names: dict[str, None] = {}
     for key, signature in sorted(meta_graph_def.signature_def.items()):
         if key not in (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY):
@@ -94,8 +94,10 @@ def _copy_signatures(
 def _frozen_graph_def(
     graph: Graph, step: StepGraph, init_ops: list[str], read_variables: ReadVariables
 ) -> pb.GraphDef:
-    served = set(_reached([node for node, _ in step.fetches]))
-    nodes = _in_order(_reached([*(node for node, _ in step.fetches), *step.targets]))
+    served = set(_with_ancestors([node for node, _ in step.fetches]))
+    nodes = _topological_order(
+        _with_ancestors([*(node for node, _ in step.fetches), *step.targets])
+    )
     live = {
         node.inputs[0][0] for node in nodes if node.op in _ASSIGNMENTS and node not in served
     } - served
@@ -105,7 +107,7 @@ def _frozen_graph_def(
     for node in nodes:
         graph_def.node.append(freezer.freeze(node, is_served=node in served))
     for name in init_ops:
-        if name not in {node.name for node in nodes}:  # the call of a function, inlined
+        if name not in {node.name for node in nodes}:  # a function call, which was inlined
             controls = [f"^{control.name}" for control in step.targets]
             graph_def.node.append(pb.NodeDef(name=name, op="NoOp", input=controls))
     graph_def.library.CopyFrom(freezer.functions.library_of(graph_def.node))
@@ -117,42 +119,45 @@ def _is_variable(node: Node) -> bool:
 
 
 class _Freezer:
-    """Freezes nodes, sources before readers."""
+    """Freezes nodes; a node must be frozen after its inputs."""
 
     def __init__(self, graph: Graph, values: Values, live: set[Node]) -> None:
-        """`live` variables stay: the init op sets them, and nothing that is served reads them."""
+        """`live` variables stay variables: the init op assigns them, and no signature uses them."""
         self._live = live
         self.functions = FunctionFreezer(graph.library)
         self._values = values
-        self._handed_on: dict[tuple[str, int], DataType] = {}  # outputs that were handles
+        self._value_outputs: dict[
+            tuple[str, int], DataType
+        ] = {}  # outputs that were handles: the type
 
     def freeze(self, node: Node, is_served: bool) -> pb.NodeDef:
-        """The node as it is in the frozen graph.
+        """The frozen node.
 
-        What only the init op does to variables has been done: the values are those after it.
+        A node that only the init op runs and that updates a variable becomes a NoOp: the constants
+        have the values after the init op.
         """
         node_def = node.to_node_def()
         if node in self._live:
             return node_def
         if _is_variable(node):
             if node.op == RESOURCE_VARIABLE:
-                self._handed_on[(node.name, 0)] = self._values[node.name][1]
+                self._value_outputs[(node.name, 0)] = self._values[node.name][1]
             return _constant(node_def, self._values)
-        types = [self._handed_on.get((source.name, index)) for source, index in node.inputs]
+        types = [self._value_outputs.get((source.name, index)) for source, index in node.inputs]
         try:
             if any(node.input_is_ref) and node.inputs[0][0] not in self._live:
                 raise UnimplementedError(f"Can't freeze: {node.op} changes a variable", node.name)
-            handed_on = self.functions.freeze_node(node_def, types)
+            value_outputs = self.functions.freeze_node(node_def, types)
         except UnimplementedError:
             if is_served:
                 raise
             return pb.NodeDef(name=node.name, op="NoOp")
-        self._handed_on |= {(node.name, index): dtype for index, dtype in handed_on.items()}
+        self._value_outputs |= {(node.name, index): dtype for index, dtype in value_outputs.items()}
         return node_def
 
 
-def _reached(roots: Sequence[Node]) -> list[Node]:
-    """What is needed for `roots`, going backward."""
+def _with_ancestors(roots: Sequence[Node]) -> list[Node]:
+    """The nodes of `roots` and all on which they depend."""
     pending = list(roots)
     kept: dict[Node, None] = {}
     while pending:
@@ -163,8 +168,8 @@ def _reached(roots: Sequence[Node]) -> list[Node]:
     return list(kept)
 
 
-def _in_order(nodes: list[Node]) -> list[Node]:
-    """Sources before readers; a loop's back edge is left out of account."""
+def _topological_order(nodes: list[Node]) -> list[Node]:
+    """The nodes sorted so that each follows its inputs; back edges of loops are ignored."""
     done: dict[Node, None] = {}
     for root in nodes:
         stack = [(root, False)]
@@ -182,7 +187,7 @@ def _in_order(nodes: list[Node]) -> list[Node]:
 
 
 def _constant(node_def: pb.NodeDef, values: Values) -> pb.NodeDef:
-    """The value of a variable under the variable's name."""
+    """A Const with the value and the name of a variable."""
     value, dtype = values[node_def.name]
     constant = pb.NodeDef(name=node_def.name, op="Const", device=node_def.device)
     constant.attr["dtype"].CopyFrom(attr_value.to_proto(dtype))

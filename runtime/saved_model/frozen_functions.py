@@ -13,8 +13,8 @@ from runtime.framework import attr_value
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionLibrary
 
-Types = Sequence[DataType | None]  # of each input: the type of the variable, None if it is none
-# op that runs functions → (its function attributes, inputs before the functions' arguments)
+Types = Sequence[DataType | None]  # per input: the variable's type, None if it is no variable
+# op that calls functions → (function attributes, number of inputs before the arguments)
 _CALLERS: dict[str, tuple[tuple[str, ...], int]] = {
     "If": (("then_branch", "else_branch"), 1),
     "StatelessIf": (("then_branch", "else_branch"), 1),
@@ -24,28 +24,28 @@ _CALLERS: dict[str, tuple[tuple[str, ...], int]] = {
     "StatefulPartitionedCall": (("f",), 0),
 }
 _LOOPS = ("While", "StatelessWhile")
-# ops that hand a handle on → the attribute of its type
-_PASS_ON = {"Identity": "T", "Enter": "T", "Switch": "T", "Merge": "T", "Exit": "T",
+# op that forwards its input → its type attribute
+_FORWARDING_OPS = {"Identity": "T", "Enter": "T", "Switch": "T", "Merge": "T", "Exit": "T",
             "NextIteration": "T"}  # fmt: skip
 
 
 class FunctionFreezer:
-    """Rewrites nodes; keeps the functions that were specialised for it."""
+    """Rewrites nodes to take values in place of handles, and collects the specialised functions."""
 
     def __init__(self, library: FunctionLibrary) -> None:
         self._library = library
-        self._made: dict[tuple[str, tuple[DataType | None, ...]], pb.FunctionDef] = {}
+        self._specialised: dict[tuple[str, tuple[DataType | None, ...]], pb.FunctionDef] = {}
         self._rewriters: dict[str, Callable[[pb.NodeDef, Types], dict[int, DataType]]] = {
             "ReadVariableOp": self._read,
             "ResourceGather": self._gather,
-            **dict.fromkeys(_PASS_ON, self._pass_on),
+            **dict.fromkeys(_FORWARDING_OPS, self._forward),
             **dict.fromkeys(_CALLERS, self._call),
         }
 
     def freeze_node(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
-        """Rewrite a node in place; which of its outputs are values of variables now.
+        """Rewrite a node in place; return {index: type} of outputs that are now values.
 
-        UnimplementedError for a node that does more than read a variable.
+        Raises UnimplementedError for a node that does not only read a variable.
         """
         if not any(types):
             return {}
@@ -57,15 +57,17 @@ class FunctionFreezer:
         return rewrite(node, types)
 
     def library_of(self, nodes: Iterable[pb.NodeDef]) -> pb.FunctionDefLibrary:
-        """The functions that nodes call, directly or not."""
-        made = {function.signature.name: function for function in self._made.values()}
+        """The functions that nodes call, directly or indirectly."""
+        specialised = {function.signature.name: function for function in self._specialised.values()}
         found: dict[str, pb.FunctionDef] = {}
         pending = list(nodes)
         while pending:
             node = pending.pop()
             for name in _called(node):
-                if name not in found and (name in made or name in self._library):
-                    found[name] = made[name] if name in made else self._library.definition(name)
+                if name not in found and (name in specialised or name in self._library):
+                    found[name] = (
+                        specialised[name] if name in specialised else self._library.definition(name)
+                    )
                     pending += found[name].node_def
         return pb.FunctionDefLibrary(function=found.values())
 
@@ -75,7 +77,7 @@ class FunctionFreezer:
         return {}
 
     def _gather(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
-        """A gather along the first axis; GatherV2 would need a constant for the axis."""
+        """Rewrite to Gather, as GatherV2 would need another constant for the axis."""
         if node.attr["batch_dims"].i:
             raise UnimplementedError("Can't freeze: ResourceGather with batch_dims", node.name)
         indices = attr_value.from_proto(node.attr["Tindices"])
@@ -83,9 +85,9 @@ class FunctionFreezer:
         _keep_attrs(node, {"Tparams": types[0], "Tindices": indices, "validate_indices": True})
         return {}
 
-    def _pass_on(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
+    def _forward(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
         dtype = next(each for each in types if each is not None)
-        node.attr[_PASS_ON[node.op]].CopyFrom(attr_value.to_proto(dtype))
+        node.attr[_FORWARDING_OPS[node.op]].CopyFrom(attr_value.to_proto(dtype))
         return {0: dtype, 1: dtype} if node.op == "Switch" else {0: dtype}
 
     def _call(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
@@ -105,28 +107,28 @@ class FunctionFreezer:
         return {index: dtype for index, dtype in enumerate(inner) if dtype is not None}
 
     def _specialise(self, name: str, types: Types) -> pb.FunctionDef:
-        """The function for arguments of which some are values now."""
+        """The function with arguments that are values where `types` has a type."""
         key = name, tuple(types)
-        if key not in self._made:
+        if key not in self._specialised:
             function = pb.FunctionDef()
             function.CopyFrom(self._library.definition(name))
-            function.signature.name = f"{name}_frozen_{len(self._made)}"
-            self._made[key] = function
+            function.signature.name = f"{name}_frozen_{len(self._specialised)}"
+            self._specialised[key] = function
             self._rewrite_body(function, types)
-        return self._made[key]
+        return self._specialised[key]
 
     def _rewrite_body(self, function: pb.FunctionDef, types: Types) -> None:
-        values: dict[str, DataType] = {}  # tensors of the body that are variables' values
+        values: dict[str, DataType] = {}  # tensors of the body that are now values
         for index, (argument, dtype) in enumerate(
             zip(function.signature.input_arg, types, strict=True)
         ):
             if dtype is not None:
                 argument.type = int(dtype)  # type: ignore[assignment] # same numbers
                 values[argument.name] = dtype
-                if index in function.arg_attr:  # handle shapes and the like
+                if index in function.arg_attr:  # attributes that describe the handle
                     function.arg_attr[index].attr.pop("_handle_dtypes", None)
         pending = list(function.node_def)
-        while True:  # until no node is left that reads what another one hands on
+        while True:  # until no remaining node reads a value in place of a handle
             waiting = [node for node in pending if any(text in values for text in node.input)]
             if not waiting:
                 break
@@ -141,13 +143,13 @@ class FunctionFreezer:
     def _rewrite_node(
         self, function: pb.FunctionDef, node: pb.NodeDef, values: dict[str, DataType]
     ) -> None:
-        """Rewrite a node of a body; its own outputs, as the body names them, join `values`."""
+        """Rewrite a node of a body; add its outputs that are now values to `values`."""
         was_read = node.op == "ReadVariableOp"
         data = [text for text in node.input if not text.startswith("^")]
-        handed_on = self.freeze_node(node, [values.get(text) for text in data])
-        for index, dtype in handed_on.items():
+        value_outputs = self.freeze_node(node, [values.get(text) for text in data])
+        for index, dtype in value_outputs.items():
             values[f"{node.name}:output:{index}"] = dtype
-        if was_read:  # the output of an Identity has another name
+        if was_read:  # Identity's output has another name
             _rename_reference(function, f"{node.name}:value:0", f"{node.name}:output:0")
 
 
@@ -162,7 +164,7 @@ def _rename_reference(function: pb.FunctionDef, old: str, new: str) -> None:
 
 
 def _keep_attrs(node: pb.NodeDef, attrs: Mapping[str, object]) -> None:
-    """Only these attributes, and those with an underscore that do not speak of handles."""
+    """Replace all attributes by `attrs`, except those with an underscore and not about handles."""
     for name in list(node.attr):
         if not name.startswith("_") or name in ("_handle_dtypes", "_handle_shapes"):
             del node.attr[name]

@@ -1,4 +1,4 @@
-"""What a meta graph says of how its state comes to be: restore, init op, assets.
+"""How the state of a meta graph is initialised: restore op, init op, assets.
 
 TF: tensorflow/cc/saved_model/loader_util.cc (GetInitOp, GetAssetFileDefs), loader.cc
 """
@@ -14,7 +14,7 @@ import protos as pb
 from protos.unpack import unpack_any
 from runtime.foundation.errors import FailedPreconditionError
 from runtime.framework.attr_value import raw_bytes
-from runtime.framework.tensor_bundle import index_path
+from runtime.framework.io.tensor_bundle import index_path
 from runtime.saved_model.saved_model_files import ASSETS_FOLDER, VARIABLES_PREFIX
 
 INIT_OP_SIGNATURE_KEY = "__saved_model_init_op"
@@ -25,9 +25,10 @@ ASSETS_COLLECTION = "saved_model_assets"
 
 
 def init_op_name(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> str:
-    """The node to run after restoring, "" when there is none.
+    """The name of the init op, which runs after the restore; "" when there is none.
 
-    A signature names it, else a collection of exactly one (FailedPreconditionError otherwise).
+    It is the output of the init signature, else the only member of a collection. Raises
+    FailedPreconditionError for a collection with another number of members.
     """
     signature = meta_graph_def.signature_def.get(INIT_OP_SIGNATURE_KEY)
     if signature is not None and INIT_OP_SIGNATURE_KEY in signature.outputs:
@@ -42,7 +43,10 @@ def init_op_name(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> str:
 
 
 def asset_file_defs(meta_graph_def: pb.MetaGraphDef) -> list[pb.AssetFileDef]:
-    """The assets and the tensors that take their paths; FailedPreconditionError if unreadable."""
+    """The assets, with the tensors that take their paths.
+
+    Raises FailedPreconditionError for a collection that holds other messages.
+    """
     if meta_graph_def.asset_file_def:
         return list(meta_graph_def.asset_file_def)
     if ASSETS_COLLECTION not in meta_graph_def.collection_def:
@@ -61,7 +65,7 @@ def _unpack_asset(packed: Any) -> pb.AssetFileDef:
 
 
 def asset_feeds(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> dict[str, np.ndarray]:
-    """{tensor: path of its asset, a string scalar}; restore and init op are fed with these."""
+    """{tensor: path of its asset, a string scalar}: the feeds of the restore and init ops."""
     return {
         asset.tensor_info.name: _string(os.path.join(export_dir, ASSETS_FOLDER, asset.filename))
         for asset in asset_file_defs(meta_graph_def)
@@ -69,7 +73,7 @@ def asset_feeds(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> dict[str, n
 
 
 def restore_feeds(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> dict[str, np.ndarray] | None:
-    """{tensor: path prefix of the variables}; None when nothing is to be restored."""
+    """{tensor: path prefix of the variables}; None when there is nothing to restore."""
     prefix = os.path.join(export_dir, VARIABLES_PREFIX)
     saver = meta_graph_def.saver_def
     if not saver.restore_op_name or not os.path.exists(index_path(prefix)):

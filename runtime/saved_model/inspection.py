@@ -1,6 +1,6 @@
-"""Which ops a meta graph needs, and which of them this runtime can't run.
+"""The ops that a meta graph needs, and which of them this runtime can't run.
 
-TF: the ops that `saved_model_cli show` lists; the split by reachability is ours.
+TF: the ops that `saved_model_cli show` lists; what reaches them is an addition.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import protos as pb
 from runtime.framework import op_def_registry
 from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY
+from runtime.saved_model.op_packages import explain_op
 from runtime.saved_model.tensor_infos import tensor_names
 
 _NOT_SERVED = (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY)
@@ -20,9 +21,9 @@ _NOT_SERVED = (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY)
 class OpReport:
     """Ops of a meta graph, each with the names of its nodes; `function/node` inside a function.
 
-    `unknown`: no signature, the graph can't be created. `without_kernel`: a step that reaches
-    such a node fails. `reached_by`: {signature, or "restore op", or "init op": ops without kernel
-    that it reaches}; empty when the model can be served.
+    `unknown` ops have no signature: the graph can't be created. A step that reaches an op
+    `without_kernel` fails. `reached_by` maps a signature, "restore op" or "init op" to the ops
+    without a kernel that it reaches; it is empty when the model can be served.
     """
 
     ops: dict[str, list[str]]
@@ -30,9 +31,18 @@ class OpReport:
     without_kernel: dict[str, list[str]]
     reached_by: dict[str, list[str]]
 
+    def explanations(self) -> dict[str, list[str]]:
+        """{why ops are missing: the ops}, for missing ops whose package is known."""
+        found: dict[str, list[str]] = {}
+        for op in sorted({*self.unknown, *self.without_kernel}):
+            explanation = explain_op(op)
+            if explanation is not None:
+                found.setdefault(explanation, []).append(op)
+        return found
+
 
 def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], bool]) -> OpReport:
-    """Report on all nodes, those of the function library included."""
+    """The report on all nodes, including those of the function library."""
     graph_def = meta_graph_def.graph_def
     functions = {function.signature.name: function for function in graph_def.library.function}
     ops: dict[str, list[str]] = {}
@@ -60,7 +70,7 @@ def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], boo
 def _entry_points(
     meta_graph_def: pb.MetaGraphDef,
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """(what it is, tensors fed, tensors or nodes asked for) of everything that serving runs."""
+    """(description, fed tensors, fetched tensors or nodes) of each step that serving runs."""
     for key, signature in sorted(meta_graph_def.signature_def.items()):
         outputs = tensor_names(signature.outputs.values())
         if key not in _NOT_SERVED:
@@ -76,7 +86,7 @@ def _entry_points(
 
 
 class _Reachability:
-    """Walks from tensors back to what computes them, into functions too."""
+    """Finds the ops on which tensors depend, also in called functions."""
 
     def __init__(self, nodes: Iterable[pb.NodeDef], functions: dict[str, pb.FunctionDef]) -> None:
         self._nodes = {node.name: node for node in nodes}
@@ -84,7 +94,7 @@ class _Reachability:
         self._function_ops: dict[str, frozenset[str]] = {}
 
     def ops_reached(self, feeds: Iterable[str], outputs: Iterable[str]) -> set[str]:
-        """The ops that run when `outputs` are asked for and `feeds` given."""
+        """The ops that run in a step that fetches `outputs` and feeds `feeds`."""
         reached: set[str] = set()
         called: set[str] = set()
         self._walk(self._nodes, outputs, set(map(_endpoint, feeds)), reached, called)
@@ -143,7 +153,7 @@ def _called_functions(node: pb.NodeDef) -> Iterator[str]:
 
 
 def _endpoint(name: str) -> str:
-    """`x` and `x:0` are the same tensor."""
+    """The name of a tensor with its index: `x:0` for `x`."""
     return name if ":" in name or name.startswith("^") else f"{name}:0"
 
 

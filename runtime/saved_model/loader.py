@@ -1,7 +1,7 @@
-"""Loads a SavedModel: a session with its graph, restored and initialised.
+"""Loads a SavedModel: creates a session with its graph, restores and initialises it.
 
-Order: graph, restore (fed with the variables' path and the assets), init op (fed with the
-assets). The steps of the load may read files of the model's folder only.
+Order: graph, restore op (fed with the paths of variables and assets), init op (fed with the paths
+of assets). These steps may read files of the model's folder only.
 
 TF: tensorflow/cc/saved_model/loader.cc (LoadSavedModel), loader.h (SavedModelBundle)
 """
@@ -18,26 +18,26 @@ import protos as pb
 from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.thread_pool import ThreadPool
-from runtime.framework.file_gate import FolderGate
+from runtime.framework.io.file_gate import FolderGate
 from runtime.registrations import direct_session_factory, kernel_registry
 from runtime.saved_model.initialization import asset_feeds, init_op_name, restore_feeds
 from runtime.saved_model.inspection import OpReport, inspect_ops
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.saved_model_files import find_meta_graph, read_saved_model
-from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.direct.direct_session import DirectSession
+from runtime.sessions.direct.session_template import SessionTemplate
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_options import SessionOptions
-from runtime.sessions.session_template import SessionTemplate
 
 _log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SavedModelBundle:
-    """A loaded SavedModel. `session` serves it; `open_session` gives others a start of their own.
+    """A loaded SavedModel. `session` serves it; `open_session` opens independent sessions of it.
 
-    `asset_feeds` are the tensors that take asset paths. `template` is None when the session is
-    not of this process. TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
+    `asset_feeds` maps tensors to asset paths. `template` is None when the session does not run in
+    this process. TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
     """
 
     session: RuntimeSession
@@ -55,10 +55,10 @@ class SavedModelBundle:
         return self.meta_graph_def.signature_def
 
     def open_session(self, options: SessionOptions) -> tuple[RuntimeSession, bool]:
-        """A session in the state right after loading, and whether it shares the weights.
+        """(a new session in the state right after loading, whether it shares the weights).
 
-        Where the state can't be shared (a queue or an iterator is part of it), restore and init
-        op run again. Nothing that happened in `session` since is seen.
+        If the state can't be shared (it includes a queue or an iterator), restore and init op run
+        again. Changes made in `session` since loading are not visible in it.
         """
         if self.template is not None and not options.target:
             opened = direct_session_factory().open_template(options, self.template)
@@ -110,9 +110,9 @@ def load_saved_model(
 
 
 def inspect_saved_model(export_dir: str, tags: Iterable[str]) -> tuple[pb.MetaGraphDef, OpReport]:
-    """The meta graph of `export_dir` with those tags, and which of its ops can run; loads nothing.
+    """(the meta graph of `export_dir` with those tags, the report on its ops); loads nothing.
 
-    Raises as `load_saved_model` for a missing model or missing tags.
+    Raises NotFoundError for a missing model or missing tags.
     """
     meta_graph_def = find_meta_graph(read_saved_model(export_dir), tags)
     return meta_graph_def, inspect_ops(meta_graph_def, _has_kernel(SessionOptions()))
@@ -125,7 +125,7 @@ def _has_kernel(options: SessionOptions) -> Callable[[str], bool]:
 
 
 def _check_kernels(report: OpReport, export_dir: str) -> None:
-    """Log the ops without kernel; InvalidArgumentError when serving would reach one."""
+    """Log the ops without kernel. Raises InvalidArgumentError when serving would reach one."""
     if report.without_kernel:
         counts = (f"{op} ({len(nodes)})" for op, nodes in sorted(report.without_kernel.items()))
         _log.warning("%s: ops without kernel (nodes): %s", export_dir, ", ".join(counts))

@@ -1,6 +1,6 @@
-"""From a MetaGraphDef to a session that has its graph, nothing restored.
+"""Creates a session with the graph of a MetaGraphDef; restores nothing.
 
-Served models and sessions that clients open both go through `load_meta_graph_into_session`.
+Served models and sessions that clients open both use `load_meta_graph_into_session`.
 
 TF: tensorflow/cc/saved_model/loader.cc (LoadMetagraphIntoSession, ValidateSavedTensors)
 """
@@ -20,7 +20,7 @@ def load_meta_graph_into_session(
     """A new session with the graph of `meta_graph_def`.
 
     Raises what `new_session` and `RuntimeSession.create` raise, and FailedPreconditionError for
-    constants without a valid value. No session is left behind by a failure.
+    constants without a valid value. The session is closed on failure.
     """
     session = new_session(options)
     try:
@@ -33,9 +33,9 @@ def load_meta_graph_into_session(
 
 
 def validate_saved_tensors(graph_def: pb.GraphDef) -> None:
-    """FailedPreconditionError when a constant has no value or one of negative size.
+    """Raise FailedPreconditionError for a constant without a value or with a negative size.
 
-    Functions are looked at too; one that has itself as an op is refused.
+    Functions are checked too; one that calls itself as an op raises FailedPreconditionError.
     """
     for node in graph_def.node:
         _validate_node(node)

@@ -1,4 +1,4 @@
-"""The folder of a SavedModel: its files, and the meta graph that a set of tags picks.
+"""The folder of a SavedModel: its files, and the meta graph that a set of tags selects.
 
 TF: tensorflow/cc/saved_model/reader.cc, constants.h
 """
@@ -19,7 +19,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
     UnimplementedError,
 )
-from runtime.framework.file_errors import file_error
+from runtime.framework.io.file_errors import file_error
 
 BINARY_FILE = "saved_model.pb"
 TEXT_FILE = "saved_model.pbtxt"
@@ -31,8 +31,8 @@ VARIABLES_PREFIX = os.path.join("variables", "variables")
 def read_saved_model(export_dir: str) -> pb.SavedModel:
     """The SavedModel of a folder; the binary form is preferred to the text form.
 
-    Raises NotFoundError when there is neither, OutOfRangeError for a binary and DataLossError for
-    a text that does not parse, UnimplementedError when only the chunked form is there.
+    Raises NotFoundError when there is neither, OutOfRangeError for a binary and DataLossError for a
+    text that does not parse, UnimplementedError when the folder has the chunked form only.
     """
     for name, parse in ((BINARY_FILE, _parse_binary), (TEXT_FILE, _parse_text)):
         path = os.path.join(export_dir, name)
@@ -51,7 +51,10 @@ def read_saved_model(export_dir: str) -> pb.SavedModel:
 
 
 def find_meta_graph(saved_model: pb.SavedModel, tags: Iterable[str]) -> pb.MetaGraphDef:
-    """The meta graph whose tags are exactly `tags`, as a set; NotFoundError lists what is there."""
+    """The meta graph whose set of tags equals `tags`.
+
+    Raises NotFoundError, which lists the sets that the SavedModel has.
+    """
     wanted = set(tags)
     for meta_graph in saved_model.meta_graphs:
         if set(meta_graph.meta_info_def.tags) == wanted:
@@ -103,7 +106,7 @@ def _parse_text(data: bytes, path: str) -> pb.SavedModel:
 
 
 class _TensorFlowNames:
-    """Finds our message for the TensorFlow name of a packed one (`tensorflow.AssetFileDef`)."""
+    """Resolves TensorFlow's name of a packed message (`tensorflow.AssetFileDef`) to `runstep.…`."""
 
     def FindMessageTypeByName(self, full_name: str) -> Any:  # noqa: N802 - protobuf's name
         _, _, name = full_name.rpartition(".")

@@ -1,6 +1,6 @@
-"""The operations that save and restore a graph's variables, as a MetaGraphDef's SaverDef names.
+"""The nodes that save and restore a graph's variables, and the SaverDef that names them.
 
-Variables are called by the names of their nodes in the checkpoint, which are unique.
+In the checkpoint, variables have the names of their nodes, which are unique.
 
 TF: tensorflow/python/training/saver.py (BulkSaverBuilder)
 """
@@ -19,13 +19,13 @@ from runtime.framework.dtypes import DataType, from_number
 
 RESOURCE_VARIABLE = "VarHandleOp"
 REFERENCE_VARIABLES = ("VariableV2", "Variable")
-_MAX_TO_KEEP = 5  # checkpoints; what TensorFlow's Saver writes unless told otherwise
+_MAX_TO_KEEP = 5  # checkpoints; the default of TensorFlow's Saver
 _KEEP_EVERY_HOURS = 10_000.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SaverNodes:
-    """What to add to a graph; `reads` maps names in the checkpoint to tensors of their values."""
+    """Nodes to add to a graph; `reads` maps names in the checkpoint to tensors of the values."""
 
     nodes: list[pb.NodeDef]
     saver_def: pb.SaverDef
@@ -34,13 +34,13 @@ class SaverNodes:
 
 
 def find_variables(graph_def: pb.GraphDef) -> list[pb.NodeDef]:
-    """The variables of a graph, of both kinds."""
+    """The nodes of a graph's resource and reference variables."""
     kinds = (RESOURCE_VARIABLE, *REFERENCE_VARIABLES)
     return [node for node in graph_def.node if node.op in kinds]
 
 
 def free_prefix(graph_def: pb.GraphDef, wanted: str = "save") -> str:
-    """`wanted`, numbered when the graph has nodes under it."""
+    """`wanted`, with a number appended if the graph has nodes with that prefix."""
     taken = {node.name.split("/", 1)[0] for node in graph_def.node}
     names = (wanted, *(f"{wanted}_{number}" for number in range(1, len(taken) + 2)))
     return next(name for name in names if name not in taken)
@@ -67,7 +67,7 @@ def saver_nodes(variables: Sequence[pb.NodeDef], prefix: str) -> SaverNodes:
 
 
 class _Builder:
-    """Adds nodes under a prefix; methods give the names of what they add."""
+    """Adds nodes under a prefix; methods return the names of the nodes that they add."""
 
     def __init__(self, prefix: str, dtypes: dict[str, DataType]) -> None:
         self._prefix = prefix
@@ -75,14 +75,14 @@ class _Builder:
         self.nodes: list[pb.NodeDef] = []
 
     def filename(self) -> str:
-        """The string scalar that a save or a restore feeds."""
+        """Add the string scalar with the file name, which a save or a restore feeds."""
         default = self._strings("filename/input", b"model")
         attrs = {"dtype": DataType.STRING, "shape": attr_value.shape_attr(())}
         inner = self._add("filename", "PlaceholderWithDefault", [default], **attrs)
         return self._add("Const", "PlaceholderWithDefault", [inner], **attrs)
 
     def read(self, variable: pb.NodeDef) -> str:
-        """The value of a variable."""
+        """Add a read of a variable."""
         name = f"Read/{len(self.nodes)}"
         dtype = self._dtypes[variable.name]
         if variable.op == RESOURCE_VARIABLE:
@@ -90,7 +90,7 @@ class _Builder:
         return self._add(name, "Identity", [variable.name], T=dtype)
 
     def save(self, filename: str, reads: dict[str, str]) -> None:
-        """SaveV2, and the tensor that is there when it is done."""
+        """Add SaveV2, and the tensor to fetch, which waits for it."""
         names, slices = self._names("SaveV2")
         save = self._add(
             "SaveV2", "SaveV2", [filename, names, slices, *reads.values()], dtypes=self._types
@@ -98,7 +98,7 @@ class _Builder:
         self._add("control_dependency", "Identity", [filename, f"^{save}"], T=DataType.STRING)
 
     def restore(self, filename: str, variables: Iterable[pb.NodeDef]) -> None:
-        """RestoreV2, an assignment to each variable, and the node that waits for all."""
+        """Add RestoreV2, an assignment to each variable, and the node that waits for all."""
         names, slices = self._names("RestoreV2")
         restore = self._add("RestoreV2", "RestoreV2", [filename, names, slices], dtypes=self._types)
         done = [

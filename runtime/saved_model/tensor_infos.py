@@ -1,5 +1,6 @@
-"""The tensors behind a signature's inputs and outputs: one each, or those of a SparseTensor or of
-another composite.
+"""The tensors of a signature's inputs and outputs.
+
+Each input or output is one tensor, or the tensors of a SparseTensor or another composite.
 
 TF: tensorflow/core/protobuf/meta_graph.proto, TensorInfo.encoding
 """
@@ -14,7 +15,7 @@ _SPARSE_PARTS = ("values_tensor_name", "indices_tensor_name", "dense_shape_tenso
 
 
 def tensor_names(infos: Iterable[pb.TensorInfo]) -> list[str]:
-    """All names that the messages hold, in order."""
+    """The names of all tensors, in order."""
     names = []
     for info in infos:
         encoding = info.WhichOneof("encoding")
@@ -28,7 +29,7 @@ def tensor_names(infos: Iterable[pb.TensorInfo]) -> list[str]:
 
 
 def rename_tensors(info: pb.TensorInfo, names: Mapping[str, str]) -> None:
-    """Give the tensors of a message their new names, where they have one."""
+    """Replace the names of tensors that are keys of `names` by its values, in place."""
     encoding = info.WhichOneof("encoding")
     if encoding == "coo_sparse":
         for part in _SPARSE_PARTS:

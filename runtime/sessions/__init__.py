@@ -1,1 +1,1 @@
-"""Sessions and the factories that make them."""
+"""Sessions: the abstract RuntimeSession, its options, and the factories that make sessions."""

@@ -1,7 +1,7 @@
-"""RuntimeSession: what every session can do, whatever target it runs on.
+"""RuntimeSession: the interface of every session, whatever its target.
 
-TF: tensorflow/core/public/session.h (Session). The front end's conveniences (fetch structures,
-default stacks) are in `runtime.client`, not here.
+TF: tensorflow/core/public/session.h (Session). The conveniences of the Python front end (fetch
+structures, the default session) are in `runtime.client`, not here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import protos as pb
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import FileGate
-from runtime.sessions.executor_cache import CompiledStep
+from runtime.sessions.direct.executor_cache import CompiledStep
 
-Tensor = Any  # numpy array or scalar; bytes-object array; ResourceHandle or variant object
+Tensor = Any  # numpy array or scalar; object array of bytes; ResourceHandle or variant object
 
 
 @dataclasses.dataclass(slots=True)
@@ -46,22 +46,25 @@ class RunRequest:
 
 
 class RuntimeSession(abc.ABC):
-    """A graph and its state; steps run on it. All methods may be called from any thread.
+    """A graph, its state and the steps that run on it. Methods may be called from any thread.
 
     After `close` every method but `close` raises CancelledError `Session has been closed.`
     """
 
     @abc.abstractmethod
     def create(self, graph_def: pb.GraphDef) -> None:
-        """Give the session its graph; AlreadyExistsError when it has one. Empty: no-op."""
+        """Set the session's graph; an empty graph changes nothing.
+
+        Raises AlreadyExistsError when the session has a graph.
+        """
 
     @abc.abstractmethod
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes; the graph is unchanged when this raises. On an empty session: `create`."""
+        """Add nodes; the graph is unchanged when this raises. Without a graph: `create`."""
 
     @abc.abstractmethod
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
-        """Run one step; the future gives the fetched values in order, or an OpError."""
+        """Start one step; the future has the values in the order of `fetches`, or an OpError."""
 
     def run_if_short(self, request: RunRequest) -> list[Tensor] | None:
         """Run one step in the caller's thread if it cannot block and has measured short.
@@ -79,39 +82,39 @@ class RuntimeSession(abc.ABC):
         options: pb.RunOptions | None = None,
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
-        """Run one step and wait for it; the fetched values in the order of `fetches`."""
+        """Run one step and block until it ends; the values in the order of `fetches`."""
         return self.run_async(RunRequest(feeds, fetches, targets, options, metadata)).result()
 
     @abc.abstractmethod
     def partial_run_setup(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
     ) -> str:
-        """Begin a step that is fed and fetched in parts; returns its handle."""
+        """Start a step that is fed and fetched by several calls of `partial_run`; its handle."""
 
     @abc.abstractmethod
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Feed and fetch a part of a step that `partial_run_setup` began."""
+        """Feed some inputs of a step that `partial_run_setup` started; the values of `fetches`."""
 
     @abc.abstractmethod
     def make_callable(self, options: pb.CallableOptions) -> int:
-        """Prepare a step with fixed feeds, fetches and targets; returns its handle."""
+        """Prepare a step with fixed feeds, fetches and targets; its handle for `run_callable`."""
 
     @abc.abstractmethod
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
     ) -> list[Tensor]:
-        """Run a prepared step; feeds in the order of `CallableOptions.feed`."""
+        """Run a prepared step, with `feeds` in the order of `CallableOptions.feed`."""
 
     @abc.abstractmethod
     def release_callable(self, handle: int) -> None:
-        """Forget a prepared step."""
+        """Release a prepared step; its handle becomes invalid."""
 
     @abc.abstractmethod
     def list_devices(self) -> list[pb.DeviceAttributes]:
-        """The devices, the client device first."""
+        """The devices of the session, the client device first."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Cancel running steps and refuse new ones; closing again is fine."""
+        """Cancel running steps and refuse new ones. Closing again has no effect."""

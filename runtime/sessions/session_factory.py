@@ -1,4 +1,4 @@
-"""Session factories: which of them makes a session for a target.
+"""SessionFactory, and the registry that chooses the factory for a target.
 
 TF: tensorflow/core/common_runtime/session_factory.h, session.cc (NewSession)
 """
@@ -18,25 +18,28 @@ class SessionFactory(abc.ABC):
 
     @abc.abstractmethod
     def accepts_options(self, options: SessionOptions) -> bool:
-        """Whether sessions with this target are this factory's."""
+        """Whether this factory makes the sessions of `options.target`."""
 
     @abc.abstractmethod
     def new_session(self, options: SessionOptions) -> RuntimeSession:
-        """A session without a graph."""
+        """Make a session without a graph."""
 
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Clear containers and close the sessions that used them (TF: Session::Reset)."""
+        """Clear resource containers and close the sessions that use them (TF: Session::Reset).
+
+        Raises NotFoundError when the factory does not support it.
+        """
         raise NotFoundError("Reset is not supported by this session factory")
 
 
 class SessionFactoryRegistry:
-    """Factories by runtime type. Filled by `runtime.registrations`, then only read."""
+    """Factories by runtime type. Filled by `runtime.registrations`, read-only afterwards."""
 
     def __init__(self) -> None:
         self._factories: dict[str, SessionFactory] = {}
 
     def register(self, runtime_type: str, factory: SessionFactory) -> None:
-        """Add a factory; AlreadyExistsError when the type has one."""
+        """Add a factory; AlreadyExistsError when the runtime type has one."""
         if runtime_type in self._factories:
             raise AlreadyExistsError(
                 f"Two session factories are being registered under {runtime_type}"

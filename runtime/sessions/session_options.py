@@ -1,4 +1,4 @@
-"""SessionOptions: what a session is made with.
+"""SessionOptions: the target, configuration and hooks of a new session.
 
 TF: tensorflow/core/public/session_options.h
 """
@@ -18,10 +18,11 @@ class SessionOptions:
     """Target, configuration and hooks of a new session.
 
     `target`: "" is the direct runtime, `grpc://host:port` a master service, `http://host:port` a
-    Runstep server. `kernels` come before the built-in ones (TensorFlow's customKernelCreator).
-    `files` decides which files steps may touch: None allows all, for programs that run graphs of
-    their own; a server always passes a gate. `resources` shares one manager between sessions.
-    `max_graph_nodes` bounds the graph (ResourceExhaustedError).
+    Runstep server. `kernels` take precedence over the built-in ones (TF: customKernelCreator).
+    `files` decides which files steps may read and write. None allows all, which is for programs
+    that run their own graphs; a server always passes a gate. `resources` is a manager that several
+    sessions share; without it the session has its own. A graph with more than `max_graph_nodes`
+    nodes is a ResourceExhaustedError.
     """
 
     target: str = ""

@@ -47,6 +47,11 @@ def describe(folder: str, meta_graph_def: pb.MetaGraphDef, report: OpReport) -> 
         yield ""
         yield "unknown ops (the graph cannot be created):"
         yield from _describe_ops(report.unknown, _name_some)
+    explanations = report.explanations()
+    if explanations:
+        yield ""
+        for explanation, ops in explanations.items():
+            yield f"{', '.join(ops)}: {explanation}."
     yield ""
     yield from _verdict(report)
 

@@ -30,10 +30,11 @@ def operations_router(
 
     @router.get("/readyz", summary="Ready for requests")
     async def readyz() -> Response:
-        """200 when all configured models are loaded and the server is not draining, else 503."""
+        """200 when every configured port is open, all configured models are loaded and the server
+        is not draining, else 503."""
         if lifecycle.phase is not Phase.SERVING:
             raise UnavailableError(f"The server is {lifecycle.phase.value}")
-        waiting = list(not_ready())
+        waiting = [*lifecycle.not_ready(), *not_ready()]
         if waiting:
             raise UnavailableError(f"Not ready: {', '.join(waiting)}")
         return json_response({"status": "ready"})

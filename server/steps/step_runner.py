@@ -96,6 +96,9 @@ class StepRunner:
         except asyncio.CancelledError:
             code = Code.CANCELLED
             raise
+        except Exception:
+            code = Code.INTERNAL
+            raise
         finally:
             if account is not None:
                 account.end_step(request)

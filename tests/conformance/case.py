@@ -1,15 +1,18 @@
-"""Conformance cases as data: graphs, what to feed and fetch, and TensorFlow's recorded answers.
+"""Conformance cases as data: graphs, feeds, fetches, and TensorFlow's recorded answers.
 
-A family of cases is a module `tests/conformance/cases/<family>.py` with a tuple `CASES`; the
-answers are in `tests/conformance/golden/<family>.pb.gz`, written by `tools/record_cases.py` from
-real TensorFlow. `tests/conformance/test_cases.py` runs every case on every executor.
+A family of cases is a module `tests/conformance/cases/<room>/<family>.py` with a tuple `CASES`, in
+the room of `runtime/kernels` that it tests; families of several rooms are in `cases` itself. The
+answers are in `tests/conformance/golden/<room>/<family>.pb.gz`; `tools/record_cases.py` records
+them from TensorFlow. `tests/conformance/test_cases.py` runs every case on every executor.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import hashlib
+import importlib
 import json
 import pathlib
 import struct
@@ -20,11 +23,12 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.client.node_builder import build_node_def
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from tests.node_builder import build_node_def
 
+CASES = pathlib.Path(__file__).parent / "cases"
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 
@@ -39,11 +43,12 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A graph and the steps to run on one session of it, in order.
+    """A graph and the steps to run in one session of it, in order.
 
-    `tolerance` is relative to the largest expected magnitude; None takes the dtype's own.
-    `message` asks for TensorFlow's exact error text (the code is always compared).
-    `exact` asks for bit-equal results, `shape_only` for shape and dtype alone (unseeded random).
+    `tolerance` is relative to the largest expected magnitude; None selects the dtype's default.
+    `message` requires TensorFlow's exact error message (the code is always compared).
+    `exact` requires equal values without a tolerance; `shape_only` compares only shapes and dtypes
+    (for random ops without a seed).
     """
 
     name: str
@@ -56,7 +61,7 @@ class Case:
 
     @property
     def digest(self) -> str:
-        """Changes when the case does, so that stale answers are noticed."""
+        """A hash of the graph and the steps, which shows that a recorded answer is stale."""
         sha = hashlib.sha256(self.graph.SerializeToString(deterministic=True))
         for step in self.steps:
             for key, value in sorted(step.feeds.items()):
@@ -66,7 +71,7 @@ class Case:
 
 
 class Graph:
-    """A few lines of graph building for cases with several nodes."""
+    """Builds the GraphDef of a case with several nodes."""
 
     def __init__(self) -> None:
         self.graph_def = pb.GraphDef(versions=pb.VersionDef(producer=2474))
@@ -74,14 +79,14 @@ class Graph:
     def add(
         self, op: str, *inputs: Any, name: str = "", control: Sequence[str] = (), **attrs: Any
     ) -> list[tuple[str, DataType]]:
-        """Add a node; inputs are arrays (made Const) or outputs of `add`. Returns its outputs."""
+        """Add a node and return its outputs; inputs are arrays (made Const) or outputs of `add`."""
         name = name or f"{op}_{len(self.graph_def.node)}"
         node = build_node_def(op, name, [self._input(each) for each in inputs], attrs, control)
         self.graph_def.node.append(node)
         return node_outputs(node)
 
     def placeholder(self, dtype: Any, name: str, shape: Any = None) -> tuple[str, DataType]:
-        """A Placeholder."""
+        """Add a Placeholder and return its output."""
         return self.add("Placeholder", name=name, dtype=dtype, shape=shape)[0]
 
     def _input(self, given: Any) -> Any:
@@ -95,7 +100,7 @@ class Graph:
 
 
 def node_outputs(node: pb.NodeDef) -> list[tuple[str, DataType]]:
-    """(name:i, element type) of every output of a node."""
+    """Return (name:index, element type) of every output of a node."""
     types: list[DataType] = []
     for argument in op_def_registry.look_up(node.op).output_arg:
         if argument.type_list_attr:
@@ -107,11 +112,11 @@ def node_outputs(node: pb.NodeDef) -> list[tuple[str, DataType]]:
 
 
 def as_tensor(value: Any) -> np.ndarray:
-    """An array of a dtype that tensors have: Python floats are float32, ints int32, str bytes."""
+    """Return the value as an array: Python floats as float32, ints as int32, str as bytes."""
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
     else:
-        # numpy's own strings lose trailing zero bytes.
+        # dtype object, because numpy's fixed-width strings lose trailing zero bytes
         array = np.array(value, object if isinstance(value, bytes) else None)
         if array.dtype == np.float64:
             array = array.astype(np.float32)
@@ -125,15 +130,18 @@ def as_tensor(value: Any) -> np.ndarray:
     return array
 
 
-_seen: dict[tuple[str, str], int] = {}  # (module of the family, op) → cases without a name so far
+# (module of the family, op) → number of cases made so far
+_case_counts: dict[tuple[str, str], int] = {}
 
 
 def case(op: str, *inputs: Any, name: str = "", **options: Any) -> Case:
-    """A case of one node: inputs are fed through placeholders, every output is fetched.
+    """Return a case of one node: inputs are fed through placeholders, every output is fetched.
 
-    One argument an input argument of the op, a list for a list argument. Options that are fields
-    of `Case` (tolerance, message, exact, shape_only) go there, all others are attributes;
-    `dtypes=[...]` overrides the element types of the inputs (quantised types).
+    Args:
+        inputs: One for each input argument of the op, a list for a list argument.
+        options: Fields of `Case` (tolerance, message, exact, shape_only); `dtypes=[...]`, the
+            element types of the first inputs if they are not those of the arrays (quantised
+            types); all others are attributes of the node.
     """
     fields = {
         key: options.pop(key)
@@ -157,13 +165,13 @@ def case(op: str, *inputs: Any, name: str = "", **options: Any) -> Case:
     ]
     outputs = graph.add(op, *arguments, name="result", **options)
     family = sys._getframe(1).f_globals["__name__"]
-    count = _seen[family, op] = _seen.get((family, op), 0) + 1
+    count = _case_counts[family, op] = _case_counts.get((family, op), 0) + 1
     step = Step(feeds, tuple(output for output, _ in outputs), () if outputs else ("result",))
     return Case(name or f"{op}_{count}", graph.graph_def, (step,), **fields)
 
 
 def from_producer(version: int, made: Case) -> Case:
-    """The case as an old graph: ops that were removed since are refused in a new one."""
+    """Return the case with an older producer version, which ops removed since then require."""
     made.graph.versions.producer = version
     return made
 
@@ -175,15 +183,41 @@ def _list_arguments(op: str) -> list[bool]:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What TensorFlow said to one step: the fetched values, or an error."""
+    """TensorFlow's result of one step: the fetched values, or an error."""
 
     values: tuple[np.ndarray, ...] = ()
     code: int = 0
     message: str = ""
 
 
+@functools.cache
+def _paths() -> dict[str, pathlib.Path]:
+    """Family → its module's path below `cases`, without the suffix."""
+    paths = [path.relative_to(CASES).with_suffix("") for path in CASES.rglob("[a-z]*.py")]
+    found = {path.name: path for path in paths}
+    assert len(found) == len(paths), "two families have one name"
+    return found
+
+
+def families() -> list[str]:
+    """The names of every family of cases, sorted."""
+    return sorted(_paths())
+
+
+def cases_of(family: str) -> tuple[Case, ...]:
+    """The cases of a family."""
+    name = ".".join(_paths()[family].parts)
+    cases: tuple[Case, ...] = importlib.import_module(f"tests.conformance.cases.{name}").CASES
+    return cases
+
+
+def golden_path(family: str) -> pathlib.Path:
+    """The file of a family's answers; those of gradients and programs belong to no room."""
+    return GOLDEN / _paths().get(family, pathlib.Path(family)).with_suffix(".pb.gz")
+
+
 def write_golden(family: str, answers: Mapping[str, tuple[str, Sequence[Answer]]]) -> None:
-    """Store {case name: (digest, one answer a step)}."""
+    """Store the answers of a family: {case name: (digest, one answer for each step)}."""
     index, frames = [], []
     for name, (digest, steps) in answers.items():
         index.append([name, digest, len(steps)])
@@ -197,8 +231,9 @@ def write_golden(family: str, answers: Mapping[str, tuple[str, Sequence[Answer]]
             )
             frames.append(response.SerializeToString(deterministic=True))
     head = json.dumps(index).encode()
-    GOLDEN.mkdir(exist_ok=True)
-    write_frames(GOLDEN / f"{family}.pb.gz", [head, *frames])
+    path = golden_path(family)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_frames(path, [head, *frames])
 
 
 def write_frames(path: pathlib.Path, frames: Sequence[bytes]) -> None:
@@ -208,7 +243,7 @@ def write_frames(path: pathlib.Path, frames: Sequence[bytes]) -> None:
 
 
 def read_frames(path: pathlib.Path) -> list[bytes]:
-    """What `write_frames` stored."""
+    """Return the byte strings that `write_frames` stored."""
     data = gzip.decompress(path.read_bytes())
     frames, position = [], 0
     while position < len(data):
@@ -219,8 +254,8 @@ def read_frames(path: pathlib.Path) -> list[bytes]:
 
 
 def read_golden(family: str) -> dict[str, tuple[str, tuple[Answer, ...]]]:
-    """The stored answers of a family; empty when none were recorded."""
-    path = GOLDEN / f"{family}.pb.gz"
+    """Return the stored answers of a family: {} if none were recorded."""
+    path = golden_path(family)
     if not path.exists():
         return {}
     parts = read_frames(path)
@@ -241,7 +276,11 @@ _TOLERANCE = {"float64": 1e-10, "complex128": 1e-10, "float16": 2e-3, "bfloat16"
 
 
 def assert_matches(case: Case, got: Sequence[np.ndarray], want: Answer) -> None:
-    """Compare fetched values with TensorFlow's."""
+    """Compare fetched values with TensorFlow's.
+
+    Raises:
+        AssertionError: A dtype, shape or value differs.
+    """
     assert len(got) == len(want.values)
     for index, (ours, theirs) in enumerate(zip(got, want.values, strict=True)):
         ours = np.asarray(ours)
@@ -249,7 +288,7 @@ def assert_matches(case: Case, got: Sequence[np.ndarray], want: Answer) -> None:
         assert ours.dtype == theirs.dtype, f"{where}: dtype {ours.dtype}, expected {theirs.dtype}"
         assert ours.shape == theirs.shape, f"{where}: shape {ours.shape}, expected {theirs.shape}"
         if ours.dtype.hasobject:
-            # numpy calls an array of rank 0 equal to the string in it.
+            # assert_array_equal would accept an array of rank 0 in place of the string in it.
             assert all(isinstance(item, bytes) for item in ours.ravel().tolist()), where
         if case.shape_only:
             continue
@@ -257,7 +296,7 @@ def assert_matches(case: Case, got: Sequence[np.ndarray], want: Answer) -> None:
         if theirs.dtype.kind in "biuO" or "int" in theirs.dtype.name:
             np.testing.assert_array_equal(ours, theirs, err_msg=where)
             continue
-        if case.exact:  # widened, for numpy knows no NaN of bfloat16
+        if case.exact:  # as float64, because numpy does not recognise NaN of bfloat16
             np.testing.assert_array_equal(ours.astype(wide), theirs.astype(wide), err_msg=where)
             continue
         expected = theirs.astype(wide)

@@ -1,51 +1,43 @@
-"""What the recorded cases show: ops, kernels and element types that ran as in TensorFlow.
+"""The ops, kernels and element types that the recorded cases cover.
 
-A type counts for an attribute when a node with it ran in a step that TensorFlow answered with
-values: `test_cases.py` compares those answers on every executor.
+A type is covered for an attribute if a node with it runs in a step that succeeds in TensorFlow:
+`test_cases.py` compares those answers on every executor.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-import importlib
-import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import protos as pb
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import from_proto
 from runtime.framework.dtypes import REF_OFFSET, DataType
-from tests.conformance.case import Answer, Case, read_golden
+from tests.conformance.case import Answer, Case, cases_of, families, read_golden
 
 # (node, attribute, index in a list attribute or −1): a place that holds an element type.
 Slot = tuple[str, str, int]
 # {op: {attribute: element types}}
 ShownTypes = dict[str, dict[str, set[DataType]]]
-CASES = pathlib.Path(__file__).parent / "cases"
-
-
-def families() -> list[str]:
-    """Every family of cases."""
-    return sorted(path.stem for path in CASES.glob("[a-z]*.py"))
 
 
 def recorded_cases(names: Iterable[str] = ()) -> Iterator[tuple[str, Case, tuple[Answer, ...]]]:
-    """(family, case, answers); no answers when none are recorded."""
+    """Yield (family, case, answers) of the named or all families; () if none are recorded."""
     for family in list(names) or families():
         golden = read_golden(family)
-        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES:
+        for case in cases_of(family):
             yield family, case, golden.get(case.name, ("", ()))[1]
 
 
 def nodes_of(case: Case) -> list[pb.NodeDef]:
-    """The nodes of a case's graph and of its functions."""
+    """Return the nodes of a case's graph and of its functions."""
     functions = [node for f in case.graph.library.function for node in f.node_def]
     return [*case.graph.node, *functions]
 
 
 def type_slots(node: pb.NodeDef) -> Iterator[tuple[Slot, DataType]]:
-    """Every place of a node that holds an element type, with the type (references as values)."""
+    """Yield every slot of a node with its element type (of a reference type, the value's type)."""
     definition = op_def_registry.find(node.op)
     for attr in definition.attr if definition else ():
         value = node.attr.get(attr.name, attr.default_value)
@@ -57,7 +49,7 @@ def type_slots(node: pb.NodeDef) -> Iterator[tuple[Slot, DataType]]:
 
 
 def answered_nodes(case: Case, answers: Sequence[Answer]) -> list[pb.NodeDef]:
-    """The nodes that ran in a step that TensorFlow answered without an error."""
+    """Return the nodes that run in the steps that succeed in TensorFlow."""
     wanted: list[str] = []
     for step, answer in zip(case.steps, answers, strict=False):
         if not answer.code:
@@ -74,7 +66,7 @@ def answered_nodes(case: Case, answers: Sequence[Answer]) -> list[pb.NodeDef]:
 
 
 def shown_types(names: Iterable[str] = ()) -> ShownTypes:
-    """The element types of every op's type attributes that recorded cases show."""
+    """Return the element types of every op's type attributes that recorded cases cover."""
     shown: ShownTypes = collections.defaultdict(lambda: collections.defaultdict(set))
     for _, case, answers in recorded_cases(names):
         for node in answered_nodes(case, answers):
@@ -85,7 +77,7 @@ def shown_types(names: Iterable[str] = ()) -> ShownTypes:
 
 @dataclasses.dataclass(frozen=True)
 class RecordedNode:
-    """A node as the kernel registry asks for it."""
+    """A node with the interface that the kernel registry requires."""
 
     node: pb.NodeDef
 
@@ -98,7 +90,7 @@ class RecordedNode:
         return self.node.op
 
     def attr(self, name: str) -> object:
-        """The attribute, or the op's default."""
+        """Return the attribute, or the op's default."""
         if name in self.node.attr:
             return from_proto(self.node.attr[name])
         definition = op_def_registry.look_up(self.op)

@@ -1,4 +1,4 @@
-"""Cases kept in a file, graphs and feeds included: those that a tool made.
+"""Cases stored in a file with their graphs and feeds: those that a tool generated.
 
 TF: tensorflow/core/protobuf/master.proto (RunStepRequest holds a step)
 """
@@ -15,7 +15,7 @@ from tests.conformance.case import Case, Step, read_frames, write_frames
 
 
 def write_cases(path: pathlib.Path, cases: Sequence[Case]) -> None:
-    """Store cases: a list of (name, number of steps, tolerance, shape_only), graphs and steps."""
+    """Store cases: a list of (name, number of steps, tolerance, shape_only), graphs, steps."""
     index, frames = [], []
     for case in cases:
         index.append([case.name, len(case.steps), case.tolerance, case.shape_only])
@@ -25,7 +25,7 @@ def write_cases(path: pathlib.Path, cases: Sequence[Case]) -> None:
 
 
 def read_cases(path: pathlib.Path) -> tuple[Case, ...]:
-    """What `write_cases` stored."""
+    """Return the cases that `write_cases` stored."""
     head, *rest = read_frames(path)
     frames = iter(rest)
     cases = []

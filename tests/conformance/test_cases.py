@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import pathlib
-
 import pytest
 
 import protos as pb
 from runtime.api import OpError, SessionOptions, new_session
 from runtime.executors import plan_text, step_plan
-from tests.conformance.case import Answer, Case, assert_matches, read_golden
+from tests.conformance.case import Answer, Case, assert_matches, cases_of, families, read_golden
 
-FAMILIES = sorted(p.stem for p in (pathlib.Path(__file__).parent / "cases").glob("[a-z]*.py"))
-# A plan runs from its list of instructions first, and as generated text when it is run again.
+FAMILIES = families()
+# DEFAULT interprets a plan's instructions in the first run; GENERATED forces the generated code,
+# which otherwise runs from a later run on.
 EXECUTORS = ("DEFAULT", "GENERATED", "DATAFLOW")
 
 
@@ -23,13 +21,13 @@ def parameters() -> list[object]:
         golden = read_golden(family)
         result += [
             pytest.param(case, golden.get(case.name), id=f"{family}-{case.name}")
-            for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES
+            for case in cases_of(family)
         ]
     return result
 
 
 def options(executor: str) -> SessionOptions:
-    """Steps run in the caller's thread, on the given executor."""
+    """Return options with which steps run in the caller's thread, on the given executor."""
     config = pb.ConfigProto(inter_op_parallelism_threads=-1)
     config.experimental.executor_type = "DEFAULT" if executor == "GENERATED" else executor
     return SessionOptions(config=config)
@@ -59,18 +57,18 @@ def test_case(
 def test_case_with_functions_at_level_0(
     case: Case, recorded: tuple[str, tuple[Answer, ...]]
 ) -> None:
-    """The optimiser is off: functions are called, not inlined."""
+    """With the optimiser off, functions are called instead of inlined."""
     how = options("DEFAULT")
     how.config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
     check(case, recorded[1], how)
 
 
 def check(case: Case, answers: tuple[Answer, ...], how: SessionOptions) -> None:
-    """Run all steps of a case in a session of its own and compare."""
+    """Run all steps of a case in a new session and compare the results."""
     session = new_session(how)
     try:
         session.create(case.graph)
-    except OpError as error:  # a graph that TensorFlow's Python refuses to build as well
+    except OpError as error:  # TensorFlow's Python front end rejects the graph too
         assert {answer.code for answer in answers} == {error.code}, error.message
         return
     for step, want in zip(case.steps, answers, strict=True):

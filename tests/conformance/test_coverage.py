@@ -22,17 +22,16 @@ _SESSION_HANDLES = (
 )
 _TRANSFER = f"{_UNIT}/graph/test_partition.py::test_partition_graphs_hold_pairs_of_send_and_recv"
 _OTHERS = f"{_UNIT}/kernels/test_without_reference.py"
-# Kernels that no case can hold, and the test that runs each.
+# Op without a usable case → the test that runs its kernel.
 ELSEWHERE = {
-    # TensorFlow's answer is another one each time, or names a device.
+    # TensorFlow's answer changes from run to run, or names a device.
     "DeleteSessionTensor": _SESSION_TENSORS,
     "GetSessionHandle": _SESSION_TENSORS,
     "GetSessionHandleV2": _SESSION_HANDLES,
     "GetSessionTensor": _SESSION_TENSORS,
     "_Recv": _TRANSFER,
     "_Send": _TRANSFER,
-    # TensorFlow 2.21 answers every node of the op with an error, or crashes: nothing to compare
-    # with.
+    # In TensorFlow 2.21 every node of the op fails or crashes: there is no reference.
     "AnonymousRandomSeedGenerator":
         f"{_OTHERS}::test_a_random_seed_generator_lives_as_long_as_its_dataset",
     "DeleteMemoryCache": f"{_OTHERS}::test_a_cache_lives_as_long_as_its_dataset",
@@ -43,13 +42,13 @@ ELSEWHERE = {
         f"{_OTHERS}::test_the_first_reader_of_records_lacks_an_attribute_that_it_needs",
     "SnapshotNestedDatasetReader": f"{_OTHERS}::test_a_nested_reader_is_a_dataset_of_datasets",
     "TopK": f"{_UNIT}/kernels/test_top_k.py::test_the_first_version_takes_k_as_an_attribute",
-    # Its answer for integers is not followed: docs/kernel_differences.md.
+    # Integers: TensorFlow's answer is not reproduced, see docs/kernel_differences.md.
     "Round": f"{_OTHERS}::test_an_integer_rounded_is_itself",
 }  # fmt: skip
 
 
 def ops_of_kernels_without_a_case() -> set[str]:
-    """The ops that have a kernel which no recorded case reaches in a step without an error."""
+    """Return the ops with a kernel that no recorded case runs in a step without an error."""
     kernels = list(kernel_defs())
     registry = KernelRegistry(kernels)
     reached: set[int] = set()
@@ -57,7 +56,7 @@ def ops_of_kernels_without_a_case() -> set[str]:
         for node in answered_nodes(case, answers):
             try:
                 reached.add(id(registry.find(RecordedNode(node))))
-            except OpError:  # a call, a placeholder of a function's type
+            except OpError:  # a node without a kernel, such as a function call
                 continue
     return {kernel.op for kernel in kernels if id(kernel) not in reached}
 
@@ -83,6 +82,6 @@ def test_the_test_named_for_an_op_is_there_and_mentions_it(op: str) -> None:
 
 
 def _mentions(text: str, op: str) -> bool:
-    """Whether a string of the code is the op, or a docstring names it."""
+    """Return whether the op's name is a word of the code's strings and docstrings."""
     words = text.replace('"', " ").replace("'", " ").replace(",", " ").split()
     return op in words

@@ -1,12 +1,10 @@
-"""Kernels that may work in place, on memory of the step, against TensorFlow's recorded answers.
+"""Kernels that may write into their inputs' memory give TensorFlow's recorded answers.
 
-The first input of each recorded case goes through two `Neg`, which change no number and leave it
-in memory that the step made.
+The first input of each recorded case passes through two `Neg` nodes: its values are unchanged, but
+its memory belongs to the step, so that the kernel may reuse it. The fed arrays must not change.
 """
 
 from __future__ import annotations
-
-import importlib
 
 import pytest
 
@@ -15,7 +13,7 @@ from runtime.api import OpError, new_session
 from runtime.executors import plan_text, step_plan
 from runtime.framework.dtypes import DataType
 from runtime.registrations import kernel_registry
-from tests.conformance.case import Answer, Case, assert_matches, read_golden
+from tests.conformance.case import Answer, Case, assert_matches, cases_of, read_golden
 from tests.conformance.test_cases import FAMILIES, options
 
 NEGATED = ("HALF", "BFLOAT16", "FLOAT", "DOUBLE", "COMPLEX64", "INT8", "INT16", "INT32", "INT64")
@@ -23,12 +21,12 @@ TYPES = frozenset(DataType[name] for name in NEGATED)
 
 
 def parameters() -> list[object]:
-    """Cases of one node with a kernel that works in place, whose first input can be negated."""
+    """Return cases of one node with an in-place kernel, whose first input can be negated."""
     registry = kernel_registry()
     result: list[object] = []
     for family in FAMILIES:
         golden = read_golden(family)
-        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES:
+        for case in cases_of(family):
             node = case.graph.node[-1]
             first = next((each for each in case.graph.node if each.name == "input_0"), None)
             if (
@@ -44,7 +42,7 @@ def parameters() -> list[object]:
 
 
 def with_own_memory(case: Case) -> pb.GraphDef:
-    """The case's graph with two `Neg` before the first input."""
+    """Return the case's graph with two `Neg` nodes before the first input."""
     graph = pb.GraphDef()
     graph.CopyFrom(case.graph)
     result = graph.node[-1]

@@ -1,11 +1,10 @@
-"""Kernels that split their rows give TensorFlow's answers at every width.
+"""Kernels that split their rows between threads give TensorFlow's answers at every width.
 
-What is worth a second thread is lowered to nothing, so that the smallest case is split.
+The size from which work is split is lowered to the minimum, so that the smallest case is split.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 
 import pytest
@@ -13,8 +12,10 @@ import pytest
 from runtime.api import new_session
 from runtime.foundation import intra_op_pool
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.kernels import activations, broadcasting, element_blocks, matrix_product
-from tests.conformance.case import Answer, Case, assert_matches, read_golden
+from runtime.kernels.linalg import matrix_product
+from runtime.kernels.math import broadcasting, element_blocks
+from runtime.kernels.nn import activations
+from tests.conformance.case import Answer, Case, assert_matches, cases_of, read_golden
 from tests.conformance.test_cases import options
 
 FAMILIES = (
@@ -31,12 +32,12 @@ FAMILIES = (
 WIDTHS = (1, 2, 4)
 
 
-def cases_of(family: str) -> list[tuple[Case, tuple[Answer, ...]]]:
-    """The cases that succeed, with their answers."""
+def answered_cases(family: str) -> list[tuple[Case, tuple[Answer, ...]]]:
+    """Return the cases of a family that succeed, with their answers."""
     golden = read_golden(family)
     return [
         (case, golden[case.name][1])
-        for case in importlib.import_module(f"tests.conformance.cases.{family}").CASES
+        for case in cases_of(family)
         if not any(answer.code for answer in golden[case.name][1])
     ]
 
@@ -45,13 +46,13 @@ def parameters() -> list[object]:
     return [
         pytest.param(case, answers, id=f"{family}-{case.name}")
         for family in FAMILIES
-        for case, answers in cases_of(family)
+        for case, answers in answered_cases(family)
     ]
 
 
 @pytest.fixture(params=WIDTHS)
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The width of the test's thread, with nothing too small for it."""
+    """Set the number of threads for one kernel, and let kernels split work of any size."""
     monkeypatch.setattr(intra_op_pool, "MIN_BLOCK_NANOSECONDS", 1e-9)
     monkeypatch.setattr(activations, "BLOCK", 1)
     monkeypatch.setattr(element_blocks, "BLOCK", 1)
@@ -76,7 +77,7 @@ def test_case_at_width(case: Case, wanted: tuple[Answer, ...], width: int) -> No
 
 
 def test_these_families_do_split(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    """The widths above are not tested in vain."""
+    """MatMul cases split their work into as many blocks as the width."""
     calls: list[int] = []
     run = intra_op_pool.intra_op_pool.run
 
@@ -85,7 +86,7 @@ def test_these_families_do_split(monkeypatch: pytest.MonkeyPatch, width: int) ->
         run(work, bounds, width)
 
     monkeypatch.setattr(intra_op_pool.intra_op_pool, "run", counted)
-    for case, _ in cases_of("matmul")[:20]:
+    for case, _ in answered_cases("matmul")[:20]:
         session = new_session(options("DEFAULT"))
         session.create(case.graph)
         for step in case.steps:

@@ -1,8 +1,7 @@
-"""The cases once more, in the child process of a low-priority pool, where a step may run there."""
+"""Cases whose steps can run in the child process of a low-priority pool run there."""
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Iterator
 
@@ -12,19 +11,19 @@ import protos as pb
 from runtime.api import OpError, RunRequest, SessionOptions, ThreadPool, new_session
 from runtime.executors.step import Executor
 from runtime.framework.cancellation import CancellationManager
-from runtime.sessions import step_process
-from runtime.sessions.direct_session import DirectSession
-from runtime.sessions.step_process import step_processes
-from runtime.sessions.variable_values import SentVariables
-from tests.conformance.case import assert_matches, read_golden
+from runtime.sessions.child_process import step_process
+from runtime.sessions.child_process.step_process import step_processes
+from runtime.sessions.child_process.variable_values import SentVariables
+from runtime.sessions.direct.direct_session import DirectSession
+from tests.conformance.case import assert_matches, cases_of, read_golden
 from tests.conformance.test_cases import FAMILIES
 
-FEW = 150  # cases of a family at most; the same code carries all of them
+FEW = 150  # fewer than twice as many cases of a family are run, as the same code transfers all
 
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ThreadPool]:
-    """A pool whose child process is ready."""
+    """Yield a pool whose child process is ready."""
     pool = ThreadPool("cases", 1, low_priority=True, own_process=True)
     processes = step_processes(pool)
     deadline = time.monotonic() + 60
@@ -45,12 +44,12 @@ def _is_sent(session: DirectSession, executor: Executor) -> bool:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_family(family: str, pool: ThreadPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
-    cases = importlib.import_module(f"tests.conformance.cases.{family}").CASES
+    cases = cases_of(family)
     golden = read_golden(family)
     processes = step_processes(pool)
     for case in cases[:: max(1, len(cases) // FEW)]:
         if any(answer.code for answer in golden[case.name][1]):
-            continue  # errors: below, and those of construction never come here
+            continue  # only cases whose steps all succeed are run
         session = new_session(
             SessionOptions(config=pb.ConfigProto(inter_op_parallelism_threads=-1))
         )

@@ -1,8 +1,9 @@
 """Gradient cases as data: a function of tensors, its inputs, and TensorFlow's recorded gradients.
 
-A family is a module `tests/gradients/cases/<family>.py` with a dict `CASES`; the answers are in
-`tests/conformance/golden/gradients_<family>.pb.gz`, written by `tools/record_gradients.py`. The
-results have gradients of their own, `weights` of their shapes, so that no place goes for another.
+A family is a module `tests/gradients/cases/<family>.py` with a dict `CASES`; the expected gradients
+are in `tests/conformance/golden/gradients_<family>.pb.gz`, written by `tools/record_gradients.py`.
+The gradient of each result (`grad_ys`) is `weights`, different for every element, so that an
+exchange of elements changes the gradients.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import runtime.client as tf
-from runtime.client.element_types import as_dtype
+from runtime.client.framework.element_types import as_dtype
 
 Body = Callable[..., Any]
 FOLDER = pathlib.Path(__file__).parent / "cases"
@@ -25,10 +26,11 @@ FOLDER = pathlib.Path(__file__).parent / "cases"
 
 @dataclasses.dataclass(frozen=True)
 class GradientCase:
-    """`body` of tensors gives a tensor or a list of them; `arrays` are its inputs.
+    """`body` takes the tensors of `arrays` and returns a tensor or a list of tensors.
 
-    The gradients are those of all floating inputs. `order` 2: of the gradients' weighted sum.
-    `tolerance` is relative to the largest value of each gradient.
+    The gradients of all floating-point and complex inputs are compared; for `order` 2 the gradients
+    of the weighted sum of these gradients. `tolerance` is relative to the largest value of each
+    gradient.
     """
 
     body: Body
@@ -38,7 +40,7 @@ class GradientCase:
 
 
 def case(body: Body, *arrays: Any, **options: Any) -> GradientCase:
-    """A case; Python floats are float32."""
+    """A case; Python floats become float32 arrays."""
     return GradientCase(body, tuple(_as_array(each) for each in arrays), **options)
 
 
@@ -80,18 +82,18 @@ def feeds(case: GradientCase) -> dict[str, np.ndarray]:
 
 
 def has_gradient(dtype: Any) -> bool:
-    """Whether tensors of a numpy type are differentiated."""
+    """Whether tensors of a numpy type have a gradient."""
     return np.dtype(dtype).kind in "fc" or "float" in np.dtype(dtype).name
 
 
 def weights(array: np.ndarray) -> np.ndarray:
-    """A gradient for a result: its shape and type, other values at all places."""
+    """A gradient for a result: of its shape and type, with a different value for each element."""
     numbers = 1.25 + np.sin(np.arange(array.size, dtype=np.float64) * 1.7).reshape(array.shape)
     return numbers.astype(array.dtype)
 
 
 def digest(case: GradientCase) -> str:
-    """Changes when the case does."""
+    """A hash of the case's graph, inputs and order."""
     graph, results, _ = forward_graph(case)
     sha = hashlib.sha256(graph.as_graph_def().SerializeToString(deterministic=True))
     sha.update(repr([result.name for result in results]).encode())
@@ -102,6 +104,6 @@ def digest(case: GradientCase) -> str:
 
 
 def split_answer(values: Sequence[np.ndarray]) -> list[np.ndarray | None]:
-    """The gradients of an answer: its first value tells which of them there are."""
+    """The recorded gradients, None where there is none; the first value is the mask of the rest."""
     rest = iter(values[1:])
     return [next(rest) if is_there else None for is_there in values[0].tolist()]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import runtime.client as tf
-from runtime.graph.gradient_functions import GRADIENT_FUNCTIONS
+from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS
 from tests.conformance.case import Answer, read_golden
 from tests.gradients.gradient_case import (
     GradientCase,
@@ -22,7 +22,7 @@ from tests.gradients.gradient_case import (
     weights,
 )
 
-# TensorFlow gives none, or others: test_slopes.py has them.
+# TensorFlow has no gradients for these or wrong ones; test_slopes.py checks them.
 WITHOUT_ANSWER = {"MatrixDiagPartV2", "MatrixDiagV2", "MatrixSetDiagV2", "Snapshot"}
 
 

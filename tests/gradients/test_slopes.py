@@ -1,7 +1,7 @@
-"""Gradients beside differences of values: a selection, and where TensorFlow's are no slopes.
+"""Gradients against finite differences: some ops, and those whose gradients in TensorFlow differ.
 
-TensorFlow 2.21 has none for Snapshot, aligns the second version of the diagonal ops otherwise on
-the way back, and does not conjugate some complex derivatives.
+TensorFlow 2.21 has no gradient for Snapshot, aligns the gradients of version 2 of the diagonal ops
+differently, and does not conjugate some complex derivatives.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CASES: dict[str, GradientCase] = {
 
 
 def gradients_and_loss(case: GradientCase) -> tuple[tf.Graph, list[Any], Any]:
-    """(graph, gradients, loss): the loss is the weighted sum of what is differentiated."""
+    """(graph, gradients, loss): the loss is the weighted sum of the differentiated tensors."""
     graph, ys, xs = forward_graph(case)
     loss: Any = None
     with graph.as_default(), tf.Session() as session:

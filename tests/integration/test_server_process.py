@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import json
 import pathlib
+import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import urllib.parse
 from collections.abc import Iterator
 
 import httpx
@@ -76,6 +81,105 @@ def test_a_client_that_goes_away_cancels_its_step(server: ServerProcess) -> None
         pass
     metrics = client.get("/monitoring/prometheus/metrics").text
     assert 'runstep_steps_total{code="CANCELLED",priority="normal"} 1.0' in metrics
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def test_a_server_that_is_ready_answers_on_every_port(config: pathlib.Path) -> None:
+    port = free_port()
+    server = ServerProcess(f"--config={config}", f"--port={port}")
+    try:
+        reasons = set()
+        while (ready := server.client.get("/readyz")).status_code == 503:
+            reasons.add(ready.json()["error"])
+        with socket.create_connection(("127.0.0.1", port), SECONDS):
+            pass
+        assert any("the gRPC port is not open" in reason for reason in reasons)
+    finally:
+        server.end()
+
+
+def test_a_server_whose_grpc_port_is_taken_is_never_ready_and_ends(config: pathlib.Path) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        server = ServerProcess(f"--config={config}", f"--port={taken.getsockname()[1]}")
+        try:
+            with pytest.raises(httpx.TransportError):
+                while server.client.get("/readyz").status_code == 503:
+                    pass
+            server.wait_for("for gRPC")
+            assert server.process.wait(SECONDS) == 1
+        finally:
+            server.end()
+
+
+def test_a_server_that_is_stopped_before_grpc_is_open_ends(config: pathlib.Path) -> None:
+    server = ServerProcess(f"--config={config}")
+    try:
+        assert server.stop() == 0
+    finally:
+        server.end()
+
+
+def raw_request(path: str, body: object = None) -> bytes:
+    """An HTTP request as bytes."""
+    content = b"" if body is None else json.dumps(body).encode()
+    method = "GET" if body is None else "POST"
+    head = f"{method} {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {len(content)}\r\n"
+    return f"{head}Content-Type: application/json\r\n\r\n".encode() + content
+
+
+# 4,000 are more than the socket's buffers take: an end without a reset would come behind them.
+@pytest.mark.parametrize(("queued", "leaves"), [(1, "closes"), (50, "closes"), (4000, "resets")])
+def test_a_client_that_pipelines_and_goes_away_cancels_its_step(
+    server: ServerProcess, queued: int, leaves: str
+) -> None:
+    client = server.client
+    create = client.post("/v1/sessions", json={"graph_def": encoded(endless_graph())})
+    session = create.headers["location"]
+    address = urllib.parse.urlsplit(server.http_address)
+    with socket.create_connection((address.hostname, address.port)) as connection:
+        connection.sendall(raw_request(f"{session}:run", RUN_LOOP))
+        while client.get(session).json()["state"] != "RUNNING":
+            pass
+        connection.sendall(raw_request("/healthz"))
+        connection.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(queued - 1):
+                connection.send(raw_request("/healthz"))
+        if leaves == "resets":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    while client.get(session).json()["state"] == "RUNNING":
+        pass
+    metrics = client.get("/monitoring/prometheus/metrics").text
+    assert 'runstep_steps_total{code="CANCELLED",priority="normal"} 1.0' in metrics
+
+
+def test_a_client_that_pipelines_and_stays_gets_its_answers_in_their_order(
+    server: ServerProcess,
+) -> None:
+    client = server.client
+    create = client.post("/v1/sessions", json={"graph_def": encoded(endless_graph())})
+    session = create.headers["location"]
+    timed = RUN_LOOP | {"options": {"timeout_in_ms": 300}}
+    address = urllib.parse.urlsplit(server.http_address)
+    with socket.create_connection((address.hostname, address.port), SECONDS) as connection:
+        connection.sendall(
+            raw_request(f"{session}:run", timed)
+            + raw_request("/healthz")
+            + raw_request(f"{session}:run", timed)
+            + raw_request("/healthz")
+        )
+        received = b""
+        while received.count(b"alive") < 2:
+            piece = connection.recv(1 << 16)
+            assert piece, received
+            received += piece
+    statuses = re.findall(rb"HTTP/1.1 (\d+)", received)
+    assert statuses == [b"504", b"200", b"504", b"200"]
 
 
 def test_sigterm_waits_for_steps_up_to_the_grace_time_and_refuses_new_work(

@@ -1,4 +1,4 @@
-"""What the writer writes, the reader reads back: any dtype, shape and value."""
+"""JSON tensors of any dtype, shape and value are read back as they were written."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from server.codec.session.tensor_reader import read_tensor
 from server.codec.session.tensor_writer import write_tensor
 
 VALUES = [t for t in DataType if t and t.numpy.kind != "O" and from_numpy(t.numpy) is t]
-NUMERIC = [t for t in VALUES if t.numpy.isbuiltin == 1]  # numpy's own: hypothesis can draw them
-SMALL = [t for t in VALUES if t.numpy.isbuiltin != 1]  # those of ml_dtypes
+NUMERIC = [t for t in VALUES if t.numpy.isbuiltin == 1]  # numpy's types, which hypothesis can draw
+SMALL = [t for t in VALUES if t.numpy.isbuiltin != 1]  # types of ml_dtypes
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 
 

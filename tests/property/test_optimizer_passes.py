@@ -1,6 +1,6 @@
-"""Each pass of the optimiser alone changes no value, and takes away no name that may be fed.
+"""No pass of the optimiser changes a value, and none prevents a step from feeding a node.
 
-Shapes that were inferred while the programs were built are those of the values.
+The static shapes that the front end inferred are the shapes of the values.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ import protos as pb
 import runtime.client as tf
 from runtime.api import OpError, SessionOptions, new_session
 from runtime.framework.tensor_codec import tensor_to_proto
-from runtime.graph import optimizer
+from runtime.graph.passes import optimizer
 
 PASSES = ("remove_dead_branches", "fold_constants", "simplify_arithmetic", "share_subexpressions")
 DTYPES = (tf.int32, tf.float32)
-# Small values, zeros and ones above all, of which −0.0 is one: simplifications have to notice them.
+# Small values, mostly zeros and ones, and −0.0: the cases that simplifications must distinguish.
 VALUES = (-2, -1, -0.0, 0, 1, 1, 2, 3)
 SHAPE = (2, 3)
-# Operations whose twin another one may be: same inputs, same attributes, same shapes.
+# Groups of ops that can replace each other: same inputs, same attributes, same shapes.
 ALIKE = (("AddV2", "Sub", "Mul", "Maximum"), ("Neg", "Square", "Identity"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A graph, what it is fed, and its nodes whose values are compared."""
+    """A graph, its feeds, and the nodes whose values are compared."""
 
     graph: pb.GraphDef
     feeds: dict[str, np.ndarray]
     nodes: list[str]
-    shapes: list[tuple[int, ...]]  # of the nodes, as they were inferred
-    twins: list[tuple[str, str]]  # nodes that are equal, or nearly so
+    shapes: list[tuple[int, ...]]  # inferred static shapes of the nodes
+    twins: list[tuple[str, str]]  # pairs of equal or nearly equal nodes
 
 
 def _constant(draw: st.DrawFn, dtype: Any) -> Any:
@@ -51,14 +51,14 @@ def _constant(draw: st.DrawFn, dtype: Any) -> Any:
 
 
 def _neutral(draw: st.DrawFn, dtype: Any) -> Any:
-    """Zeros or ones: what changes nothing in some operations, of some shapes, on some sides."""
+    """A constant of zeros or ones, which is neutral in some operations."""
     shape = draw(st.sampled_from([(), (), (), (1,), (2, 1), SHAPE]))
     value = draw(st.sampled_from((0, 1, 1, -0.0)))
     return tf.constant(np.full(shape, value, dtype.numpy))
 
 
 def _step(draw: st.DrawFn, known: list[Any], dtype: Any) -> Any:
-    """One more tensor of the element type, made of those that there are."""
+    """Add an operation on tensors of `known`; its output, of the same element type."""
     known = [known[0], *known[-3:]]  # few, so that steps repeat each other
     x = draw(st.sampled_from(known))
     match draw(st.integers(0, 11)):
@@ -90,7 +90,7 @@ def _step(draw: st.DrawFn, known: list[Any], dtype: Any) -> Any:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """Constants, simplifiable and repeated arithmetic, branches that are decided, control edges."""
+    """Programs with constants, redundant arithmetic, constant conditions and control edges."""
     dtype = draw(st.sampled_from(DTYPES))
     value = np.array(draw(st.permutations((-1, 0, 1, 2, 3, -0.0))), dtype.numpy).reshape(SHAPE)
     with tf.Graph().as_default() as graph:
@@ -98,7 +98,7 @@ def programs(draw: st.DrawFn) -> Program:
         for _ in range(draw(st.integers(6, 16))):
             waits = [draw(st.sampled_from(known))] if draw(st.integers(0, 4)) == 0 else []
             with tf.control_dependencies(waits), contextlib.suppress(ValueError):
-                made = _step(draw, known, dtype)  # shapes that do not fit are told at once
+                made = _step(draw, known, dtype)  # raises for incompatible shapes
                 if made.shape.is_fully_defined():
                     known.append(made)
         made = [each for each in dict.fromkeys(known) if each.op.name != "x"]
@@ -113,7 +113,7 @@ def programs(draw: st.DrawFn) -> Program:
 def _add_twins(
     draw: st.DrawFn, graph: pb.GraphDef, shapes: dict[str, tuple[int, ...]]
 ) -> list[tuple[str, str]]:
-    """Nodes that differ from others in one thing, or in nothing; the pairs of names."""
+    """Add nodes that differ from existing ones in at most one property; return the name pairs."""
     others = {op: ops for ops in ALIKE for op in ops}
     originals = [node for node in graph.node if node.op in others and node.name in shapes]
     twins = []
@@ -132,7 +132,7 @@ def _add_twins(
     return twins
 
 
-# What an If may ask: TensorFlow takes a scalar by its value, anything else by being non-empty.
+# Conditions of an If. TensorFlow takes a scalar by its value, an array by being non-empty.
 CONDITIONS = (
     np.bool_(True), np.bool_(False), np.int32(0), np.int32(2), np.float32(-0.0), np.float32(0.5),
     np.array(b"", object), np.array(b"no", object), np.zeros(2, np.int32), np.zeros(0, np.int32),
@@ -142,7 +142,7 @@ CONDITIONS = (
 def _add_branches(
     draw: st.DrawFn, graph: pb.GraphDef, shapes: dict[str, tuple[int, ...]], dtype: Any
 ) -> None:
-    """An If or a Case between functions of `x` and itself doubled, decided by a constant."""
+    """Add Ifs and Cases with constant conditions, over functions of a tensor with itself."""
     number = int(dtype)
     names = ("Sub", "Maximum", "Mul")
     for name in names:
@@ -178,7 +178,7 @@ def _add_branches(
 
 @contextlib.contextmanager
 def only(wanted: str | None) -> Iterator[None]:
-    """The optimiser with one pass, or with none."""
+    """Restrict the optimiser to one pass, or to none."""
     others = [name for name in PASSES if name != wanted]
     with mock.patch.multiple(optimizer, **dict.fromkeys(others, lambda *_: None)):
         yield
@@ -190,7 +190,7 @@ def run(program: Program, feeds: dict[str, Any], fetches: list[str]) -> list[Any
     try:
         session.create(program.graph)
         found = [np.asarray(each) for each in session.run(feeds, fetches)]
-        # Bytes: −0.0 is not 0.0.
+        # Compared as bytes, as −0.0 == 0.0.
         return [(each.dtype, each.shape, each.tobytes()) for each in found]
     except OpError as error:
         return error.message

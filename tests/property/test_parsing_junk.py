@@ -1,6 +1,6 @@
-"""Whatever bytes come in, the parsing kernels answer or raise an OpError, and nothing else.
+"""For arbitrary bytes the parsing kernels return values or raise an OpError, nothing else.
 
-Junk is random bytes, and valid messages with a few bytes changed: those get further.
+The bytes are random, or valid messages with a few bytes changed, which are parsed further.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import protos as pb
 from runtime.foundation.errors import OpError
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
-from runtime.kernels.csv_decoding import decode_csv
-from runtime.kernels.example_parsing import parse_example_v2
-from runtime.kernels.record_decoding import decode_compressed, decode_padded_raw, decode_raw
-from runtime.kernels.sequence_example_parsing import parse_sequence_example_v2
-from runtime.kernels.tensor_serialization import parse_tensor
+from runtime.kernels.io.csv_decoding import decode_csv
+from runtime.kernels.io.example_parsing import parse_example_v2
+from runtime.kernels.io.record_decoding import decode_compressed, decode_padded_raw, decode_raw
+from runtime.kernels.io.sequence_example_parsing import parse_sequence_example_v2
+from runtime.kernels.io.tensor_serialization import parse_tensor
 
 FLOAT, INT64, STRING = DataType.FLOAT, DataType.INT64, DataType.STRING
 NO_STRINGS = np.empty(0, object)
@@ -54,7 +54,7 @@ VALID = {
 
 @st.composite
 def damaged(draw: st.DrawFn, valid: bytes) -> bytes:
-    """`valid` with some bytes replaced, and perhaps its end cut off."""
+    """`valid` with some bytes replaced, and sometimes truncated."""
     text = bytearray(valid)
     for _ in range(draw(st.integers(1, 4))):
         text[draw(st.integers(0, len(text) - 1))] = draw(st.integers(0, 255))

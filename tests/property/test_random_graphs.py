@@ -1,4 +1,4 @@
-"""Any graph gives the same values on every executor, optimised or not; damaged ones an OpError."""
+"""Random graphs give equal values on every executor, optimised or not; damaged ones an OpError."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tests.unit.runtime.sessions.test_step_errors import loop_graph, switch_grap
 
 UNARY = ("Neg", "Abs", "Square", "Identity", "StopGradient")
 BINARY = ("AddV2", "Sub", "Mul", "Maximum", "Minimum")
-SHAPES = ((), (1,), (3,), (2, 1), (2, 3))  # any two of them broadcast
+SHAPES = ((), (1,), (3,), (2, 1), (2, 3))  # any two are broadcastable
 DTYPES = ("float32", "int32")
-VALUES = (-2, -1, 0, 1, 2, 3)  # small, so that simplifications find something to do
+VALUES = (-2, -1, 0, 1, 2, 3)  # small, so that simplifications apply often
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A graph, its placeholders' values, and the names of all other nodes."""
+    """A graph, the values of its placeholders, and the names of all other nodes."""
 
     graph: pb.GraphDef
     feeds: dict[str, np.ndarray]
@@ -46,7 +46,7 @@ class Plan:
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """A graph without cycles of one element type, with control edges among its nodes."""
+    """Acyclic graphs of one element type with control edges."""
     dtype = draw(st.sampled_from(DTYPES))
     value = st.sampled_from(SHAPES).flatmap(
         lambda shape: hnp.arrays(dtype, shape, elements=st.sampled_from(VALUES))
@@ -74,7 +74,7 @@ LEVELS = (pb.OptimizerOptions.L0, pb.OptimizerOptions.L1)
 
 
 def configs() -> Iterator[pb.ConfigProto]:
-    """Every executor, optimised and not."""
+    """A configuration for every executor, optimised and not."""
     for executor in EXECUTORS:
         for level in LEVELS:
             config = pb.ConfigProto()
@@ -102,7 +102,7 @@ def test_every_executor_gives_the_same_values(plan: Plan, data: st.DataObject) -
     fetches = data.draw(st.lists(st.sampled_from(plan.nodes), min_size=1, max_size=4))
     feeds = dict(plan.feeds)
     others = sorted(set(plan.nodes) - set(fetches))
-    if others and data.draw(st.booleans()):  # feed an inner node: what it needed is not run
+    if others and data.draw(st.booleans()):  # feed an inner node: its inputs are pruned
         fed = data.draw(st.sampled_from(others))
         feeds[fed] = next(iter(feeds.values()))
     expected: list[np.ndarray] | None = None
@@ -126,7 +126,7 @@ VALID = {
 
 @st.composite
 def flipped(draw: st.DrawFn, valid: pb.GraphDef) -> pb.GraphDef:
-    """`valid` after some bytes of it were replaced; as it was when they no longer parse."""
+    """`valid` with some bytes replaced; unchanged if the result does not parse."""
     content = bytearray(valid.SerializeToString(deterministic=True))
     for _ in range(draw(st.integers(1, 3))):
         content[draw(st.integers(0, len(content) - 1))] = draw(st.integers(0, 255))
@@ -145,7 +145,7 @@ OPS = st.sampled_from(
 
 @st.composite
 def mangled(draw: st.DrawFn, valid: pb.GraphDef) -> pb.GraphDef:
-    """`valid` with other ops, inputs, names, devices and attributes in some of its nodes."""
+    """`valid` with changed ops, inputs, names, devices and attributes in some nodes."""
     graph = pb.GraphDef()
     graph.CopyFrom(valid)
     for _ in range(draw(st.integers(1, 4))):
@@ -188,7 +188,7 @@ def test_a_damaged_graph_gives_values_or_an_op_error(
         session.run(feeds, fetches)
     except OpError as error:
         assert error.message
-        # A damaged loop may give a fetch twice; TensorFlow's call_frame.cc says INTERNAL to that.
+        # A damaged loop may set a fetch twice, which is INTERNAL in TensorFlow's call_frame.cc.
         is_given_twice = error.message.endswith("has already been set.")
         assert is_given_twice or error.code is not Code.INTERNAL, error
     finally:

@@ -1,4 +1,4 @@
-"""Damaged graphs from the wire: an error that blames the request, never a server error."""
+"""Damaged graphs from the wire give a client error, never a server error."""
 
 import base64
 

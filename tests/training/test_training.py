@@ -1,4 +1,4 @@
-"""Training follows TensorFlow's: losses, names of variables, checkpoints, learning rates."""
+"""Training gives TensorFlow's losses, names of variables, checkpoints and learning rates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECKPOINT = pathlib.Path(__file__).parent / "checkpoint" / "embedding-Adam"
 
 
 def recorded(name: str) -> tuple[np.ndarray, list[str]]:
-    """(values, names) of TensorFlow's answer."""
+    """(values, names) as recorded with TensorFlow."""
     assert GOLDEN[name][0] == digest(), "the programs changed: run tools/record_training.py"
     values, names = GOLDEN[name][1][0].values
     return values, [each.decode() for each in names]

@@ -27,9 +27,31 @@ def test_links_in_documents_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_readme_lists_the_flags_of_tensorflow_serving_that_are_accepted() -> None:
+    text = (ROOT / "README.md").read_text()
+    counted = re.search(
+        r"\*\*Flags\*\*: (\d+) of its (\d+)\. These (\d+) are accepted: ([^.]*)\.", text
+    )
+    assert counted is not None
+    missing, total, accepted = map(int, counted.groups()[:3])
+    listed = set(re.findall(r"`--(\w+)`", counted[4]))
+    result = subprocess.run(
+        [sys.executable, "-m", "server.main", "serve", "--help"],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, check=True,
+    )  # fmt: skip
+    ours = {"config", "host", "help"}
+    assert listed == set(re.findall(r"--(\w+)", result.stdout)) - ours
+    assert (len(listed), total) == (accepted, missing + accepted)
+
+
 def test_files_named_in_the_map_exist() -> None:
     text = (ROOT / "runtime" / "README.md").read_text()
-    named = set(re.findall(r"`((?:graph|executors|kernels|server|tests)/[\w/]+\.py)`", text))
+    named = set(
+        re.findall(
+            r"`((?:graph|executors|kernels|sessions|framework|foundation|server|tests)/[\w/]+\.py)`",
+            text,
+        )
+    )
     assert named
     missing = [
         name for name in named if not ((ROOT / name).exists() or (ROOT / "runtime" / name).exists())

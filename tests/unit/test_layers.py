@@ -25,6 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api",),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
+    ("server.http_protocol",),
     ("server.steps",),
     ("server.codec",),
     ("server.models",),
@@ -36,7 +37,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.commands",),
     ("server.main",),
 )
-# runtime.client.node_builder is below everything that builds NodeDefs.
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 FORBIDDEN = {
     "runtime": {"fastapi", "starlette", "uvicorn", "tensorflow", "server"},

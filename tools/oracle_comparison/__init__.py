@@ -1,5 +1,5 @@
-"""Random cases answered by real TensorFlow and by this runtime, and compared.
+"""Comparison of TensorFlow's and this runtime's answers to random cases.
 
-`seeds` finds the recorded cases to start from, `mutation` changes them at random, `reference` asks
-TensorFlow in a process of its own, `agreement` asks this runtime and compares.
+`seeds` finds the recorded cases to start from, `mutation` changes them at random, `reference` runs
+them in a TensorFlow process, `agreement` runs them in this runtime and compares the answers.
 """

@@ -1,4 +1,4 @@
-"""This runtime's answers, and whether they agree with TensorFlow's."""
+"""This runtime's answers to cases, and their comparison with TensorFlow's."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from runtime.api import OpError, SessionOptions, new_session
 from tests.conformance.case import Answer, Case, assert_matches
 
 TIMEOUT = 20  # seconds for one case
-AGAIN = 5  # seconds until it is interrupted once more
+AGAIN = 5  # seconds between further interrupts after the timeout
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """`difference` is empty when both agree; `message` is set when both fail in other words."""
+    """`difference` is "" if both agree; `message`: both fail alike with different messages."""
 
     difference: str = ""
     message: bool = False
 
 
 def our_answers(case: Case) -> list[Answer | str]:
-    """One answer a step; a text in its place for an exception that is no canonical error."""
+    """Return one answer for each step; a string for an exception that is no OpError."""
     config = pb.ConfigProto(inter_op_parallelism_threads=-1)
     config.experimental.executor_type = "DATAFLOW"  # compiles nothing: a case runs once
     try:
@@ -57,7 +57,7 @@ def _deadline() -> Iterator[None]:
         raise TimeoutError(f"no answer in {TIMEOUT} s")
 
     before = signal.signal(signal.SIGALRM, expired)
-    # Again and again: a kernel may take the first one for an error of its own.
+    # Repeated, because a kernel may catch the first exception and continue.
     signal.setitimer(signal.ITIMER_REAL, TIMEOUT, AGAIN)
     try:
         yield
@@ -67,7 +67,7 @@ def _deadline() -> Iterator[None]:
 
 
 def compare(case: Case, ours: list[Answer | str], theirs: list[Answer]) -> Verdict:
-    """The first step that differs decides."""
+    """Compare the answers to each step; the verdict is about the first step that differs."""
     other_words = False
     for got, want in zip(ours, theirs, strict=True):
         if isinstance(got, str):
@@ -86,9 +86,10 @@ def compare(case: Case, ours: list[Answer | str], theirs: list[Answer]) -> Verdi
 
 
 def _words(answer: Answer) -> str:
-    """The message, without the node (which TensorFlow's shape functions describe at length)."""
+    """Return the message without the node that TensorFlow's errors append."""
     message = answer.message.split(" for '{{node ")[0].split("\n\t [[{{node")[0]
-    return re.sub(r"__per_step_\d+", "__per_step_1", message)  # of steps before this case
+    # The step's number counts the earlier steps of the process.
+    return re.sub(r"__per_step_\d+", "__per_step_1", message)
 
 
 def _shown(answer: Answer) -> str:

@@ -1,4 +1,4 @@
-"""The random cases of one op: made, answered by both, judged and counted."""
+"""Comparison of one op: make random cases, run them in both runtimes, compare and count."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tools.oracle_comparison.reference import Answers, Reference
 from tools.oracle_comparison.seeds import dtype_of, is_borrowed, leading_attr, pick, seeds_by_op
 
 NO_KERNEL = ("No OpKernel was registered", "Could not find device for node")
-# TensorFlow's Python refused to build the graph: no kernel answered.
+# Messages of TensorFlow's Python front end, which rejected the graph before any kernel ran.
 NO_GRAPH = ("with input shapes:", "Graph execution error")
-GIVE_UP = 3  # cases without a TensorFlow kernel before a type is left
+MIN_CASES_WITHOUT_KERNEL = 3  # a type is skipped if TensorFlow has no kernel for its first cases
 
 
 @dataclasses.dataclass
@@ -27,14 +27,14 @@ class Tally:
 
     tried: int = 0
     agreed: int = 0
-    documented: int = 0  # differ as docs/kernel_differences.md says; not among those tried
-    other_words: int = 0  # agree in the error's code, not in its text
+    documented: int = 0  # differ as documented in docs/kernel_differences.md; not in `tried`
+    other_words: int = 0  # agree in the error's code but not in its message
     no_reference: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """How many cases, from which seed, and whether errors in other words are listed."""
+    """Number of cases, seed, and whether errors with different messages are listed."""
 
     seed: int = 1
     cases: int = 12  # of each op and type
@@ -43,7 +43,7 @@ class Request:
 
 @dataclasses.dataclass
 class Report:
-    """What one op's cases said: counts by type, and a line for each case that differs."""
+    """The result for one op: counts by type, and a line for each case that differs."""
 
     op: str
     tallies: dict[str, Tally] = dataclasses.field(default_factory=dict)
@@ -74,7 +74,7 @@ def type_name(dtype: DataType | None) -> str:
 
 
 def types_of(op: str) -> list[DataType | None]:
-    """The leading types to try: those recorded first, then what the signature allows."""
+    """Return the leading types to try: first the recorded ones, then those of the signature."""
     recorded = list(dict.fromkeys(dtype_of(case, op) for case in seeds_by_op()[op]))
     attr = leading_attr(op)
     if attr is None or is_borrowed(op):
@@ -83,7 +83,7 @@ def types_of(op: str) -> list[DataType | None]:
 
 
 def make_case(op: str, dtype: DataType | None, seed: int, number: int) -> Case:
-    """The random case of these numbers; the same ones give the same case."""
+    """Return the random case of an op and type; equal arguments give the same case."""
     seeds = seeds_by_op()[op]
     same = [case for case in seeds if dtype_of(case, op) == dtype]
     label = type_name(dtype)
@@ -93,7 +93,7 @@ def make_case(op: str, dtype: DataType | None, seed: int, number: int) -> Case:
 
 
 def compare_op(reference: Reference, op: str, request: Request) -> Report:
-    """Ask every type of the op. Always returns: what could not be made or judged is a line."""
+    """Compare every type of the op; a case that cannot be made or compared becomes a line."""
     report = Report(op)
     reference.open(op)
     for dtype in types_of(op):
@@ -114,13 +114,13 @@ def _compare_type(
             case = make_case(op, dtype, request.seed, number)
             _ = case.digest
             cases.append(case)
-        except Exception as error:  # such a tensor cannot be written down
+        except Exception as error:  # for instance a tensor that cannot be serialized
             lines.append(f"{op}/{type_name(dtype)}/{number} not made: {error}")
             tally.no_reference += 1
-    answers = reference.answers(cases[:GIVE_UP])
+    answers = reference.answers(cases[:MIN_CASES_WITHOUT_KERNEL])
     if answers and all(_lacks(answer, NO_KERNEL) for answer in answers):
         return Tally()
-    answers += reference.answers(cases[GIVE_UP:])
+    answers += reference.answers(cases[MIN_CASES_WITHOUT_KERNEL:])
     for case, theirs in zip(cases, answers, strict=True):
         if isinstance(theirs, str) or _lacks(theirs, NO_KERNEL + NO_GRAPH):
             tally.no_reference += 1
@@ -130,7 +130,7 @@ def _compare_type(
 
 
 def _lacks(theirs: Answers, words: tuple[str, ...]) -> bool:
-    """Whether one of TensorFlow's errors has one of the words."""
+    """Return whether one of TensorFlow's errors contains one of `words`."""
     return not isinstance(theirs, str) and any(
         word in answer.message for answer in theirs for word in words
     )

@@ -1,4 +1,4 @@
-"""Differences that docs/kernel_differences.md documents: found again, they are not counted."""
+"""Differences that docs/kernel_differences.md documents; the oracle does not count them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ SPARSE_TENSORS = (
 )  # fmt: skip
 
 
-# (ops, or () for all; rule; what the page says)
+# (ops, or () for all; rule; keywords of the page's entry)
 RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
     ((), refused_format, "channels first"),
     ((), above_the_limit, "tensors above the configured limit"),
@@ -278,7 +278,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
 
 
 def reason_for(op: str, case: Case, ours: Answers, theirs: list[Answer]) -> str:
-    """What docs/kernel_differences.md says of a difference; empty when it says nothing."""
+    """Return the keywords of the page's entry that explains a difference; "" if none does."""
     inside = {op, *(node.op for node in case.graph.node)}
     for ops, rule, reason in RULES:
         if (not ops or inside & set(ops)) and rule(case, ours, theirs):

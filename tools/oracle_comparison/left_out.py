@@ -1,10 +1,10 @@
-"""Ops that random cases do not ask, and why; docs/ops.md shows the reason."""
+"""Ops that are not compared on random cases, and the reasons, which docs/ops.md shows."""
 
 from __future__ import annotations
 
 import fnmatch
 
-# (what docs/ops.md says, patterns of op names)
+# (reason shown in docs/ops.md, patterns of op names)
 REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "files",
@@ -23,7 +23,7 @@ REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def reason_left_out(op: str) -> str:
-    """Empty when the op is asked."""
+    """Return why the op is not compared; "" if it is."""
     for reason, patterns in REASONS:
         if any(fnmatch.fnmatchcase(op, pattern) for pattern in patterns):
             return reason

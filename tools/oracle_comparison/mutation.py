@@ -1,4 +1,4 @@
-"""Change a recorded case at random: element types, shapes, values, attributes."""
+"""Random changes of a recorded case: element types, shapes, values, attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.oracle_comparison.values import (
     resized,
 )
 
-# What a type attribute without a list may be.
+# Types to try for a type attribute without allowed_values.
 PLAIN_TYPES = (
     DataType.HALF, DataType.BFLOAT16, DataType.FLOAT, DataType.DOUBLE,
     DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64,
@@ -28,21 +28,22 @@ PLAIN_TYPES = (
     DataType.COMPLEX64, DataType.COMPLEX128, DataType.BOOL, DataType.STRING,
 )  # fmt: skip
 KNOWN_TYPES = (*PLAIN_TYPES, *QUANTIZED)
-# Of cases with such an op only the shapes and types of results are compared, unless it is
-# stateless.
+# Parts of names of random ops. For cases with such an op only the shapes and types of results are
+# compared, unless the op is stateless.
 RANDOM = (
     "Random", "StatefulUniform", "StatefulStandardNormal", "Multinomial", "TruncatedNormal",
     "CandidateSampler", "Shuffle", "SamplingDataset",
 )  # fmt: skip
-# Attributes that name things, or that the inputs decide.
+# Attributes that are names, or that must fit the inputs: they are not changed.
 FIXED_ATTRS = ("container", "shared_name", "value", "shape", "name", "equation", "key")
 
 
 @dataclasses.dataclass
 class Draft:
-    """A case in the making.
+    """A case that is being changed.
 
-    `sources` are its inputs: constants by node name, what is fed by node name and `@` and step.
+    `sources` are its input values: a constant's key is its node name, a fed value's key is the node
+    name, `@` and the number of the step.
     """
 
     graph: pb.GraphDef
@@ -55,16 +56,16 @@ class Draft:
         return next(node for node in self.graph.node if node.op == self.op)
 
     def find(self, source: str) -> pb.NodeDef:
-        """The Placeholder or Const of a source."""
+        """Return the Placeholder or Const node of a source."""
         return next(node for node in self.graph.node if node.name == source.split("@")[0])
 
     def of_node(self, name: str) -> list[str]:
-        """The sources that a node gives, one a step."""
+        """Return the keys of a node's values: of a placeholder one for each step that feeds it."""
         return [each for each in self.sources if each.split("@")[0] == name]
 
 
 def mutated(case: Case, op: str, dtype: DataType | None, name: str, seed: list[int]) -> Case:
-    """The case with `dtype` as its leading type and one to three random changes."""
+    """Return the case with `dtype` as its leading type and one to three random changes."""
     random = np.random.default_rng(seed)
     graph = pb.GraphDef()
     graph.CopyFrom(case.graph)
@@ -81,7 +82,7 @@ def mutated(case: Case, op: str, dtype: DataType | None, name: str, seed: list[i
     draft = Draft(graph, op, {**fed, **constants}, random)
     single = is_single(case)
     attr = leading_attr(op)
-    # The types of functions are those of what calls them.
+    # A graph with functions keeps its types: a function's types must fit those of its callers.
     if dtype is not None and attr is not None and not graph.library.function:
         old = DataType(subject(case, op).attr[attr].type % 100)
         if old != dtype and single:
@@ -105,7 +106,7 @@ def _finished(case: Case, draft: Draft, name: str) -> Case:
             data_type = DataType(node.attr["dtype"].type)
             tensor = tensor_to_proto(draft.sources[node.name], data_type)
             node.attr["value"].tensor.CopyFrom(tensor)
-        elif draft.of_node(node.name):  # a static shape of the recorded case may no longer hold
+        elif draft.of_node(node.name):  # the recorded static shape may no longer fit
             node.attr["shape"].shape.CopyFrom(pb.TensorShapeProto(unknown_rank=True))
     steps = tuple(
         dataclasses.replace(
@@ -113,7 +114,7 @@ def _finished(case: Case, draft: Draft, name: str) -> Case:
         )
         for number, step in enumerate(case.steps)
     )
-    # A tolerance tells of the recorded case's element type.
+    # The tolerance was chosen for the recorded case's element type.
     tolerance = None if case.tolerance is None else max(case.tolerance, 1e-5)
     random = any(
         part in node.op
@@ -128,7 +129,7 @@ def _finished(case: Case, draft: Draft, name: str) -> Case:
 
 
 def _sources_of(draft: Draft, attr: str) -> list[str]:
-    """The sources that the subject reads as arguments of this type attribute."""
+    """Return the sources of the subject's inputs whose type is this attribute."""
     names, position = [], 0
     for argument in op_def_registry.look_up(draft.op).input_arg:
         count = 1
@@ -144,19 +145,19 @@ def _sources_of(draft: Draft, attr: str) -> list[str]:
 
 
 def _retype(draft: Draft, attr: str, to: DataType) -> None:
-    """Give one type attribute another type, and its inputs with it."""
-    draft.node.attr[attr].type = to  # type: ignore[assignment] # the number
+    """Change one type attribute of the subject, and the sources of its inputs."""
+    draft.node.attr[attr].type = to  # type: ignore[assignment] # an int is accepted
     for name in _sources_of(draft, attr):
         draft.sources[name] = converted(draft.sources[name], to, draft.random)
-        draft.find(name).attr["dtype"].type = to  # type: ignore[assignment] # the number
+        draft.find(name).attr["dtype"].type = to  # type: ignore[assignment] # an int is accepted
 
 
 def _retype_all(draft: Draft, old: DataType, to: DataType) -> None:
-    """Give every node of one type another."""
+    """Replace one type by another in all attributes of all nodes, and in their values."""
     for node in draft.graph.node:
         for value in node.attr.values():
             if value.HasField("type") and value.type % 100 == old:
-                value.type += to - old  # type: ignore[assignment] # a reference stays one
+                value.type += to - old  # type: ignore[assignment] # keeps a reference type's offset
             if value.HasField("list"):
                 value.list.type[:] = [to if each == old else each for each in value.list.type]
         for name in draft.of_node(node.name):
@@ -165,7 +166,7 @@ def _retype_all(draft: Draft, old: DataType, to: DataType) -> None:
 
 
 def allowed_types(op: str, attr: str) -> list[DataType]:
-    """The types that the op's signature allows and that are compared."""
+    """Return the types that the op's signature allows, without those that are not compared."""
     allowed = next(a for a in op_def_registry.look_up(op).attr if a.name == attr).allowed_values
     if not allowed.list.type:
         return list(PLAIN_TYPES)
@@ -173,7 +174,7 @@ def allowed_types(op: str, attr: str) -> list[DataType]:
 
 
 def _other_type(draft: Draft) -> None:
-    """Another type for an attribute that is not the leading one."""
+    """Change the type of an attribute other than the leading one."""
     leading = leading_attr(draft.op)
     attrs = [a for a in op_def_registry.look_up(draft.op).attr if a.type == "type"]
     names = [a.name for a in attrs if a.name != leading]
@@ -196,7 +197,7 @@ def _values(draft: Draft) -> None:
 
 
 def _extent(draft: Draft) -> None:
-    """One extent everywhere, or one dimension of one input, becomes another."""
+    """Change all dimensions of one size to another size, in all inputs or in one."""
     random = draft.random
     extents = sorted({size for array in draft.sources.values() for size in array.shape})
     if not extents:
@@ -221,7 +222,7 @@ def _rank(draft: Draft) -> None:
 
 
 def _attribute(draft: Draft) -> None:
-    """Another value for one attribute."""
+    """Change the value of one attribute."""
     taken = {a.number_attr for a in op_def_registry.look_up(draft.op).input_arg}
     attrs = [
         a
@@ -284,7 +285,7 @@ def _type_attr(draft: Draft, attr: pb.OpDef.AttrDef, _: pb.AttrValue) -> None:
     if attr.name != leading_attr(draft.op) and not _sources_of(draft, attr.name):
         allowed = allowed_types(draft.op, attr.name)
         chosen = allowed[int(draft.random.integers(len(allowed)))]
-        draft.node.attr[attr.name].type = chosen  # type: ignore[assignment] # the number
+        draft.node.attr[attr.name].type = chosen  # type: ignore[assignment] # an int is accepted
 
 
 ATTR_CHANGES: dict[str, Callable[[Draft, pb.OpDef.AttrDef, pb.AttrValue], None]] = {
@@ -295,7 +296,7 @@ ATTR_CHANGES: dict[str, Callable[[Draft, pb.OpDef.AttrDef, pb.AttrValue], None]]
     "list(int)": _int_list,
     "type": _type_attr,
 }
-# As often as they stand here.
+# Repeated entries are chosen more often.
 CHANGES: tuple[Callable[[Draft], None], ...] = (
     _values, _values, _values, _values, _extent, _extent, _extent, _rank, _attribute, _attribute,
     _other_type,

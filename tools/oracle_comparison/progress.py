@@ -1,4 +1,4 @@
-"""What a run has counted so far, so that one that was stopped goes on where it was."""
+"""The reports of a run so far, stored so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pathlib
 from tools.oracle_comparison.comparison import Report, Request, Tally
 
 ROOT = pathlib.Path(__file__).parents[2]
-# What counts depend on.
+# Folders whose code the counts depend on.
 CODE = ("runtime", "protos", "tests/conformance/cases", "tools/oracle_comparison")
 
 
 class Progress:
-    """A file of one line an op, begun again when the code or the request is another."""
+    """A file with one line for each op; it is discarded if the code or the request has changed."""
 
     def __init__(self, path: pathlib.Path, request: Request) -> None:
         self._path = path
         self._key = {"code": _code_digest(), **dataclasses.asdict(request)}
 
     def reports(self) -> dict[str, Report]:
-        """Those of a run that was stopped; none when there was none like this one."""
+        """Return the reports of an interrupted run with the same code and request, by op."""
         if not self._path.exists():
             return {}
-        # The last line is half a line when the run was stopped just then.
+        # The last line may be incomplete, if the run ended while it was written.
         whole = self._path.read_text().splitlines(keepends=True)
         lines = [json.loads(line) for line in whole if line.endswith("\n")]
         if not lines or lines[0] != self._key:

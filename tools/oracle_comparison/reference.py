@@ -1,6 +1,6 @@
-"""TensorFlow's answers, from a process that is started again when a case ends it.
+"""TensorFlow's answers, from a process that is restarted when a case crashes it.
 
-Answers are kept in a folder (git-ignored), so that a second run needs TensorFlow for new cases
+Answers are stored in a folder (git-ignored), so that a second run needs TensorFlow for new cases
 only.
 """
 
@@ -21,22 +21,22 @@ from tests.conformance.case import Answer, Case
 from tools.oracle_comparison.wire import pack_case, read_frame, unpack_answer, write_frame
 
 TIMEOUT = 30  # seconds for one case
-TIMEOUT_OF_OP = 120  # seconds for the cases of one op that are not kept; the rest is not asked
-# oneDNN's kernels treat NaN, infinities and odd ranks in ways of their own, by machine.
+TIMEOUT_OF_OP = 120  # seconds for the cases of one op without a stored answer; the rest is skipped
+# oneDNN is off: its treatment of NaN, infinities and unusual ranks depends on the machine.
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
     "TF_ENABLE_ONEDNN_OPTS": "0",
     "OMP_NUM_THREADS": "1",
 }
-Answers = list[Answer] | str  # or why there is no reference
+Answers = list[Answer] | str  # str: why there is no reference
 
 
 def version_of(python: str) -> str:
-    """The version of tensorflow that an interpreter has.
+    """Return the version of tensorflow in an interpreter's environment.
 
     Raises:
-        SystemExit: It has none.
+        SystemExit: It cannot import tensorflow.
     """
     command = [python, "-c", "import tensorflow; print(tensorflow.__version__)"]
     done = subprocess.run(
@@ -51,7 +51,7 @@ def _send(stream: BinaryIO, frames: list[Any]) -> None:
     try:
         for frame in frames:
             write_frame(stream, frame)
-    except OSError:  # the process ended; whoever reads its answers sees that
+    except OSError:  # the process ended; the thread that reads its answers handles that
         pass
 
 
@@ -60,7 +60,10 @@ def _unpacked(found: Any) -> Answers:
 
 
 class Reference:
-    """Guarantees: `answers` always returns; a crash or an endless case costs one restart."""
+    """A TensorFlow process and its stored answers.
+
+    Guarantees: `answers` always returns; a crash or a timeout costs one restart.
+    """
 
     def __init__(self, python: str, folder: pathlib.Path, only_kept: bool = False) -> None:
         self._python, self._folder, self._only_kept = python, folder, only_kept
@@ -68,42 +71,43 @@ class Reference:
         self._kept: dict[str, Any] = {}
         self._op = ""
         self._until = 0.0
-        self._asked = False
-        self._elsewhere = tempfile.TemporaryDirectory()  # for random names of files
+        self._has_new_answers = False
+        # Working directory of the process: random cases may write files with random names.
+        self._working_directory = tempfile.TemporaryDirectory()
         self.version = ""
 
     def open(self, op: str) -> None:
-        """Take the kept answers of one op at hand."""
+        """Load the stored answers of one op, and store those of the previous one."""
         self.save()
-        self._op, self._asked = op, False
+        self._op, self._has_new_answers = op, False
         self._until = time.monotonic() + TIMEOUT_OF_OP
         path = self._path()
         self._kept = pickle.loads(path.read_bytes()) if path.exists() else {}
 
     def save(self) -> None:
-        """Keep the answers of the op that is open."""
-        if self._asked:
+        """Store the answers of the open op."""
+        if self._has_new_answers:
             self._folder.mkdir(exist_ok=True)
             fresh = self._path().with_suffix(f".{os.getpid()}")
             fresh.write_bytes(pickle.dumps(self._kept))
-            fresh.rename(self._path())  # whole, whenever this process ends
-            self._asked = False
+            fresh.rename(self._path())  # atomic, so a killed process leaves a complete file
+            self._has_new_answers = False
 
     def close(self) -> None:
         self.save()
         self._stop()
-        self._elsewhere.cleanup()
+        self._working_directory.cleanup()
 
     def answers(self, cases: Sequence[Case]) -> list[Answers]:
-        """For each case one answer a step, or why TensorFlow gave none."""
+        """Return for each case one answer a step, or why TensorFlow gave none."""
         unknown = {case.digest: case for case in cases if case.digest not in self._kept}
         while unknown and not self._only_kept and time.monotonic() < self._until:
-            self._ask(unknown)
+            self._run_cases(unknown)
         return [_unpacked(self._kept.get(case.digest, "not asked")) for case in cases]
 
-    def _ask(self, unknown: dict[str, Case]) -> None:
-        """Send all the cases, take the answers that come; a case that ends the process is one."""
-        self._asked = True
+    def _run_cases(self, unknown: dict[str, Case]) -> None:
+        """Send all cases, and store the answers up to the first crash or timeout, included."""
+        self._has_new_answers = True
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -131,7 +135,7 @@ class Reference:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            cwd=self._elsewhere.name,
+            cwd=self._working_directory.name,
             env={**os.environ, **ENVIRONMENT},
         )
         assert self._process.stdout is not None

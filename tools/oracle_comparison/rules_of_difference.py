@@ -1,6 +1,7 @@
-"""When a difference is one of those that docs/kernel_differences.md documents.
+"""Rules that recognise the differences documented in docs/kernel_differences.md.
 
-Each rule looks at a case and both answers. `known_differences.py` says which ops it is for.
+A rule returns whether it explains the difference of both answers to a case; its docstring states
+the condition. `known_differences.py` lists the ops to which a rule applies.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def _answered(ours: Answers) -> bool:
 
 
 def accepted_here(*words: str) -> Rule:
-    """TensorFlow refuses with one of these words what this runtime answers."""
+    """TensorFlow's error contains one of these words; this runtime succeeds."""
 
     def rule(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
         return _answered(ours) and any(w in answer.message for answer in theirs for w in words)
@@ -31,7 +32,7 @@ def accepted_here(*words: str) -> Rule:
 
 
 def not_of_32_bits(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """A scalar of which TensorFlow reads 32 bits: int16, or int64 beyond them."""
+    """A scalar is fed that does not have 32 bits, of which TensorFlow reads 32: int16 or int64."""
     return _fed(
         case,
         lambda value: (
@@ -45,7 +46,7 @@ def not_of_32_bits(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def out_of_order(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Rows of sparse indices that do not ascend, as TensorFlow expects without looking."""
+    """Sparse indices are not in ascending order, which TensorFlow requires without a check."""
     return same_shapes(case, ours, theirs) and _fed(
         case,
         lambda value: (
@@ -57,7 +58,7 @@ def out_of_order(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def refused_here(*words: str) -> Rule:
-    """This runtime refuses with one of these words what TensorFlow answers, or refuses later."""
+    """This runtime's error contains one of these words."""
 
     def rule(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
         return any(
@@ -68,7 +69,7 @@ def refused_here(*words: str) -> Rule:
 
 
 def refused_by_both(*words: str) -> Rule:
-    """Both refuse a step with one of these words; TensorFlow does what it refused all the same."""
+    """Both errors of a step contain one of these words; TensorFlow may still have side effects."""
 
     def rule(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
         return any(
@@ -81,7 +82,7 @@ def refused_by_both(*words: str) -> Rule:
 
 
 def refused_there(*words: str) -> Rule:
-    """TensorFlow refuses with one of these words."""
+    """TensorFlow's error contains one of these words."""
 
     def rule(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
         return any(word in answer.message for answer in theirs for word in words)
@@ -90,12 +91,12 @@ def refused_there(*words: str) -> Rule:
 
 
 def of_nothing(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """An input without elements, and outputs that have some."""
+    """An input has no elements; the outputs have the same shapes."""
     return same_shapes(case, ours, theirs) and _fed(case, lambda value: not value.size)
 
 
 def without_seeds(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Regions or boxes chosen at random, and no seed given."""
+    """Regions or boxes are chosen at random without a seed."""
     return same_shapes(case, ours, theirs) and any(
         node.op.startswith(("Fractional", "SampleDistortedBoundingBox"))
         and "seed" in node.attr
@@ -106,7 +107,7 @@ def without_seeds(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def strides_over_windows(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """SAME padding where a stride is longer than the filter (the second input)."""
+    """The padding is SAME, and a stride is longer than the filter (the second input)."""
     node = next(node for node in case.graph.node if "strides" in node.attr)
     sizes = list(case.steps[0].feeds.values())[1].shape[:3]
     strides = list(node.attr["strides"].list.i)[1:4]
@@ -118,14 +119,14 @@ def strides_over_windows(case: Case, ours: Answers, theirs: list[Answer]) -> boo
 
 
 def variance_of_epsilon(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """A negative epsilon, which a variance may cancel: infinities, summed first or last."""
+    """Epsilon is negative: variance + epsilon may be 0, and the order of infinities matters."""
     return same_shapes(case, ours, theirs) and any(
         "epsilon" in node.attr and node.attr["epsilon"].f < 0 for node in case.graph.node
     )
 
 
 def neither_repeats(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The smaller of the first two inputs is no number, and not the end of the larger."""
+    """The shape of the smaller of the first two inputs is no suffix of the larger one's shape."""
     first, second, *_ = case.steps[0].feeds.values()
     small, large = sorted((first, second), key=lambda each: int(each.size))
     shape = tuple(itertools.dropwhile(lambda size: size == 1, small.shape))
@@ -138,14 +139,14 @@ def negative(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def other_threshold(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """TensorFlow reads a threshold of four bytes as one of eight, or the other way."""
+    """The threshold (seventh value) does not have the real type of the values (second value)."""
     real = {"complex64": "float32", "complex128": "float64"}
     values = [value.dtype.name for step in case.steps for value in step.feeds.values()]
     return len(values) == 7 and values[6] != real.get(values[1], values[1])
 
 
 def odd_sparse_tensor(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Indices out of bounds, repeated or not in row-major order; or a shape below zero."""
+    """Indices are out of bounds, repeated or not in row-major order, or a shape is negative."""
     given = [*_constants(case), *(value for step in case.steps for value in step.feeds.values())]
     numbers = [value for value in given if value.dtype == np.int64]
     shapes = [value for value in numbers if value.ndim == 1]
@@ -170,12 +171,12 @@ def _constants(case: Case) -> list[np.ndarray]:
 
 
 def refused_graph(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """A constant shape that is negative or no integer: the graph is refused, in every step."""
+    """TensorFlow refuses the graph, in every step: a constant shape is negative or no integer."""
     words = ("Invalid value in tensor used for shape", "Input tensor must be int32 or int64, but")
     return all(any(each in answer.message for each in words) for answer in theirs)
 
 
-# Of a tensor without elements whose other sizes numpy cannot hold: TensorFlow's Python says it.
+# Messages of TensorFlow's Python for a tensor without elements whose other sizes exceed numpy's.
 NO_ROOM = ("", "Could not allocate ndarray")
 
 
@@ -191,7 +192,7 @@ def too_many_elements(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def same_shapes(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Both answer, with the same types and shapes: the values are not defined."""
+    """Both succeed with the same types and shapes: the values are not determined."""
     return _answered(ours) and all(
         [(v.dtype, v.shape) for v in got.values] == [(v.dtype, v.shape) for v in want.values]  # type: ignore[union-attr]
         for got, want in zip(ours, theirs, strict=True)
@@ -199,7 +200,7 @@ def same_shapes(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def same_entries(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Equal, but for the order of the entries that a table exports: keys beside their values."""
+    """The answers agree up to the order of a table's exported entries (key and value)."""
     return all(
         not isinstance(got, str) and got.code == want.code and _entries(got) == _entries(want)
         for got, want in zip(ours, theirs, strict=True)
@@ -213,13 +214,13 @@ def _entries(answer: Answer) -> list[tuple[str, ...]]:
 
 
 def _fed(case: Case, test: Callable[[np.ndarray], bool]) -> bool:
-    """Whether the test holds for something fed, or for a constant."""
+    """Return whether `test` is true for a fed value or a constant."""
     fed = (value for step in case.steps for value in step.feeds.values())
     return any(test(value) for value in (*fed, *_constants(case)))
 
 
 def refused_format(_: Case, _ours: Answers, theirs: list[Answer]) -> bool:
-    """TensorFlow looks at the data format first; this runtime goes on to what is wrong besides."""
+    """TensorFlow refuses the data format; this runtime supports it and may find another error."""
     words = (
         "only supports NHWC",
         "only supports NDHWC",
@@ -231,12 +232,12 @@ def refused_format(_: Case, _ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def above_the_limit(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """One of the two has no room for a tensor that the other one never comes to."""
+    """One of the answers is RESOURCE_EXHAUSTED."""
     both = [answer for answer in (*ours, *theirs) if not isinstance(answer, str)]
     return any(answer.code == 8 for answer in both)
 
 
 def nothing_changed(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """A bad index: both refuse the step, TensorFlow after it changed earlier rows."""
+    """Both refuse a step with INVALID_ARGUMENT, TensorFlow after it has changed earlier rows."""
     codes = [0 if isinstance(answer, str) else answer.code for answer in ours]
     return codes == [answer.code for answer in theirs] and 3 in codes

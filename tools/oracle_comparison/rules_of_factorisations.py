@@ -1,4 +1,4 @@
-"""When answers about a matrix differ as docs/kernel_differences.md says."""
+"""Rules for documented differences of factorisations (docs/kernel_differences.md)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tools.oracle_comparison.rules_of_values import not_finite
 
 
 def same_eigenpairs(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Both give the eigenvalues of the matrix, in some order, and here the vectors fit them.
+    """The eigenvalues agree up to their order, and this runtime's eigenvectors fit them.
 
-    Without vectors the second output is whatever was in memory.
+    Without vectors, TensorFlow leaves the second output unset.
     """
     matrix = _matrix_of(case, "Eig")
     if matrix is None or not np.isfinite(matrix).all() or not same_shapes(case, ours, theirs):
@@ -44,7 +44,7 @@ def same_eigenpairs(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def _matrix_of(case: Case, op: str) -> np.ndarray | None:
-    """What the op's node is given, if that is fed or a constant, in the only step."""
+    """Return the first input of the op's node if there is one step; None if it is no source."""
     node = next((each for each in case.graph.node if each.op == op), None)
     if node is None or len(case.steps) != 1:
         return None
@@ -58,7 +58,7 @@ def _matrix_of(case: Case, op: str) -> np.ndarray | None:
 
 
 def dependent_columns(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Columns that depend on others: any basis of the rest will do, but the product agrees."""
+    """The matrix has dependent columns, so Q is not unique; the products QR agree."""
     matrix = _matrix_of(case, "Qr")
     if matrix is None or not np.isfinite(matrix).all() or not same_shapes(case, ours, theirs):
         return False
@@ -73,7 +73,7 @@ def dependent_columns(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def normal_equations(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The square of the matrix's condition leaves less digits than are compared."""
+    """`fast` is set, and the squared condition number leaves fewer digits than are compared."""
     matrix = _matrix_of(case, "MatrixSolveLs")
     node = next((each for each in case.graph.node if each.op == "MatrixSolveLs"), None)
     if matrix is None or node is None or not node.attr["fast"].b:
@@ -86,7 +86,7 @@ def normal_equations(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def no_logarithm(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """A singular matrix has no logarithm: both answer with that of their rounding of zero."""
+    """The matrix is singular and has no logarithm: the answers depend on rounding."""
     matrix = _matrix_of(case, "MatrixLogarithm")
     return (
         matrix is not None
@@ -97,7 +97,7 @@ def no_logarithm(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def lost_in_both(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """NaN or infinities fed: both answer with such numbers, in the same rows or columns or all."""
+    """NaN or infinities are fed, and every output of both contains NaN or infinities."""
     return not_finite(case, ours, theirs) and all(
         not np.isfinite(got).all() and not np.isfinite(want).all()
         for mine, other in zip(ours, theirs, strict=True)
@@ -106,7 +106,7 @@ def lost_in_both(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def _is_singular(matrix: np.ndarray) -> bool:
-    """Whether a matrix has rows that depend on each other, as far as its type can tell."""
+    """Return whether a matrix of the batch is singular within the precision of its type."""
     wide = matrix.astype(np.complex128 if matrix.dtype.kind == "c" else np.float64)
     spectrum = np.linalg.svd(wide, compute_uv=False)
     least = 10 * float(np.finfo(matrix.dtype).eps)
@@ -114,7 +114,7 @@ def _is_singular(matrix: np.ndarray) -> bool:
 
 
 def refused_of_nan(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """TensorFlow calls a matrix with NaN, or a singular one, not invertible or not by rounding."""
+    """TensorFlow refuses a singular matrix, or one for which this runtime returns NaN."""
     words = "Input is not invertible."
     matrix = _matrix_of(case, "Lu")
     finite = matrix is not None and matrix.size > 0 and bool(np.isfinite(matrix).all())

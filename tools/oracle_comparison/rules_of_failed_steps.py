@@ -1,6 +1,7 @@
-"""Differences after a step that failed in both, as rules.
+"""Rules for differences after a step that failed in both runtimes.
 
-What a failed step has done to the state that outlives it is chance, or more than it should be.
+Which changes to resources a failed step has made before it ended is not determined in TensorFlow,
+or includes a change that it refused.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ _OF_QUEUES = ("QueueEnqueue", "QueueDequeue")
 
 
 def beside_a_refused_queue_op(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Only steps after one that failed with several queue operations in it differ.
+    """Only steps after a failed step with several queue operations differ.
 
-    Whether the others had done their part by then is chance.
+    Whether the other operations had completed when the step failed is not determined.
     """
     ops = {node.name: node.op for node in case.graph.node}
     for number in range(agreed_steps(case, ours, theirs)):

@@ -1,7 +1,7 @@
-"""Differences of iterators that docs/kernel_differences.md documents, as rules.
+"""Rules for documented differences of iterators (docs/kernel_differences.md).
 
-TensorFlow's answers to the steps after a certain one depend on chance, or on a dataset that is no
-longer there; what comes before has to agree.
+From a certain step on, TensorFlow's answers are not determined, or depend on a dataset that this
+runtime does not keep; the answers to earlier steps must agree.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Nodes = dict[str, pb.NodeDef]
 
 
 def after_a_step_that_ended_one(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Only steps after one that asked several iterators, of which one had ended, differ.
+    """Only steps after one that read several iterators, one of which had ended, differ.
 
-    Whether the others were asked before the step failed is chance.
+    Whether the others were read before the step failed is not determined.
     """
     nodes = _nodes(case)
     return any(
@@ -35,7 +35,7 @@ def after_a_step_that_ended_one(case: Case, ours: Answers, theirs: list[Answer])
 
 
 def asked_twice_in_a_step(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Each step gives the same elements, but for their order where one iterator gives several."""
+    """The elements of each step agree, up to their order in steps that read an iterator twice."""
     nodes = _nodes(case)
     for step, got, want in zip(case.steps, ours, theirs, strict=True):
         getters = [each for each in _above(nodes, *step.fetches) if each.op in _GETTERS]
@@ -49,7 +49,7 @@ def asked_twice_in_a_step(case: Case, ours: Answers, theirs: list[Answer]) -> bo
 
 
 def restored_into_another_dataset(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Only a restore and what follows differ, and the iterators' datasets differ in a number."""
+    """Only a restore and later steps differ, and the iterators' datasets have other constants."""
     nodes = _nodes(case)
     restores = {node.name for node in case.graph.node if node.op == "DeserializeIterator"}
     steps = enumerate(case.steps)
@@ -59,7 +59,7 @@ def restored_into_another_dataset(case: Case, ours: Answers, theirs: list[Answer
 
 
 def chosen_by_speed(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The fastest of datasets that differ in a number; steps end alike, with as many elements."""
+    """ChooseFastestDataset of datasets with other constants; codes and shapes agree."""
     nodes = _nodes(case)
     differ = any(
         _differ_in_a_number(nodes, list(node.input))
@@ -75,7 +75,7 @@ def chosen_by_speed(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def _differ_in_a_number(nodes: Nodes, outputs: list[str]) -> bool:
-    """Whether outputs are made of constants that are not the same."""
+    """Return whether the outputs depend on different constants."""
     numbers = [
         [
             each.attr["value"].tensor.SerializeToString(deterministic=True)
@@ -88,7 +88,7 @@ def _differ_in_a_number(nodes: Nodes, outputs: list[str]) -> bool:
 
 
 def agreed_steps(case: Case, ours: Answers, theirs: list[Answer]) -> int:
-    """How many steps, from the first on, have the same answer."""
+    """Return the number of steps, from the first on, whose answers agree."""
     for count in range(1, len(case.steps) + 1):
         begun = dataclasses.replace(case, steps=case.steps[:count])
         if compare(begun, ours[:count], theirs[:count]).difference:
@@ -101,7 +101,7 @@ def _nodes(case: Case) -> Nodes:
 
 
 def _above(nodes: Nodes, *outputs: str) -> list[pb.NodeDef]:
-    """The nodes that outputs are made of, each once, in the order of their inputs."""
+    """Return the nodes that the outputs depend on, each once, depth first in input order."""
     found: dict[str, pb.NodeDef] = {}
     waiting = list(reversed(outputs))
     while waiting:

@@ -1,4 +1,4 @@
-"""When some numbers of two answers may differ: chances and rows with NaN, denormal numbers."""
+"""Rules for documented differences of single numbers: NaN probabilities or rows, denormals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.oracle_comparison.rules_of_difference import Answers, same_shapes
 
 
 def chances_that_are_nan(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Binomial numbers agree but for those of a NaN probability (the fourth input), left unset."""
+    """The outputs agree except where the probability (fourth input) is NaN."""
     chances = list(case.steps[0].feeds.values())[3]
     if not same_shapes(case, ours, theirs) or not np.isnan(chances.astype(np.float64)).any():
         return False
@@ -19,7 +19,7 @@ def chances_that_are_nan(case: Case, ours: Answers, theirs: list[Answer]) -> boo
 
 
 def rows_with_nan(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The last dimension's rows (of the first input) agree, but for those that hold a NaN."""
+    """The outputs agree except for rows (last dimension of the first input) that contain NaN."""
     first = next(iter(case.steps[0].feeds.values()))
     if not same_shapes(case, ours, theirs) or "f" not in first.dtype.name:
         return False
@@ -29,7 +29,7 @@ def rows_with_nan(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def denormal(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The only difference: one of the two has 0 where the other has a denormal number."""
+    """The outputs agree except where both are 0 or denormal."""
     kinds = {value.dtype.kind for answer in theirs for value in answer.values}
     if not same_shapes(case, ours, theirs) or kinds - set("biuf"):
         return False

@@ -1,4 +1,4 @@
-"""When outputs that TensorFlow leaves unset, settles by chance or rounds early may differ."""
+"""Rules for outputs that TensorFlow leaves unset, does not determine or rounds earlier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.oracle_comparison.rules_of_difference import (
 
 
 def unset_behind(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Values, and zeros behind them where TensorFlow leaves what was in memory."""
+    """The first values agree; this runtime has zeros after them, TensorFlow unset memory."""
     if not same_shapes(case, ours, theirs):
         return False
     got, want = (each[0].values[0].ravel() for each in (ours, theirs))  # type: ignore[union-attr]
@@ -27,7 +27,7 @@ def unset_behind(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def nothing_chosen(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """No index at all, zeros here: TensorFlow leaves its output as it was in memory."""
+    """The indices are empty and all outputs are zero here; TensorFlow leaves its output unset."""
     return (
         same_shapes(case, ours, theirs)
         and not any(value.any() for answer in ours for value in answer.values)  # type: ignore[union-attr]
@@ -36,7 +36,7 @@ def nothing_chosen(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def weights_of_no_batch(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """No sequence: nothing is added to the gradient of w, the fourth output; the others agree."""
+    """The batch is empty and the gradient of w (fourth output) is zero here; the others agree."""
     x = next(value for value in case.steps[0].feeds.values() if value.ndim == 3)
     return (
         same_shapes(case, ours, theirs)
@@ -53,7 +53,7 @@ def weights_of_no_batch(case: Case, ours: Answers, theirs: list[Answer]) -> bool
 
 
 def equal_beams(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The probabilities agree, and some classes are equally likely in some step."""
+    """The probabilities agree, and a step has classes of equal probability."""
     return (
         _answered(ours)
         and all(
@@ -68,7 +68,7 @@ def equal_beams(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def single_precision(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Apart by what logarithms and exponentials in single precision come to over the steps."""
+    """The outputs agree within the error of logarithms and exponentials in single precision."""
     return same_shapes(case, ours, theirs) and all(
         np.allclose(got, want, 1e-5, 2e-6 * max(float(np.abs(want).max(initial=0)), 1), True)
         for mine, other in zip(ours, theirs, strict=True)
@@ -77,7 +77,7 @@ def single_precision(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def first_agrees(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The first output agrees where it is a number here; the others were not asked for."""
+    """The first output agrees where it is finite here; the other outputs are not computed."""
     if not same_shapes(case, ours, theirs):
         return False
     got, want = ours[0].values[0], theirs[0].values[0]  # type: ignore[union-attr]
@@ -87,7 +87,7 @@ def first_agrees(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def same_image(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """What is encoded looks the same: PNGs equal, JPEGs near in every pixel."""
+    """The decoded pixels of both images differ by at most 8 levels."""
     if not _answered(ours) or any(answer.code for answer in theirs):
         return False
     pairs = [
@@ -99,7 +99,7 @@ def same_image(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def _pixels(value: np.ndarray) -> np.ndarray:
-    """Of an image, or of encoded ones."""
+    """Return the pixels of an image or of encoded images, int64."""
     if not value.dtype.hasobject:
         return value.astype(np.int64)
     images = [np.asarray(Image.open(io.BytesIO(item))) for item in value.ravel().tolist()]

@@ -1,4 +1,4 @@
-"""When two answers of the same shapes differ in their values as docs/kernel_differences.md says."""
+"""Rules for documented differences of values of the same shape (docs/kernel_differences.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from tests.conformance.case import Answer, Case
 from tools.oracle_comparison.rules_of_difference import Answers, _answered, _fed, same_shapes
 
-SMALLEST_HALF = 2.0**-24  # the distance of float16 numbers next to 0
+SMALLEST_HALF = 2.0**-24  # the spacing of float16 numbers near 0
 
 
 def far_from_zero(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
@@ -17,7 +17,7 @@ def far_from_zero(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def up_to_the_last_step(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """A recurrent cell's outputs agree in the steps that it is to take."""
+    """A recurrent cell's outputs agree in the time steps below seq_len_max (the int64 input)."""
     steps = [int(v) for s in case.steps for v in s.feeds.values() if v.dtype == np.int64]
     return same_shapes(case, ours, theirs) and all(
         np.allclose(
@@ -33,7 +33,7 @@ def up_to_the_last_step(case: Case, ours: Answers, theirs: list[Answer]) -> bool
 
 
 def close(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Apart by no more than rounding in single precision allows for sums of large parts."""
+    """The outputs agree within the rounding error of sums with cancellation in float32."""
     return same_shapes(case, ours, theirs) and all(
         np.allclose(got, want, 2e-2, 1e-3 * float(np.abs(want).max(initial=0)), True)
         for mine, other in zip(ours, theirs, strict=True)
@@ -42,7 +42,7 @@ def close(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def one_step_of_signed(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Means of signed integers: oneDNN rounds them, TensorFlow's plain kernel cuts them."""
+    """Outputs of int8 differ by one: oneDNN rounds means, TensorFlow's plain kernel truncates."""
     return one_step(case, ours, theirs) and theirs[0].values[0].dtype == np.int8
 
 
@@ -55,7 +55,7 @@ def one_step(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def last_digit(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Floats next to each other."""
+    """The outputs agree within two units in the last place."""
     return same_shapes(case, ours, theirs) and all(
         np.allclose(got, want, 2 * float(np.finfo(want.dtype).eps), 0, True)
         for mine, other in zip(ours, theirs, strict=True)
@@ -64,7 +64,7 @@ def last_digit(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def same_up_to_signs(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Eigenvalues agree; eigenvectors may turn, and any basis will do for equal eigenvalues."""
+    """The eigenvalues agree; eigenvectors are not compared, as they are not unique."""
     if not same_shapes(case, ours, theirs):
         return False
     pairs = zip(ours[0].values, theirs[0].values, strict=True)  # type: ignore[union-attr]
@@ -75,13 +75,13 @@ def same_up_to_signs(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def _eigenvalues(value: np.ndarray, ranks: int) -> np.ndarray:
-    """The first row of what version 1 gives; all of what version 2 gives."""
+    """Return the eigenvalues: version 1 gives them as the first row, version 2 as an output."""
     rows = ranks > 1 and value.shape[-2] == value.shape[-1] + 1
     return value[..., 0, :] if rows else value
 
 
 def numbers_that_do_not_fit(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """NaN, infinities and floats beyond the integer type: what a cast gives is not defined."""
+    """A cast to integers or bool is fed NaN, negative floats or floats of 128 or more."""
     integers = any("int" in v.dtype.name or v.dtype == bool for a in theirs for v in a.values)
 
     def beyond(value: np.ndarray) -> bool:
@@ -94,9 +94,9 @@ def numbers_that_do_not_fit(case: Case, ours: Answers, theirs: list[Answer]) -> 
 
 
 def complex_and_not_finite(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Complex arithmetic with NaN or infinities: parts differ by the order of multiplications.
+    """Complex outputs agree where both are finite; where only one is, it is this runtime's.
 
-    A quotient by what is fed and not finite may be 0, or have no value.
+    If a fed number is not finite, either may be: a quotient by infinity may be 0 or NaN.
     """
     fed = _fed(case, lambda value: value.dtype.kind == "c" and not np.isfinite(value).all())
     return (
@@ -126,9 +126,9 @@ def not_finite(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def nan_of_padding(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Something is not finite, and the answers agree wherever neither is NaN.
+    """A fed value is not finite, and the outputs agree where neither is NaN.
 
-    Zeros of the padding, times an infinity: some algorithms multiply them, others pass them over.
+    Some algorithms multiply the zeros of the padding by infinity, others skip them.
     """
     if not same_shapes(case, ours, theirs) or not not_finite(case, ours, theirs):
         return False
@@ -149,14 +149,14 @@ def _largest(value: np.ndarray) -> float:
 
 
 def nan_compared(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """A NaN was given, which no comparison orders."""
+    """A NaN is fed, whose order in comparisons is not determined."""
     return same_shapes(case, ours, theirs) and _fed(
         case, lambda value: value.dtype.kind in "fV" and bool(np.isnan(value.astype(float)).any())
     )
 
 
 def nan_there(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The only difference: numbers here where TensorFlow has NaN."""
+    """The outputs agree except where TensorFlow has NaN."""
     return same_shapes(case, ours, theirs) and all(
         np.allclose(got[~np.isnan(want)], want[~np.isnan(want)], 0.05, 0.05, True)
         for mine, other in zip(ours, theirs, strict=True)
@@ -169,7 +169,7 @@ def nan_there(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def half_intermediates(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Half types: TensorFlow rounds between, this runtime once."""
+    """16-bit floats agree roughly: TensorFlow rounds intermediates, this runtime the result."""
     if not same_shapes(case, ours, theirs):
         return False
     pairs = [
@@ -194,7 +194,7 @@ def half_intermediates(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def singular(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """A factorisation that failed: NaN here, what was in memory or NaN in TensorFlow."""
+    """The factorisation failed: an output here is not finite; TensorFlow's may be unset."""
     return same_shapes(case, ours, theirs) and any(
         not np.isfinite(value).all()
         for answer in ours
@@ -203,7 +203,7 @@ def singular(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def later_values_of_the_first(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """The first output agrees; the others hold what TensorFlow leaves for its own gradients."""
+    """The first output agrees; the others are reserve spaces for TensorFlow's gradients."""
     first = [(ours[0], theirs[0])]
     return all(
         not isinstance(got, str)
@@ -217,7 +217,7 @@ def later_values_of_the_first(_: Case, ours: Answers, theirs: list[Answer]) -> b
 
 
 def ill_conditioned(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """One of the two cannot invert the matrix, or both lose most digits."""
+    """This runtime fails, or an output of either is not finite or exceeds 1000."""
     return any(isinstance(answer, str) or answer.code for answer in ours) or any(
         not isinstance(answer, str)
         and any(

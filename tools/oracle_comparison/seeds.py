@@ -1,37 +1,34 @@
-"""Recorded conformance cases by the op they are about: where random cases start from."""
+"""Recorded conformance cases by the op that they test: the starting points of random cases."""
 
 from __future__ import annotations
 
 import collections
 import functools
-import importlib
-import pathlib
 import zlib
 
 import protos as pb
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
-from tests.conformance.case import Case
+from tests.conformance.case import Case, cases_of, families
 from tools.oracle_comparison.left_out import reason_left_out
 
-CASES = pathlib.Path(__file__).parents[2] / "tests" / "conformance" / "cases"
-# Cases of these families are about several ops at once, wait, or repeat other families: they are
-# taken for ops that have no others.
+# Cases of these families test several ops at once, block, or repeat other families: they are used
+# only for ops without other cases.
 LAST_RESORT = (
     "datasets", "dataset_arguments", "dataset_pipelines", "element_types", "queues", "barriers",
     "readers", "loops", "step_state", "unusual_inputs", "unusual_arguments", "unusual_numbers",
     "clock", "files", "checkpoint", "checkpoint_remapping", "checkpoint_v1",
 )  # fmt: skip
 SOURCES = ("Placeholder", "Const", "NoOp")
-MAX_BORROWED = 24  # cases of an op that is the rarest of no case
+MAX_BORROWED = 24  # cases of an op that is not the rarest op of any case
 
 
 @functools.cache
 def seeds_by_op() -> dict[str, list[Case]]:
-    """Op → the recorded cases to start from, in the order of their names.
+    """Return op → the recorded cases to start from, in the order of their names.
 
     A case belongs to the rarest op in it. An op to which no case belongs borrows the smallest of
-    those in which it stands.
+    the cases that contain it.
     """
     borrowed: dict[str, list[Case]] = collections.defaultdict(list)
     plain, others = _recorded_cases()
@@ -47,7 +44,7 @@ def seeds_by_op() -> dict[str, list[Case]]:
 
 
 def is_borrowed(op: str) -> bool:
-    """Whether the op's cases are about other ops."""
+    """Return whether the op's cases belong to other ops."""
     return op not in _own_seeds()
 
 
@@ -64,13 +61,13 @@ def _own_seeds() -> dict[str, list[Case]]:
 
 @functools.cache
 def _recorded_cases() -> tuple[list[Case], list[Case]]:
-    """Those that may belong to an op, and those that may be borrowed only."""
+    """Return the cases that may belong to an op, and those that can only be borrowed."""
     plain, others = [], []
-    for path in sorted(CASES.glob("[a-z]*.py")):
-        for case in importlib.import_module(f"tests.conformance.cases.{path.stem}").CASES:
+    for family in families():
+        for case in cases_of(family):
             if any(reason_left_out(op) for op in _all_ops(case) - set(SOURCES)):
                 continue
-            last = path.stem in LAST_RESORT or case.graph.library.function
+            last = family in LAST_RESORT or case.graph.library.function
             (others if last else plain).append(case)
     return plain, others
 
@@ -80,23 +77,23 @@ def _ops(case: Case) -> set[str]:
 
 
 def _all_ops(case: Case) -> set[str]:
-    """Those of the graph and of its functions."""
+    """Return the ops of the graph and of its functions."""
     bodies = (node.op for body in case.graph.library.function for node in body.node_def)
     return {*(node.op for node in case.graph.node), *bodies}
 
 
 def subject(case: Case, op: str) -> pb.NodeDef:
-    """The node of the case that the op is."""
+    """Return the first node of the case with the op."""
     return next(node for node in case.graph.node if node.op == op)
 
 
 def is_single(case: Case) -> bool:
-    """Whether the case is one node and its inputs."""
+    """Return whether the case has one node besides placeholders, constants and NoOps."""
     return sum(node.op not in SOURCES for node in case.graph.node) == 1
 
 
 def leading_attr(op: str) -> str | None:
-    """The attribute whose type is the case's dtype: that of the first input that has one."""
+    """Return the op's leading type attribute: that of the first input with one, else the first."""
     op_def = op_def_registry.look_up(op)
     typed = [argument.type_attr for argument in op_def.input_arg if argument.type_attr]
     typed += [attr.name for attr in op_def.attr if attr.type == "type"]
@@ -104,7 +101,7 @@ def leading_attr(op: str) -> str | None:
 
 
 def dtype_of(case: Case, op: str) -> DataType | None:
-    """The leading type of a recorded case."""
+    """Return the leading type of a recorded case, None if the op has no type attribute."""
     attr = leading_attr(op)
     value = subject(case, op).attr.get(attr or "")
     number = value.type if value else 0
@@ -112,5 +109,5 @@ def dtype_of(case: Case, op: str) -> DataType | None:
 
 
 def pick(seeds: list[Case], key: str) -> Case:
-    """One of the cases; a case added later seldom changes which (highest hash wins)."""
+    """Return the case with the highest hash, so that adding a case seldom changes the choice."""
     return max(seeds, key=lambda case: zlib.crc32(f"{key}/{case.name}".encode()))

@@ -1,4 +1,4 @@
-"""Random values, shapes and conversions of the arrays that a case is fed."""
+"""Random changes of the values, shapes and types of a case's inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STRINGS = (b"", b"\xff\xfe", b"a", b"\xc3\xa9", b"abc", b"-1", b" 7 ", b"1e3", b
 
 
 def converted(array: np.ndarray, to: DataType, random: np.random.Generator) -> np.ndarray:
-    """The array as another element type; what does not fit becomes small random numbers."""
+    """Return the array as another element type; strings become small random numbers."""
     dtype = to.numpy
     if to is DataType.STRING:
         return _objects([str(item).encode() for item in array.ravel().tolist()], array.shape)
@@ -32,7 +32,7 @@ def converted(array: np.ndarray, to: DataType, random: np.random.Generator) -> n
 def changed_values(
     array: np.ndarray, random: np.random.Generator, quantised: bool = False
 ) -> np.ndarray:
-    """The array with some or all elements replaced."""
+    """Return the array with some or all elements replaced."""
     flat = array.ravel().copy()
     if not flat.size:
         return array
@@ -54,7 +54,7 @@ def changed_values(
 
 
 def _integers(old: np.ndarray, random: np.random.Generator, quantised: bool) -> np.ndarray:
-    if old.dtype.kind not in "iu":  # of 2 or 4 bits
+    if old.dtype.kind not in "iu":  # int2, uint2, int4 and uint4
         return random.integers(0, 2, old.size).astype(old.dtype)
     info = np.iinfo(old.dtype)
     if quantised or (old.size > 3 and random.random() < 0.3):
@@ -89,7 +89,7 @@ def _floats(old: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def resized(array: np.ndarray, axis: int, size: int, random: np.random.Generator) -> np.ndarray:
-    """The array with `size` elements along an axis, repeated or cut."""
+    """Return the array with `size` elements along an axis, repeated or truncated."""
     if array.shape[axis]:
         return np.take(array, np.arange(size) % array.shape[axis], axis)
     shape = [*array.shape]
@@ -100,7 +100,7 @@ def resized(array: np.ndarray, axis: int, size: int, random: np.random.Generator
 
 
 def reranked(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The array with another rank."""
+    """Return the array with another rank."""
     choice = int(random.integers(5))
     if choice == 0 and array.ndim < 7:
         return array[np.newaxis]

@@ -1,4 +1,7 @@
-"""Cases and answers between the two processes: a length, then plain Python data, pickled."""
+"""Transfer of cases and answers between the two processes: a length, then pickled data.
+
+Cases and answers are packed as plain Python data first.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from tests.conformance.case import Answer, Case, Step
 def write_frame(stream: BinaryIO, value: Any) -> None:
     data = pickle.dumps(value)
     rest = memoryview(struct.pack("<Q", len(data)) + data)
-    while rest:  # an unbuffered stream may take a part
+    while rest:  # an unbuffered stream may write only a part
         rest = rest[stream.write(rest) :]
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> Any:
-    """The next value; None when the other side is gone."""
+    """Return the next value; None if the other process has ended."""
     head = _read(stream, 8)
     if len(head) < 8:
         return None

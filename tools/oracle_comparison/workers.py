@@ -1,7 +1,7 @@
-"""Ops compared by several processes at once.
+"""Comparison of ops in several worker processes.
 
-Guarantees: every op gives a report. A worker that ends, or that is busy with one op for too long,
-costs that op's report (it says so) and one restart.
+Guarantees: every op has a report. If a worker crashes or takes too long for an op, the report says
+so and the worker is replaced.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tools.oracle_comparison.comparison import Report, Request, compare_op
 from tools.oracle_comparison.reference import Reference
 
 MAX_TENSOR = 1 << 30  # bytes
-# Seconds for one op: a step of ours that cannot be stopped ends with its worker. TensorFlow's time
-# is bounded by `reference`.
+# Seconds for one op. A step of this runtime that cannot be interrupted ends with its worker; the
+# time of TensorFlow is bounded by `reference`.
 TIMEOUT = 900
 
 
 def in_this_process(reference: Reference, ops: Sequence[str], request: Request) -> Iterator[Report]:
-    """One op after another."""
+    """Compare the ops in sequence, and close the reference."""
     set_tensor_limit(MAX_TENSOR)
     for op in ops:
         yield compare_op(reference, op, request)
@@ -34,7 +34,7 @@ def in_this_process(reference: Reference, ops: Sequence[str], request: Request) 
 
 
 def in_parallel(start: Callable[[], Worker], ops: Sequence[str], jobs: int) -> Iterator[Report]:
-    """Reports in the order in which they are ready; each of `jobs` threads starts a worker."""
+    """Yield reports in the order of their completion; `jobs` threads each run a worker."""
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     for op in ops:
         waiting.put(op)
@@ -56,7 +56,7 @@ def _attend(
     waiting: queue.SimpleQueue[str],
     ready: queue.SimpleQueue[Report],
 ) -> None:
-    """Give a worker one op after another; start another worker when it ends."""
+    """Send the waiting ops to a worker in sequence; replace the worker when it fails."""
     worker = None
     while True:
         try:
@@ -74,10 +74,10 @@ def _attend(
 
 
 class Worker:
-    """A process that compares one op after another, and its own TensorFlow process."""
+    """A process that compares ops in sequence and owns a TensorFlow process."""
 
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
-        """`work` takes a pipe, which brings ops and takes reports, and the arguments."""
+        """Start the process: `work` receives ops from a pipe, its first argument, and replies."""
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=work, args=(other, *arguments))
@@ -85,7 +85,7 @@ class Worker:
         other.close()
 
     def ask(self, op: str) -> Report | str:
-        """The op's report, or why there is none."""
+        """Return the op's report, or why there is none."""
         try:
             self._pipe.send(op)
             if not self._pipe.poll(TIMEOUT):
@@ -101,11 +101,11 @@ class Worker:
 
 
 def work(pipe: Connection, python: str, folder: pathlib.Path, request: Request) -> None:
-    """What a worker does; `python` has tensorflow."""
+    """Run a worker process; `python` is an interpreter with tensorflow."""
     set_tensor_limit(MAX_TENSOR)
     reference = Reference(python, folder)
     with tempfile.TemporaryDirectory() as elsewhere:
-        os.chdir(elsewhere)  # random names of files
+        os.chdir(elsewhere)  # random cases may write files with random names
         while True:
             op = pipe.recv()
             try:

@@ -1,4 +1,4 @@
-"""An input pipeline of queue runners and a coordinator, until the inputs are used up."""
+"""An input pipeline of queue runners and a coordinator, read to its end."""
 
 import sys
 

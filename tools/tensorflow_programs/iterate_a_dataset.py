@@ -32,7 +32,7 @@ element = either.get_next()
 
 
 def rest(session: tf.Session, fetch: tf.Tensor) -> list:
-    """What an iterator gives until it ends."""
+    """Return the values of `fetch` until the iterator ends."""
     values = []
     while True:
         try:

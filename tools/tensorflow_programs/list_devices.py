@@ -1,4 +1,4 @@
-"""The devices that a server of one task presents."""
+"""List the devices of a server of one task."""
 
 import sys
 

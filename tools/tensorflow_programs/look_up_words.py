@@ -1,4 +1,4 @@
-"""Lookup tables: constant, from a file, with buckets for the unknown, mutable; and top-k back."""
+"""Lookup tables: constant, from a file, with out-of-vocabulary buckets, mutable; and top-k."""
 
 import os
 import sys

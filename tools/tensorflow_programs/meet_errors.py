@@ -1,4 +1,4 @@
-"""Errors come as TensorFlow's exception classes, with its texts, the op and the node."""
+"""Errors are raised as TensorFlow's exception classes, with its messages, the op and the node."""
 
 import sys
 

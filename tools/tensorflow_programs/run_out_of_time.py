@@ -1,4 +1,4 @@
-"""A step is cancelled by its deadline, and another by the session's; both go on afterwards."""
+"""A step ends at its own deadline, another at the session's; the sessions stay usable."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""make_callable, and a step in parts."""
+"""Prepared steps: make_callable, and partial_run."""
 
 import sys
 

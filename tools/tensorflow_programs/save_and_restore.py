@@ -1,4 +1,4 @@
-"""Save variables with a Saver, change them, restore them; the server writes the files."""
+"""Save variables with a Saver, change them and restore them; the server writes the files."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ with tf.Session(sys.argv[1]) as session:
     restored = session.run([weights, names])
 for before, after in zip(saved, restored, strict=True):
     np.testing.assert_array_equal(before, after)
-# The checkpoint is TensorFlow's: its own reader reads it.
+# The checkpoint has TensorFlow's format: its reader can read it.
 np.testing.assert_array_equal(tf.train.load_variable(path, "weights"), saved[0])
 with tf.Session(sys.argv[1]) as session:
     session.run(tf.global_variables_initializer())

@@ -1,4 +1,4 @@
-"""Two sessions of one server see the same variable; it outlives the session that made it."""
+"""Two sessions of one server share a variable, which outlives the session that created it."""
 
 import sys
 

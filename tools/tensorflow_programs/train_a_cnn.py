@@ -1,4 +1,4 @@
-"""A convolutional network learns which way stripes run: moving averages, dropout, Momentum."""
+"""A convolutional network learns the direction of stripes: moving averages, dropout, Momentum."""
 
 import sys
 
@@ -40,7 +40,7 @@ right = tf.reduce_mean(tf.cast(tf.nn.in_top_k(logits, labels, 1), tf.float32))
 
 
 def stripes(count: int) -> dict:
-    """Pictures with stripes down (0) or across (1), and noise."""
+    """Return noisy images with vertical (label 0) or horizontal (label 1) stripes, and labels."""
     across = random.integers(0, 2, count)
     waves = np.sin(np.arange(8) * 1.6 + random.uniform(0, 6, (count, 1)))
     down = np.broadcast_to(waves[:, np.newaxis, :], (count, 8, 8))

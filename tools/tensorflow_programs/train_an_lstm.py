@@ -1,4 +1,4 @@
-"""An LSTM in a `while_loop` remembers the first of many numbers; gradients through both kinds."""
+"""An LSTM in a `while_loop` learns to remember its first input, with loops of both versions."""
 
 import sys
 
@@ -10,7 +10,7 @@ UNITS = 12
 
 
 def build(random: np.random.Generator) -> tuple:
-    """(placeholders, loss, update) of a loop whose length is fed."""
+    """Return (placeholders, loss, update) of a loop whose length is fed."""
     x = tf.placeholder(tf.float32, [None, None], name="x")
     sign = tf.placeholder(tf.float32, [None], name="sign")
     kernel = tf.get_variable(
@@ -39,7 +39,7 @@ def build(random: np.random.Generator) -> tuple:
     return (x, sign), loss, update
 
 
-said = []
+changes_of_loss = []
 for version_2 in (False, True):
     (tf.enable_control_flow_v2 if version_2 else tf.disable_control_flow_v2)()
     random = np.random.default_rng(5)
@@ -54,6 +54,6 @@ for version_2 in (False, True):
                 feeds = {x: series, sign: series[:, 0] > 0}
                 losses.append(session.run([loss, update], feeds)[0])
     assert losses[0] > 0.6 and np.mean(losses[-10:]) < 0.35, losses
-    said.append(f"{losses[0]:.2f} → {np.mean(losses[-10:]):.2f}")
-assert said[0] == said[1], said
-print("loss", said[0], "by both kinds of loop")
+    changes_of_loss.append(f"{losses[0]:.2f} → {np.mean(losses[-10:]):.2f}")
+assert changes_of_loss[0] == changes_of_loss[1], changes_of_loss
+print("loss", changes_of_loss[0], "by both kinds of loop")

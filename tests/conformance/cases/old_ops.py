@@ -1,4 +1,4 @@
-"""Ops that new graphs rarely have: fused convolutions, in-place rows, debugging, old versions."""
+"""Ops that are rare in new graphs: fused convolutions, in-place updates, debugging, old ops."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def normalised_gradient(scaled: bool) -> Case:
 
 
 def fused(op: str, *inputs: np.ndarray, **attrs: Any) -> Case:
-    """One image: TensorFlow computes the first of several again and again."""
+    """A fused convolution of one image: TensorFlow gives the first image's result for each."""
     graph = Graph()
     image = graph.placeholder(DataType.FLOAT, "x", (1, *IMAGE.shape[1:]))
     graph.add(op, image, *inputs, name="result", **attrs)
@@ -78,7 +78,7 @@ def reference() -> Case:
 
 
 def batched() -> Case:
-    """BatchFunction of x·x + captured."""
+    """BatchFunction with the function x·x + captured."""
     graph = Graph()
     signature = pb.OpDef(name="body")
     for name in ("x", "captured"):

@@ -1,6 +1,6 @@
-"""Kernels that the cases of their families leave out: old versions, variants, what is random.
+"""Kernels that no case of their families runs: old versions, variants, random ones.
 
-Of an answer with a choice in it the cases look at what every choice has in common.
+If an op may choose between several answers, the case fetches a property common to all of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _identity(op: str) -> Case:
 
 
 def _reference_identity() -> Case:
-    """An assignment through it changes the variable."""
+    """An assignment through DebugGradientRefIdentity changes the variable."""
     graph = Graph()
     variable = graph.add("VariableV2", shape=(2, 3), dtype=F32, name="v")[0]
     graph.add("Assign", variable, ROWS, name="begin")
@@ -47,7 +47,7 @@ def _reference_identity() -> Case:
 
 
 def _selected_reference(index: int) -> Case:
-    """An assignment goes to the variable at the index."""
+    """An assignment through RefSelect changes the variable at the index."""
     graph = Graph()
     variables = [graph.add("VariableV2", shape=(2, 3), dtype=F32, name=n)[0] for n in ("v", "w")]
     begun = [graph.add("Assign", each, ROWS)[0] for each in variables]
@@ -69,7 +69,7 @@ def _fed() -> Case:
 
 
 def _selected(chosen: bool) -> Case:
-    """One of two lists of tensors."""
+    """Select with variants: one of two tensor lists."""
     graph = Graph()
     lists = [
         graph.add("TensorListFromTensor", np.zeros(n, np.float32), np.zeros(0, np.int32))[0]
@@ -83,7 +83,7 @@ def _selected(chosen: bool) -> Case:
 
 
 def _switched(index: int) -> Case:
-    """The branch of an index, a last one for what is out of range."""
+    """_SwitchN forwards to the output at an index; an index out of range selects the last."""
     graph = Graph()
     where = graph.placeholder(I32, "index", ())
     branches = graph.add("_SwitchN", ROWS, where, name="branches", num_outs=3)
@@ -117,7 +117,7 @@ def _cleared() -> Case:
 
 
 def _gradient_array() -> Case:
-    """What is written into the array of gradients twice adds up."""
+    """Two writes to the same element of a gradient TensorArray are added."""
     graph = Graph()
     array = graph.add("TensorArrayV2", np.int32(2), dtype=F32, clear_after_read=False)[0]
     flow = graph.add("TensorArrayWriteV2", array, np.int32(0), ROWS, np.float32(0))[0]
@@ -129,7 +129,7 @@ def _gradient_array() -> Case:
 
 
 def _chain(distances: list[float]) -> Case:
-    """A chain over points that are so far away, drawn with one seed."""
+    """KMC2ChainInitialization over points with the given distances, with a fixed seed."""
     graph = Graph()
     given = graph.placeholder(F32, "distances", (len(distances),))
     graph.add("KMC2ChainInitialization", given, np.int64(7), name="result")
@@ -138,7 +138,7 @@ def _chain(distances: list[float]) -> Case:
 
 
 def _first_centers(wanted: int, points: np.ndarray) -> Case:
-    """The sum of the points that are chosen: of all, or of one of several that are equal."""
+    """The sum of the chosen points, which is the same for every choice that is possible."""
     graph = Graph()
     given = graph.placeholder(F32, "points", points.shape)
     chosen = graph.add(
@@ -152,7 +152,7 @@ def _first_centers(wanted: int, points: np.ndarray) -> Case:
 
 
 def _ordering(name: str, matrix: np.ndarray) -> Case:
-    """Every row comes once in the order."""
+    """The sorted ordering: every row occurs once."""
     graph = Graph()
     sparse = graph.add("DenseToCSRSparseMatrix", matrix, np.argwhere(matrix))[0]
     order = graph.add("SparseMatrixOrderingAMD", sparse)[0]
@@ -161,7 +161,7 @@ def _ordering(name: str, matrix: np.ndarray) -> Case:
 
 
 def _merged() -> Case:
-    """Two checkpoints become one; the folders of the two stay."""
+    """Merge two checkpoints into one, and restore from it; the two folders are kept."""
     graph = Graph()
     parts = [f"{PREFIX}{part}" for part in ("one", "two")]
     for part in parts:

@@ -1,4 +1,4 @@
-"""Ops that new graphs do not use any more, and their kin: stacks of version 1, CountUpTo."""
+"""Ops that new graphs do not use: CountUpTo, RefSwitch, version 1 stacks, closed TensorArrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COUNTED = (np.int32, np.int64)
 
 
 def count_up(dtype: type) -> Case:
-    """2 and then an error: the limit is 3."""
+    """CountUpTo gives 2 and then fails: the limit is 3."""
     g = Graph()
     data_type = DataType.INT32 if dtype is np.int32 else DataType.INT64
     handle = g.add("VariableV2", shape=(), dtype=data_type, name="v")[0]
@@ -23,7 +23,7 @@ def count_up(dtype: type) -> Case:
 
 
 def resource_count_up(dtype: type) -> Case:
-    """The same by a handle."""
+    """ResourceCountUpTo gives 2 and then fails: the limit is 3."""
     g = Graph()
     data_type = DataType.INT32 if dtype is np.int32 else DataType.INT64
     handle = g.add("VarHandleOp", shape=(), dtype=data_type, shared_name="v", name="v")[0]
@@ -34,7 +34,7 @@ def resource_count_up(dtype: type) -> Case:
 
 
 def ref_switch() -> Case:
-    """A variable handed on to one of two readers."""
+    """RefSwitch forwards a variable to one of two readers."""
     g = Graph()
     handle = g.add("VariableV2", shape=(2,), dtype=F32, name="v")[0]
     g.add("Assign", handle, np.array([1, 2], np.float32), name="init")
@@ -51,7 +51,7 @@ def ref_switch() -> Case:
 
 
 def old_stack() -> Case:
-    """Two values come back in the other order; then the stack is closed."""
+    """Two values are popped in reverse order; then the stack is closed."""
     g = Graph()
     handle = g.add("Stack", elem_type=F32, stack_name="s", name="stack")[0]
     g.add("StackPush", handle, np.float32(1), name="one")
@@ -64,7 +64,7 @@ def old_stack() -> Case:
 
 
 def closed_stack() -> Case:
-    """StackCloseV2 after a value was read back."""
+    """StackCloseV2 after a value was popped."""
     g = Graph()
     handle = g.add("StackV2", np.int32(2), elem_type=F32, stack_name="s", name="stack")[0]
     g.add("StackPushV2", handle, np.float32(1), name="one")
@@ -75,7 +75,7 @@ def closed_stack() -> Case:
 
 
 def closed_tensor_array(version: str) -> Case:
-    """An array is closed after it was read."""
+    """A TensorArray is closed after it was read."""
     g = Graph()
     handle, *flow = g.add(f"TensorArray{version}", np.int32(1), dtype=F32, name="array")
     flow_in = flow[0] if flow else np.float32(0)

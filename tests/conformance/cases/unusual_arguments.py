@@ -1,4 +1,4 @@
-"""Sparse tensors, ranges, orders and options that nobody gives on purpose.
+"""Invalid or unusual sparse tensors, ranges, orders and options.
 
 As in `unusual_inputs`, each was found by comparing random cases (`make oracle`).
 """
@@ -122,7 +122,7 @@ def of_scalars() -> list[Case]:
 
 
 def of_declared_shape() -> Case:
-    """A variable without a value takes only one of the shape that it was declared with."""
+    """Assign to an uninitialised variable fails for a value of another shape than declared."""
     graph = Graph()
     held = graph.add("VariableV2", name="held", dtype=np.float32, shape=(3,))[0]
     graph.add("Assign", held, TWO, name="set")
@@ -130,7 +130,7 @@ def of_declared_shape() -> Case:
 
 
 def slice_of_variable() -> Case:
-    """One value for a longer slice."""
+    """Assign one value to a longer slice."""
     graph = Graph()
     held = graph.add("VariableV2", name="held", dtype=np.float32, shape=(2,))[0]
     assigned = graph.add("Assign", held, TWO, name="set")[0]
@@ -160,7 +160,7 @@ def unordered_take() -> Case:
 
 
 def with_variable(name: str, op: str, *inputs: Any, **attrs: Any) -> Case:
-    """The op on a variable [4, 2], which is read then."""
+    """A case that runs the op on a variable [4, 2] and then reads the variable."""
     graph = Graph()
     handle = graph.add("VarHandleOp", dtype=np.float32, shape=None, shared_name="v")[0]
     value = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -194,7 +194,7 @@ def filled_with_nothing() -> Case:
 
 
 def ftrl_of_nan() -> Case:
-    """A NaN is not above the limit."""
+    """Ftrl with a NaN in the linear slot, which does not compare as greater than l1."""
     graph = Graph()
     handles = []
     for number, value in enumerate(([1, 2], [0.5, 0.5], [np.nan, 1])):
@@ -211,7 +211,7 @@ def ftrl_of_nan() -> Case:
 
 
 def of_dense_numbers() -> list[Case]:
-    """Zeros with a sign, poles, extents of nothing."""
+    """Signed zeros, poles, and dimensions of size 0."""
     zeros = np.array([0, -0.0, np.nan, np.nan, 0, -0.0, 1])
     halves = [zeros.astype(t) for t in ("float16", "bfloat16", "float32")]
     columns = [np.stack([each, np.ones_like(each)], axis=1) for each in halves]
@@ -286,7 +286,7 @@ def strides_of_padded() -> Case:
 
 
 def padded_elsewhere() -> Case:
-    """Margins of batches or channels, and more dimensions than four."""
+    """FusedPadConv2D with padding of batches or channels, and with five dimensions."""
     graph = Graph()
     x, filter = graph.placeholder(np.float32, "x"), np.ones((3, 3, 2, 1), np.float32)
     attrs = {"strides": [1, 1, 1, 1], "padding": "VALID", "mode": "SYMMETRIC"}
@@ -330,7 +330,7 @@ def of_masks_and_orders() -> list[Case]:
 
 
 def of_peepholes() -> list[Case]:
-    """Peepholes that do not fit although none are used."""
+    """BlockLSTM with peephole weights of a wrong shape, although use_peephole is false."""
     cells = np.ones((2, 4), np.float32)
     state = (np.ones((3, 2, 3), np.float32), cells, cells, np.ones((7, 16), np.float32))
     weights, bias = np.ones(4, np.float32), np.ones(16, np.float32)

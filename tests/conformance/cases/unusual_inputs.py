@@ -1,4 +1,4 @@
-"""Inputs that nobody feeds on purpose; each was found by comparing random cases (`make oracle`)."""
+"""Invalid or unusual inputs; each was found by comparing random cases (`make oracle`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def floats(*shape: int) -> np.ndarray:
 
 
 def of_nothing_read() -> list[Case]:
-    """Without elements to read, indices and axes are not looked at."""
+    """Without elements to read, TensorFlow does not check all indices and axes."""
     return [
         case("GatherV2", floats(2, 0, 0), [[0]], np.int32(1), name="GatherV2_empty_slices"),
         case("GatherV2", floats(2, 3, 0), [4, INT32_MAX], np.int32(1), name="GatherV2_empty_rows"),
@@ -264,7 +264,7 @@ def list_with_a_negative_limit() -> Case:
 
 
 def signs_of_scalars() -> list[Case]:
-    """What updates say of scalars with the wrong sign."""
+    """Training ops with hyperparameters of the wrong sign."""
     ftrl = {"lr": 0.1, "l1": 0.1, "l2": 0.1, "lr_power": -0.5}
     adagrad = {"lr": 0.1, "l1": 0.1, "l2": 0.1}
     return [

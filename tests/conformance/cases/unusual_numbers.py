@@ -1,4 +1,4 @@
-"""Numbers, attributes and shapes of maths, pooling, quantising and random ops that nobody expects.
+"""Unusual numbers, attributes and shapes of maths, pooling, quantising and random ops.
 
 As in `unusual_inputs`, each was found by comparing random cases (`make oracle`).
 """
@@ -155,7 +155,7 @@ def of_random_numbers() -> list[Case]:
 
 
 def _of_skips(op: str, deltas: np.ndarray) -> Case:
-    """Steps over almost 2⁶⁴ blocks, of which TensorFlow loses a carry."""
+    """Skips of almost 2⁶⁴ blocks, in which TensorFlow loses a carry."""
     graph = Graph()
     state = graph.add("VarHandleOp", dtype=DataType.INT64, shape=None, shared_name="s")[0]
     start = graph.placeholder(DataType.INT64, "start")

@@ -1,4 +1,4 @@
-"""Shapes, places, rows, segments and reductions."""
+"""Ops on shapes, moved and selected elements, rows, segments, and reductions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of single elements, of one and two inputs."""
+"""Elementwise ops of one and two inputs."""
 
 from __future__ import annotations
 

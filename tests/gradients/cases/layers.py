@@ -1,4 +1,4 @@
-"""Layers of networks: convolutions, pooling, normalisation, losses, images."""
+"""Neural network ops: convolutions, pooling, normalisation, losses, images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor lists: made, read, written, joined; and arrays that loops fill."""
+"""Tensor lists: creation, reads, writes, concatenation; and TensorArrays that loops fill."""
 
 from __future__ import annotations
 

@@ -18,6 +18,15 @@ def test_a_server_serves_until_it_drains():
     assert lifecycle.phase is Phase.DRAINING
 
 
+def test_a_server_is_not_ready_before_its_ports_are_open():
+    lifecycle = Lifecycle()
+    lifecycle.expect_port("gRPC")
+    lifecycle.begin_serving()
+    assert lifecycle.not_ready() == ["the gRPC port is not open"]
+    lifecycle.port_is_open("gRPC")
+    assert lifecycle.not_ready() == []
+
+
 def test_drain_waits_for_requests():
     async def scenario():
         lifecycle = Lifecycle()

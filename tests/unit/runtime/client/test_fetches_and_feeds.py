@@ -29,7 +29,7 @@ Pair = collections.namedtuple("Pair", ["left", "right"])
 
 
 class Program:
-    """A graph with something of every kind, and a session of it."""
+    """A graph with elements of every kind, and a session of it."""
 
     def __init__(self):
         self.graph = Graph()

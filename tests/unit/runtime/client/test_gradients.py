@@ -1,4 +1,4 @@
-"""`gradients`: what it takes, what it gives, and what it refuses."""
+"""`gradients`: its arguments, results and errors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import protos as pb
 import runtime.client as tf
 from runtime.client import ops
-from runtime.client.function_graph import FunctionGraph
-from runtime.client.tensor_shape import TensorShape
+from runtime.client.framework.function_graph import FunctionGraph
+from runtime.client.framework.tensor_shape import TensorShape
 
 V = np.array([1, 2, 3], np.float32)
 

@@ -1,4 +1,4 @@
-"""Graphs: names, scopes, devices, control dependencies, look-ups, collections."""
+"""Graphs: names, scopes, devices, control dependencies, lookup, collections."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_control_dependencies(graph):
     with control_dependencies([a]):
         inner = constant(3.0)
         assert inner.op.control_inputs == [a.op]
-        assert identity(a).op.control_inputs == []  # it reads it
-        assert identity(inner).op.control_inputs == []  # what it reads has waited
+        assert identity(a).op.control_inputs == []  # `a` is its data input
+        assert identity(inner).op.control_inputs == []  # its input waits for `a`
         with control_dependencies([b.op, "a"]):
             assert no_op().control_inputs == [a.op, b.op]
         with control_dependencies(None):

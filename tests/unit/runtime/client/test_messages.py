@@ -1,4 +1,4 @@
-"""Graphs as GraphDefs and MetaGraphDefs and back; SavedModels; timelines."""
+"""Export and import of GraphDefs and MetaGraphDefs; SavedModels; timelines."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_unknown_ops(graph):
 
 
 def test_loops_of_version_1_are_imported(graph):
-    """Enter → Merge ⇄ NextIteration, where an edge runs backward."""
+    """Enter → Merge ⇄ NextIteration, which has a back edge."""
     from tests.saved_model_corpus import FIXTURES
 
     meta_graph = load_saved_model(
@@ -244,7 +244,7 @@ def test_a_saved_model_of_a_session(graph, tmp_path):
         session.run(global_variables_initializer())
         session.run(weights.assign_add([[1.0], [1.0]]))
         saved_model.simple_save(session, out, {"x": x}, {"y": y})
-        assert session.run(y, {x: [[1, 1]]}) == [[5.5]]  # its own names are not disturbed
+        assert session.run(y, {x: [[1, 1]]}) == [[5.5]]  # the added nodes do not change it
     bundle = load_saved_model(SessionOptions(), None, str(out), {"serve"})
     signature = bundle.signatures["serving_default"]
     assert signature.inputs["x"].tensor_shape.dim[1].size == 2

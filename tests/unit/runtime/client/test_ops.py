@@ -24,7 +24,7 @@ from runtime.client import (
     string,
     uint8,
 )
-from runtime.client.op_call import snake_case
+from runtime.client.framework.op_call import snake_case
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_python_names(op, name):
     assert snake_case(op) == name
 
 
-# (what is called, kind of the error, its message)
+# (call, class of the error, its message)
 WRONG_CALLS = (
     (
         lambda x: x + constant(1),
@@ -221,7 +221,7 @@ def test_constants_of_a_given_type_and_shape(graph):
     assert value_of(constant(1, shape=[3])).tolist() == [1, 1, 1]
     assert value_of(constant([1, 2, 3, 4], float64, [2, 2])).tolist() == [[1, 2], [3, 4]]
     assert value_of(constant([1.5], bfloat16)).dtype.name == "bfloat16"
-    assert value_of(constant([1, 2], shape=[2, 2])).tolist() == [[1, 2], [2, 2]]  # the last fills
+    assert value_of(constant([1, 2], shape=[2, 2])).tolist() == [[1, 2], [2, 2]]  # 2 is repeated
     with pytest.raises(
         ValueError, match=r"Too many elements provided\. Takes at most 2, but got 3"
     ):

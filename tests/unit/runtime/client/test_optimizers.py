@@ -1,4 +1,4 @@
-"""Optimisers: what they make, what they refuse, and kinds of one's own."""
+"""Optimisers: the operations and slots they add, their errors, and user-defined subclasses."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_what_is_refused(session):
 
 
 class SignDescent(train.Optimizer):
-    """A kind of one's own: steps of one length."""
+    """A user-defined optimiser: steps of constant length."""
 
     def __init__(self):
         super().__init__(False, "SignDescent")

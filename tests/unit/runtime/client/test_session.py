@@ -96,7 +96,7 @@ def test_close_ends_a_dequeue_that_waits(graph):
     thread.join()
     assert errors[0] in (
         "Dequeue operation was cancelled\n\t [[{{node deq}}]]",
-        "Run call was cancelled",  # the close came before the dequeue
+        "Run call was cancelled",  # closed before the dequeue started
     )
 
 
@@ -256,7 +256,7 @@ def test_defaults_have_to_be_left_in_order(graph):
     with pytest.raises(AssertionError, match="Nesting violated for default stack of <class"):
         outer.__exit__(None, None, None)
     inner.__exit__(None, None, None)
-    from runtime.client.default_stacks import default_sessions
+    from runtime.client.framework.default_stacks import default_sessions
 
     default_sessions.remove(default_sessions.innermost)
 
@@ -359,7 +359,7 @@ def test_a_graph_outlives_its_sessions_and_counts_them(graph):
     first.close()
     first.close()
     assert graph.open_sessions == 1
-    second.run(variable.initializer)  # the other session goes on, with a state of its own
+    second.run(variable.initializer)  # the other session stays open, with separate state
     assert second.run(variable.assign_add(1.0)) == 2
     second.close()
     assert graph.open_sessions == 0

@@ -99,7 +99,10 @@ def test_the_global_step(session):
 
 
 def counting_queue(limit):
-    """(queue, an enqueue of 1, 2, … that fails beyond the limit by the end of its input)."""
+    """(queue, enqueue, fill): `enqueue` adds 1, 2, … `limit`, after `fill` has run; then it fails.
+
+    It fails with OUT_OF_RANGE, as the source of its elements is closed.
+    """
     source = tf.ops.FIFOQueueV2([tf.float32], capacity=limit, name="source")
     fill = tf.ops.QueueEnqueueManyV2(source, [[float(each) for each in range(1, limit + 1)]])
     with tf.control_dependencies([fill]):

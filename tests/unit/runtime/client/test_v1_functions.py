@@ -1,4 +1,4 @@
-"""Programs as they are written for tf.compat.v1, with another import; answers are TensorFlow's."""
+"""Programs written for tf.compat.v1, with the import replaced, give TensorFlow's results."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Objects of tf.compat.v1: arrays of tensors, queues, tables, savers, variables, their scopes."""
+"""Classes of tf.compat.v1: TensorArray, queues, tables, Saver, variables and their scopes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Variables by name, in scopes that reuse them, and what they begin with."""
+"""`get_variable` and `variable_scope`: names, reuse, and initial values."""
 
 from __future__ import annotations
 

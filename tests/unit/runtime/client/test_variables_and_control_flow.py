@@ -1,4 +1,4 @@
-"""Variables of both kinds, cond and while_loop."""
+"""Resource and reference variables, cond and while_loop."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from runtime.executors.compiler import FunctionExecutors
 from runtime.executors.step_plan import GENERATE_AT_RUN
 from runtime.framework.attr_value import NameAttrList
 from runtime.graph.function_library import FunctionLibrary
-from runtime.graph.optimizer import Optimizer
+from runtime.graph.passes.optimizer import Optimizer
 from runtime.registrations import kernel_registry
 from tests.conformance.case import Graph
 

@@ -7,9 +7,9 @@ import pytest
 
 from runtime.foundation.errors import CancelledError
 from runtime.framework.cancellation import CancellationManager
-from runtime.framework.conditional_accumulator import DenseConditionalAccumulator
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Deferred
+from runtime.framework.resources.conditional_accumulator import DenseConditionalAccumulator
 
 
 def accumulator() -> DenseConditionalAccumulator:

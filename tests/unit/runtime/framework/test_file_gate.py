@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from runtime.foundation.errors import PermissionDeniedError
-from runtime.framework.file_gate import AllowAll, DenyAll, FolderGate
+from runtime.framework.io.file_gate import AllowAll, DenyAll, FolderGate
 
 
 def test_inside_and_outside(tmp_path: pathlib.Path) -> None:

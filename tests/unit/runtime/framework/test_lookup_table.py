@@ -7,8 +7,8 @@ import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from runtime.framework.lookup_table import HashTable
-from runtime.framework.mutable_hash_table import MutableDenseHashTable, MutableHashTable
+from runtime.framework.resources.lookup_table import HashTable
+from runtime.framework.resources.mutable_hash_table import MutableDenseHashTable, MutableHashTable
 
 KEYS = np.array([b"a", b"b"], object)
 VALUES = np.array([1, 2], np.int64)

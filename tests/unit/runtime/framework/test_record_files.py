@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from runtime.client import Graph, Session, ops
-from runtime.framework import record_files
 from runtime.framework.dtypes import DataType
-from runtime.framework.record_files import Records, text_lines
+from runtime.framework.io import record_files
+from runtime.framework.io.record_files import Records, text_lines
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from runtime.framework import shared_area
-from runtime.framework.shared_area import SharedArea
+from runtime.sessions.child_process import shared_area
+from runtime.sessions.child_process.shared_area import SharedArea
 
 
 @pytest.fixture

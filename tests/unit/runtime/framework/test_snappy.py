@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.foundation.errors import DataLossError, ResourceExhaustedError
-from runtime.framework.snappy import compress, compress_framed, decompress, decompress_framed
+from runtime.framework.io.snappy import compress, compress_framed, decompress, decompress_framed
 
 
 @pytest.mark.parametrize("size", [0, 1, 60, 61, 256, 257, 70_000])

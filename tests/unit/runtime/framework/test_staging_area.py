@@ -10,7 +10,7 @@ import pytest
 from runtime.foundation.errors import CancelledError
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred
-from runtime.framework.staging_area import StagingBuffer, StagingMap
+from runtime.framework.resources.staging_area import StagingBuffer, StagingMap
 
 
 def test_getting_waits_for_a_tuple() -> None:

@@ -13,7 +13,7 @@ from runtime.foundation.errors import (
 )
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred
-from runtime.framework.step_batches import (
+from runtime.framework.resources.step_batches import (
     StepBatcher,
     StepGradientBatcher,
     StepUnbatcher,

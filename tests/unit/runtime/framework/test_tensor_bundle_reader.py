@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
+import protos as pb
 from runtime.foundation.errors import (
     DataLossError,
     InternalError,
@@ -20,11 +21,12 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
 )
 from runtime.framework import allocation
-from runtime.framework.file_gate import AllowAll, FolderGate
-from runtime.framework.masked_crc32c import crc32c, mask
-from runtime.framework.sstable import MAGIC, read_table
-from runtime.framework.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.tensor_slice import TensorSlice
+from runtime.framework.io.file_gate import AllowAll, FolderGate
+from runtime.framework.io.masked_crc32c import crc32c, mask
+from runtime.framework.io.sstable import MAGIC, read_table
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.tensor_bundle_writer import write_index
+from runtime.framework.io.tensor_slice import TensorSlice
 from tests import checkpoint_tensors as given
 
 CHECKPOINTS = pathlib.Path(__file__).parents[3] / "fixtures" / "checkpoints"
@@ -291,3 +293,16 @@ def test_the_allocation_limit_comes_before_the_allocation(
     monkeypatch.setattr(allocation, "_limit", [16])
     with open_bundle("plain") as reader, pytest.raises(ResourceExhaustedError, match="OOM"):
         reader.read("numbers/float32")
+
+
+@pytest.mark.parametrize("dtype", [pb.DT_STRING, pb.DT_VARIANT])
+def test_a_size_beyond_the_file_comes_before_the_allocation(
+    dtype: pb.DataType, plain: pathlib.Path
+) -> None:
+    entry = pb.BundleEntryProto(dtype=dtype, size=1 << 62)
+    write_index(str(index_of(plain)), {b"huge": entry}, num_shards=1)
+    with (
+        TensorBundleReader(str(plain), AllowAll()) as reader,
+        pytest.raises(OutOfRangeError, match="Read less bytes than requested"),
+    ):
+        reader.read("huge")

@@ -19,12 +19,12 @@ from runtime.foundation.errors import (
     UnimplementedError,
 )
 from runtime.framework.dtypes import DataType, from_numpy
-from runtime.framework.file_gate import AllowAll, DenyAll
-from runtime.framework.sstable import BLOCK_BYTES, read_table, write_table
-from runtime.framework.tensor_bundle_merge import merge_bundles
-from runtime.framework.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.tensor_bundle_writer import TensorBundleWriter
-from runtime.framework.tensor_slice import parse_shape_and_slice
+from runtime.framework.io.file_gate import AllowAll, DenyAll
+from runtime.framework.io.sstable import BLOCK_BYTES, read_table, write_table
+from runtime.framework.io.tensor_bundle_merge import merge_bundles
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
+from runtime.framework.io.tensor_slice import parse_shape_and_slice
 from tests import checkpoint_tensors as given
 
 CHECKPOINTS = pathlib.Path(__file__).parents[3] / "fixtures" / "checkpoints"

@@ -9,9 +9,9 @@ import pytest
 
 from runtime.foundation.errors import DataLossError, NotFoundError, OpError, PermissionDeniedError
 from runtime.framework.dtypes import from_numpy
-from runtime.framework.file_gate import AllowAll, FolderGate
-from runtime.framework.tensor_slice import TensorSlice, parse_shape_and_slice
-from runtime.framework.tensor_slice_file import (
+from runtime.framework.io.file_gate import AllowAll, FolderGate
+from runtime.framework.io.tensor_slice import TensorSlice, parse_shape_and_slice
+from runtime.framework.io.tensor_slice_file import (
     NamedSlice,
     TensorSliceReader,
     write_tensor_slices,

@@ -11,7 +11,7 @@ import protos as pb
 from runtime.foundation.errors import DataLossError, UnimplementedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
-from runtime.framework.tensor_list import TensorList
+from runtime.framework.resources.tensor_list import TensorList
 from runtime.framework.variant_codec import variants_from_proto, variants_to_proto
 
 # What TensorFlow 2.21 wrote for a sparse tensor, and for a ragged one of two rows.

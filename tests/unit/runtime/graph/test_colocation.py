@@ -1,4 +1,4 @@
-"""Nodes that have to be together are: by name, by the resource that they use, in a function."""
+"""Colocation: nodes are placed together by name, by the resource they use, and in functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE, OTHER = "/device:CPU:0", "/device:CPU:1"
 
 
 def together(name: str, op: str, *locations: str, device: str = "") -> pb.NodeDef:
-    """An operation on `x` that has to be with others."""
+    """An operation on `x` with colocation groups."""
     node = pb.NodeDef(name=name, op=op, input=["x"], device=device)
     node.attr["T"].type = pb.DT_FLOAT
     node.attr["_class"].list.s.extend(f"loc:@{each}".encode() for each in locations)
@@ -32,7 +32,7 @@ def graph(*nodes: pb.NodeDef) -> pb.GraphDef:
 def placed(
     graph_def: pb.GraphDef, fetches: list[str], *extensions: pb.GraphDef, **config: bool
 ) -> dict[str, str]:
-    """Where the nodes of a step run, by their names."""
+    """The devices of a step's nodes, by node name."""
     session = direct_session(graph_def, pb.ConfigProto(device_count={"CPU": 2}, **config))
     for extension in extensions:
         session.extend(extension)
@@ -114,7 +114,7 @@ def test_operations_are_where_their_variable_is() -> None:
 
 
 def calling(device: str, of_call: str = "") -> pb.GraphDef:
-    """`call` calls a function whose one node `r` asks for a device."""
+    """A graph whose node `call` calls a function whose node `r` requests a device."""
     built = Graph()
     function = built.graph_def.library.function.add(ret={"y": "r:y:0"})
     function.signature.name = "f"

@@ -1,4 +1,4 @@
-"""Which functions a function needs."""
+"""FunctionLibrary: the functions that a function reaches."""
 
 from __future__ import annotations
 

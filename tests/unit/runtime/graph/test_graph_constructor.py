@@ -1,4 +1,4 @@
-"""What a graph may hold: names, attributes, versions, devices, functions; with exact messages."""
+"""Checks of a GraphDef: names, attributes, versions, devices, functions; with exact messages."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_a_pruned_graph_is_placed_when_it_runs() -> None:
 
 
 def test_references_and_types_are_not_mixed_up() -> None:
-    """True == 1 == DataType.FLOAT: what is remembered of one must not be given for another."""
+    """True == 1 == DataType.FLOAT: a cached tuple of one must not be returned for another."""
     variable = Graph()
     variable.add("VariableV2", name="v", dtype="float32", shape=(2,))
     plain = Graph()

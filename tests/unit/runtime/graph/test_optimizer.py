@@ -1,4 +1,4 @@
-"""The optimiser's passes: what they leave of a graph, and that results stay the same."""
+"""The optimiser's passes: the nodes that remain, and that results stay the same."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.graph.graph import Graph as RuntimeGraph
 from runtime.graph.graph_constructor import extend_graph
-from runtime.graph.optimizer import Optimizer
-from runtime.graph.pruning import StepGraph, prune
+from runtime.graph.passes.optimizer import Optimizer
+from runtime.graph.passes.pruning import StepGraph, prune
 from runtime.registrations import kernel_registry
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import direct_session
@@ -24,12 +24,12 @@ from tests.unit.runtime.sessions.graphs import direct_session
 def optimised(graph_def: pb.GraphDef, *fetches: str, feeds: tuple[str, ...] = ()) -> StepGraph:
     graph = extend_graph(RuntimeGraph(), graph_def)
     step = prune(graph, feeds, fetches, ())
-    Optimizer().after_inlining(step, kernel_registry())
+    Optimizer().run(step, graph.library, kernel_registry())
     return step
 
 
 def reached(step: StepGraph) -> list[str]:
-    """Ops that the fetches still need, sorted."""
+    """The ops on which the fetches depend, sorted."""
     seen = set()
     pending = [node for node, _ in step.fetches]
     while pending:
@@ -106,7 +106,7 @@ TRUE = np.bool_(True)
 
 
 def nearly_equal(graph: Graph, what: str) -> None:
-    """Nodes `a` and `b` that differ in one thing, and in their values for X."""
+    """Add nodes `a` and `b` that differ in one property, and in their values for X."""
     x = graph.placeholder("float32", "x")
     match what:
         case "operation":
@@ -123,7 +123,7 @@ def nearly_equal(graph: Graph, what: str) -> None:
         case "attribute":
             for name in "ab":
                 graph.add("MatMul", x, x, transpose_b=name == "b", name=name)
-        case "control edge":  # b waits for what is dead: it is dead too
+        case "control edge":  # b waits for a dead node, so it is dead too
             side = graph.add("Switch", x, TRUE, name="switch")[0]
             graph.add("Identity", side, name="dead")
             graph.add("Neg", x, name="a")
@@ -155,7 +155,7 @@ def test_nearly_equal_nodes_are_not_shared(what: str) -> None:
     plain.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
 
     def seen(config: pb.ConfigProto) -> list[object]:
-        """The value of each, or that it has none; both are computed in one step."""
+        """The value of each, or the error if it is dead; both are computed in one step."""
         session, values = direct_session(graph.graph_def, config), []
         for fetched in (["a"], ["b"]):
             try:

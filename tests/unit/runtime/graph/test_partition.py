@@ -1,4 +1,4 @@
-"""Several devices in one session: placement, the cut of edges, and the same values as on one."""
+"""Several devices in one session: placement, transfers, and the same values as on one device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError
-from runtime.graph.placer import log_device_mapping
+from runtime.graph.passes.placer import log_device_mapping
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import direct_session, in_caller
 
@@ -28,7 +28,7 @@ class PlacedGraph(Graph):
 
 
 def ping_pong(devices: Sequence[int]) -> pb.GraphDef:
-    """x goes through one operation on each device in turn: n0, n1, …"""
+    """A chain n0, n1, … of operations on x, placed on the given devices in turn."""
     graph = PlacedGraph()
     value: Any = graph.placeholder("float32", "x")
     for index, cpu in enumerate(devices):
@@ -147,7 +147,7 @@ def test_placement_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     graph.node[-1].attr["_class"].list.s.append(b"loc:@n0")
     graph.node[-1].device = ""
     config = pb.ConfigProto(log_device_placement=True, device_count={"CPU": 2})
-    with caplog.at_level(logging.INFO, logger="runtime.graph.placer"):
+    with caplog.at_level(logging.INFO, logger="runtime.graph.passes.placer"):
         direct_session(graph, config)
     assert caplog.messages == [
         f"Device mapping:\n{PREFIX}0 -> CPU\n{PREFIX}1 -> CPU",
@@ -158,6 +158,6 @@ def test_placement_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_no_device_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="runtime.graph.placer"):
+    with caplog.at_level(logging.INFO, logger="runtime.graph.passes.placer"):
         log_device_mapping([])
     assert caplog.messages == ["Device mapping: no known devices."]

@@ -1,4 +1,4 @@
-"""Gradients of functions beside differences of their values, and what has none."""
+"""Gradients of functions against finite differences, and errors for ops without a gradient."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 
 import protos as pb
 from runtime.client import Graph, Session, cond, constant, ops
-from runtime.client.function_graph import FunctionGraph
-from runtime.client.tensor_shape import TensorShape
+from runtime.client.framework.function_graph import FunctionGraph
+from runtime.client.framework.tensor_shape import TensorShape
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.dtypes import DataType
-from tests.conformance.cases.symbolic_gradients import Body, gradient_graph
+from tests.conformance.cases.control.symbolic_gradients import Body, gradient_graph
 
 V = np.array([0.5, 0.25, 0.75], np.float32)
 M = np.array([[1, 2], [3, 5]], np.float32)
-STEP = 1e-2  # of the differences
+STEP = 1e-2  # of the finite differences
 
-# Those that TensorFlow's own list lacks, or gets wrong (Asinh, Acosh, negative axes).
+# Ops that TensorFlow's SymbolicGradient lacks, or gets wrong (Asinh, Acosh, negative axes).
 BODIES: dict[str, tuple[Body, tuple[np.ndarray, ...]]] = {
     "asinh": (ops.Asinh, (V,)),
     "acosh": (ops.Acosh, (V + 1,)),

@@ -6,7 +6,7 @@ import numpy as np
 
 from runtime.api import SessionOptions, new_session
 from runtime.framework.dtypes import DataType
-from tests.conformance.cases.datasets import DatasetGraph, Output
+from tests.conformance.cases.data.datasets import DatasetGraph, Output
 
 
 class SavedIterator:

@@ -10,12 +10,12 @@ import pytest
 
 from runtime.foundation.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType
-from runtime.kernels.gather import one_hot
-from runtime.kernels.padding import pad, tile
-from runtime.kernels.ragged import ragged_range
-from runtime.kernels.scatter import scatter_nd
-from runtime.kernels.shapes import broadcast_to, empty, reshape
-from runtime.kernels.sparse_to_dense import sparse_to_dense
+from runtime.kernels.array.gather import one_hot
+from runtime.kernels.array.padding import pad, tile
+from runtime.kernels.array.scatter import scatter_nd
+from runtime.kernels.array.shapes import broadcast_to, empty, reshape
+from runtime.kernels.sparse.ragged import ragged_range
+from runtime.kernels.sparse.sparse_to_dense import sparse_to_dense
 
 HUGE = 1 << 40
 ONE = np.float32(1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.kernels.boxing import box, unbox
-from runtime.kernels.concat_split import pack, unpack
+from runtime.kernels.array.boxing import box, unbox
+from runtime.kernels.array.concat_split import pack, unpack
 
 
 class Token:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from runtime.kernels.error_functions import erf, erfc, erfinv, ndtri
+from runtime.kernels.math.error_functions import erf, erfc, erfinv, ndtri
 
 NEAR_ONE = 1 - np.logspace(-7.2, -1, 5001)
 BETWEEN = np.concatenate([np.linspace(-1, 1, 20001)[1:-1], NEAR_ONE, -NEAR_ONE])

@@ -13,11 +13,11 @@ from PIL import Image
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType
-from runtime.kernels.convolution import conv2d, depthwise_conv2d_native
-from runtime.kernels.convolution_gradients import conv2d_backprop_input
-from runtime.kernels.image_decode import decode_gif, decode_png
-from runtime.kernels.pooling import avg_pool, max_pool
-from runtime.kernels.pooling_gradients import max_pool_grad_with_argmax
+from runtime.kernels.image.image_decode import decode_gif, decode_png
+from runtime.kernels.nn.convolution import conv2d, depthwise_conv2d_native
+from runtime.kernels.nn.convolution_gradients import conv2d_backprop_input
+from runtime.kernels.nn.pooling import avg_pool, max_pool
+from runtime.kernels.nn.pooling_gradients import max_pool_grad_with_argmax
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 6, 7, 4)).astype(np.float32)
@@ -126,6 +126,6 @@ def test_frames_of_an_animation_count_towards_the_pixel_limit(
     frames[0].save(target, "GIF", save_all=True, append_images=frames[1:])
     contents = np.array(target.getvalue(), object)
     assert decode_gif(contents).shape == (5, 4, 4, 3)
-    monkeypatch.setattr("runtime.kernels.image_decode.MAX_PIXELS", 3 * 16)
+    monkeypatch.setattr("runtime.kernels.image.image_decode.MAX_PIXELS", 3 * 16)
     with pytest.raises(ResourceExhaustedError, match="GIF of 4 or more frames"):
         decode_gif(contents)

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 import protos as pb
-from runtime.kernels.image_summaries import image_summary
+from runtime.kernels.io.image_summaries import image_summary
 
 BAD = np.array([255, 0, 0, 255], np.uint8)
 

@@ -7,9 +7,9 @@ import pytest
 
 from runtime.foundation.errors import ResourceExhaustedError
 from runtime.kernels import kernel_defs
-from runtime.kernels.comparison import equal, select_v2
-from runtime.kernels.einsum import einsum
-from runtime.kernels.matmul import batch_mat_mul_v2, mat_mul
+from runtime.kernels.linalg.einsum import einsum
+from runtime.kernels.linalg.matmul import batch_mat_mul_v2, mat_mul
+from runtime.kernels.math.comparison import equal, select_v2
 
 SIZE = 1 << 17  # SIZE² float32 elements are 64 GiB, beyond the default limit
 COLUMN, ROW = np.ones((SIZE, 1), np.float32), np.ones((1, SIZE), np.float32)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.framework.dataset import WindowElements
+from runtime.framework.data.dataset import WindowElements
+from runtime.framework.data.optional import Optional
 from runtime.framework.dtypes import DataType
-from runtime.framework.optional import Optional
 from runtime.framework.resource_manager import ResourceHandle
-from runtime.kernels.optionals import element_type
+from runtime.kernels.data.optionals import element_type
 
 
 def _serialized_sparse() -> np.ndarray:

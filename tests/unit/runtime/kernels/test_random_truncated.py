@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from runtime.framework.philox import GuardedPhilox
-from runtime.kernels.random_truncated import parameterized_truncated_normal
+from runtime.kernels.random.random_truncated import parameterized_truncated_normal
 
 SAMPLES = 20000
 # (lower bound, upper bound, mean, variance) of the standard normal distribution cut off

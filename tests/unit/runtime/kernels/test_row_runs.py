@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from runtime.framework.dtypes import DataType
-from runtime.kernels.edit_distance import edit_distance
-from runtime.kernels.matrix_product import matrix_product
-from runtime.kernels.row_runs import combine_runs, run_starts, stable_order
-from runtime.kernels.segment_math import reduce_rows
-from runtime.kernels.unique import unique_with_counts
+from runtime.kernels.array.unique import unique_with_counts
+from runtime.kernels.linalg.matrix_product import matrix_product
+from runtime.kernels.math.row_runs import combine_runs, run_starts, stable_order
+from runtime.kernels.math.segment_math import reduce_rows
+from runtime.kernels.sparse.edit_distance import edit_distance
 
 SEED = 20
 

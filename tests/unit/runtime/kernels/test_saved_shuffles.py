@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conformance.cases.datasets import DatasetGraph
+from tests.conformance.cases.data.datasets import DatasetGraph
 from tests.unit.runtime.kernels.saved_iterators import SavedIterator
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import protos as pb
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
-from tests.conformance.cases.datasets import DatasetGraph
+from tests.conformance.cases.data.datasets import DatasetGraph
 from tests.unit.runtime.kernels.saved_iterators import SavedIterator
 
 

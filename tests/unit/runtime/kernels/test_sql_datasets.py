@@ -11,7 +11,7 @@ import pytest
 from runtime.api import OpError, new_session
 from runtime.foundation.errors import Code
 from runtime.framework.dtypes import DataType
-from tests.conformance.cases.sql_datasets import Query
+from tests.conformance.cases.data.sql_datasets import Query
 from tests.conformance.test_cases import options
 
 SELECTED = Query("one", "select id from things", (DataType.INT64,))

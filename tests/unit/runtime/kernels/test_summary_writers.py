@@ -8,9 +8,9 @@ import pytest
 
 import protos as pb
 from runtime.api import PermissionDeniedError
-from runtime.framework.file_gate import AllowAll, DenyAll
-from runtime.framework.record_files import tf_records
-from runtime.kernels.summary_writers import SummaryFileWriter
+from runtime.framework.io.file_gate import AllowAll, DenyAll
+from runtime.framework.io.record_files import tf_records
+from runtime.kernels.io.summary_writers import SummaryFileWriter
 
 
 def events(folder: pathlib.Path) -> list[pb.Event]:

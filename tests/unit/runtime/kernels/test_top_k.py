@@ -7,7 +7,7 @@ import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from runtime.kernels.sorting import approx_top_k, top_k, top_k_v2
+from runtime.kernels.array.sorting import approx_top_k, top_k, top_k_v2
 
 
 def stable_order(rows: np.ndarray, k: int) -> np.ndarray:

@@ -12,8 +12,8 @@ from runtime.foundation.errors import Code
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
-from tests.conformance.cases.dataset_snapshots import identity
-from tests.conformance.cases.datasets import DatasetGraph
+from tests.conformance.cases.data.dataset_snapshots import identity
+from tests.conformance.cases.data.datasets import DatasetGraph
 
 
 def elements_after_delete(g: DatasetGraph, dataset: Any, op: str, made: Any, count: int) -> Any:

@@ -1,4 +1,4 @@
-"""Writing SavedModels: again with their variables, and frozen."""
+"""Export of loaded SavedModels, with their variables or frozen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can't be run, and who reaches it."""
+"""The report on a meta graph's ops: unknown ones, those without kernel, and what reaches them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, MAIN_OP_CO
 from runtime.saved_model.inspection import inspect_ops
 from tests.conformance.case import Graph
 
-# Whether there is a kernel is a question of the test, not of the runtime.
+# ops that have no kernel in these tests, whatever kernels the runtime has
 MISSING = {"Relu", "Tanh"}
 
 

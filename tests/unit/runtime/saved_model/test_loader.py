@@ -1,4 +1,4 @@
-"""Loading a SavedModel: restore, init op, assets, what can go wrong, sessions opened on it."""
+"""Loading a SavedModel: restore, init op, assets, errors, and sessions opened on it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from runtime.api import (
     SessionOptions,
     load_saved_model,
 )
-from runtime.framework.file_gate import AllowAll
-from runtime.framework.tensor_bundle_writer import TensorBundleWriter
-from runtime.framework.variable import Variable
+from runtime.framework.io.file_gate import AllowAll
+from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
+from runtime.framework.resources.variable import Variable
 from runtime.saved_model.initialization import (
     INIT_OP_SIGNATURE_KEY,
     LEGACY_INIT_OP_COLLECTION,
@@ -45,7 +45,7 @@ def load(folder: pathlib.Path, **options: object) -> SavedModelBundle:
 
 @pytest.fixture
 def half_plus_two(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A copy of the fixture, to be damaged."""
+    """A copy of the fixture model that a test may damage."""
     return pathlib.Path(shutil.copytree(FIXTURES / "half_plus_two", tmp_path / "model"))
 
 
@@ -129,7 +129,7 @@ def test_a_target_that_nobody_accepts(half_plus_two: pathlib.Path) -> None:
 
 
 def write_model(folder: pathlib.Path, meta_graph: pb.MetaGraphDef) -> None:
-    """A SavedModel of one meta graph with the tag `serve`."""
+    """Write a SavedModel of one meta graph with the tag `serve`."""
     meta_graph.meta_info_def.tags.append("serve")
     saved = pb.SavedModel(saved_model_schema_version=1, meta_graphs=[meta_graph])
     folder.mkdir(exist_ok=True)
@@ -137,7 +137,7 @@ def write_model(folder: pathlib.Path, meta_graph: pb.MetaGraphDef) -> None:
 
 
 def variable_model() -> pb.MetaGraphDef:
-    """A variable `v` that is restored from the key `v`; targets add_one and times_ten; read."""
+    """A model with a variable `v`, restored from the key `v`, and nodes that update and read it."""
     graph = Graph()
     attrs = {"dtype": DataType.FLOAT, "shape": (), "shared_name": "v"}
     handle = graph.add("VarHandleOp", name="v", **attrs)[0]
@@ -201,7 +201,7 @@ def test_a_collection_must_name_one_init_op(tmp_path: pathlib.Path, names: list[
 
 
 def asset_model(filename: str) -> pb.MetaGraphDef:
-    """A variable `v` that the init op sets to the contents of an asset."""
+    """A model whose init op sets the variable `v` to the contents of an asset."""
     graph = Graph()
     attrs = {"dtype": DataType.STRING, "shape": (), "shared_name": "v"}
     handle = graph.add("VarHandleOp", name="v", **attrs)[0]
@@ -324,7 +324,7 @@ def test_variables_that_are_stored_twice_are_held_once() -> None:
 
 
 def queue_model() -> pb.MetaGraphDef:
-    """The init op puts one element into a queue, which no session can share."""
+    """A model whose init op enqueues an element; sessions can't share a queue's state."""
     graph = Graph()
     types = [DataType.FLOAT]
     queue = graph.add("FIFOQueueV2", name="queue", component_types=types, shared_name="queue")[0]

@@ -1,4 +1,4 @@
-"""From a MetaGraphDef to a session."""
+"""Creating a session from a MetaGraphDef."""
 
 from __future__ import annotations
 

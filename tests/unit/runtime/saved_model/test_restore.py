@@ -1,4 +1,4 @@
-"""What RestoreV2 says when a checkpoint has not what it is asked for."""
+"""Errors of RestoreV2: a missing checkpoint, a missing tensor, a tensor of another type."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from runtime.api import DataType, InvalidArgumentError, NotFoundError, OpError
-from runtime.framework.file_gate import AllowAll
-from runtime.framework.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.file_gate import AllowAll
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
 from tests.conformance.case import Graph
 from tests.saved_model_corpus import FIXTURES
 from tests.unit.runtime.sessions.graphs import direct_session

@@ -1,4 +1,4 @@
-"""Reading a SavedModel's folder and picking a meta graph."""
+"""Reading a SavedModel's folder and selecting a meta graph by tags."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ import numpy as np
 
 import protos as pb
 from runtime.api import DirectSession, SessionOptions, new_session
-from runtime.client.node_builder import build_node_def
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
+from tests.node_builder import build_node_def
 
 FLOAT = DataType.FLOAT
 X = np.float32(3)

@@ -25,7 +25,7 @@ from runtime.api import (
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.queues import Queue
+from runtime.framework.resources.queues import Queue
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import (
     FLOAT,

@@ -12,7 +12,7 @@ import pytest
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError
 from runtime.executors.step import Executor
-from runtime.sessions.executor_cache import ExecutorCache
+from runtime.sessions.direct.executor_cache import ExecutorCache
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
 
@@ -122,3 +122,46 @@ def test_who_waited_for_a_compilation_that_failed_compiles_alone() -> None:
         with pytest.raises(InvalidArgumentError, match="no"):
             first.result(30)
         assert again.result(30).executor is not None
+
+
+def test_a_step_that_is_found_as_spelled_is_used_under_its_other_spellings_too() -> None:
+    session = direct_session(g1())
+    session._graph.cache = ExecutorCache(capacity=2)
+    for fetch in ("m", "n", "m", "a"):  # n is the least recently used one: it goes
+        session.run({"x": X}, [fetch])
+    misses = session.executor_cache.misses
+    assert session.run({"x:0": X}, ["m:0"]) == [6]
+    assert session.executor_cache.misses == misses
+
+
+def test_finding_needs_no_lock_and_races_with_what_inserts_and_drops() -> None:
+    """A thread that holds the lock, and is not scheduled, delays no step that is compiled."""
+    session = direct_session(g1())
+    graph = session._graph.current("Run")
+    cache = session._graph.cache = ExecutorCache(capacity=3)
+    keys = [(("x",), (fetch,), ()) for fetch in ("m", "n", "a", "m:0", "n:0", "a:0")]
+    executors = {
+        fetch: session._graph.compiler.compile(graph, ["x:0"], [f"{fetch}:0"], ())
+        for fetch in "mna"
+    }
+
+    def insert() -> None:
+        for round_ in range(300):
+            key = keys[round_ % len(keys)]
+            cache.find_or_compile(graph, key, lambda *wanted: executors[wanted[1][0][0]])
+
+    def find() -> None:
+        for round_ in range(3000):
+            key = keys[round_ % len(keys)]
+            found = cache.find(key)
+            assert found is None or found.executor is executors[key[1][0][0]]
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(work) for work in (insert, find, insert, find)]:
+            done.result(60)
+    assert len(cache) <= 3
+    key = keys[0]
+    cache.find_or_compile(graph, key, lambda *_: executors["m"])
+    with cache._lock, concurrent.futures.ThreadPoolExecutor(1) as threads:
+        found = threads.submit(cache.find, key).result(30)
+    assert found is not None

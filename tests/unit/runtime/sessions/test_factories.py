@@ -26,8 +26,8 @@ from runtime.devices.device_factory import DeviceFactory, DeviceFactoryRegistry
 from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.registrations import session_factories
-from runtime.sessions.direct_session import DirectSession
-from runtime.sessions.direct_session_factory import DirectSessionFactory
+from runtime.sessions.direct.direct_session import DirectSession
+from runtime.sessions.direct.direct_session_factory import DirectSessionFactory
 from runtime.sessions.runtime_session import RuntimeSession
 from runtime.sessions.session_factory import SessionFactory, SessionFactoryRegistry
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1

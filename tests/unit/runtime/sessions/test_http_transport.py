@@ -16,7 +16,7 @@ from runtime.api import (
     UnavailableError,
     UnknownError,
 )
-from runtime.sessions.http_transport import HttpTransport
+from runtime.sessions.remote.http_transport import HttpTransport
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -7,7 +7,7 @@ import pytest
 
 from runtime.api import RunRequest, ThreadPool
 from runtime.foundation import priority_gate
-from runtime.sessions import step_process
+from runtime.sessions.child_process import step_process
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.child_processes import (
     DEADLINE_SECONDS,

@@ -9,7 +9,7 @@ import pytest
 
 import protos as pb
 from runtime.api import CancelledError, InvalidArgumentError, ResourceExhaustedError, ThreadPool
-from runtime.sessions.partial_runs import PartialRuns
+from runtime.sessions.direct.partial_runs import PartialRuns
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, queue_graph
 
 SECONDS = 30  # to wait for what ends at once on a quiet machine

@@ -7,8 +7,8 @@ import pytest
 import protos as pb
 from runtime.api import InternalError, InvalidArgumentError, OpError
 from runtime.client import Graph, Session, constant, float32, ops
-from runtime.client.function_graph import FunctionGraph
-from runtime.client.tensor_shape import TensorShape
+from runtime.client.framework.function_graph import FunctionGraph
+from runtime.client.framework.tensor_shape import TensorShape
 from runtime.framework.dtypes import DataType
 
 TASK = "/job:localhost/replica:0/task:0"

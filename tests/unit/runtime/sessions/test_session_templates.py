@@ -15,7 +15,7 @@ from runtime.api import (
     load_saved_model,
 )
 from runtime.framework.dtypes import DataType
-from runtime.framework.variable import Variable
+from runtime.framework.resources.variable import Variable
 from runtime.saved_model.initialization import MAIN_OP_COLLECTION
 from tests.conformance.case import Graph
 from tests.saved_model_corpus import FIXTURES

@@ -133,7 +133,7 @@ def test_a_short_step_that_fails_at_once_holds_no_feed() -> None:
     session = direct_session(built.graph_def)
     request = RunRequest({"x": value()}, ["n"])
     session.run_async(request).result()
-    session._graph.compiled(request).executor.last_seconds = 0.0
+    session._graph.compiled(request).executor.duration.seconds = 0.0
     fed = np.ones(2, np.float32)
     with contextlib.suppress(InvalidArgumentError):
         session.run_if_short(RunRequest({"x": fed}, ["n"]))

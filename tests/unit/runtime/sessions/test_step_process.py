@@ -25,13 +25,13 @@ from runtime.api import (
     ThreadPool,
     UnavailableError,
 )
-from runtime.executors.portable_step import KEPT_HERE
+from runtime.executors.portable_step import NOT_PORTABLE_OPS
 from runtime.framework.cancellation import CancellationManager
 from runtime.graph.function_library import op_info
 from runtime.registrations import kernel_registry
-from runtime.sessions import step_process
-from runtime.sessions.direct_session import DirectSession
-from runtime.sessions.step_process import StepProcess, StepProcesses, step_processes
+from runtime.sessions.child_process import step_process
+from runtime.sessions.child_process.step_process import StepProcess, StepProcesses, step_processes
+from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.child_processes import is_running, opened, process_of, run, until
 
@@ -189,7 +189,7 @@ def test_every_op_whose_kernel_sees_the_step_was_looked_at() -> None:
             continue
         if any(kernel.needs_context for kernel in registry.kernels_of(op)):
             seeing.add(op)
-    assert seeing - KEPT_HERE <= LOOKED_AT, "may they run in another process?"
+    assert seeing - NOT_PORTABLE_OPS <= LOOKED_AT, "may they run in another process?"
 
 
 def failing_graph() -> Graph:
@@ -321,7 +321,7 @@ def test_the_process_yields_the_processor(pool: ThreadPool) -> None:
 PROGRAM = """
 import sys, time
 from runtime.api import ThreadPool
-from runtime.sessions.step_process import step_processes
+from runtime.sessions.child_process.step_process import step_processes
 pool = ThreadPool("parent", 1, low_priority=True, own_process=True)
 while (process := step_processes(pool).take()) is None:
     time.sleep(0.01)

@@ -7,11 +7,11 @@ import numpy as np
 
 import protos as pb
 from runtime.foundation.message_channel import MessageChannel
-from runtime.framework.shared_area import SharedArea
-from runtime.framework.tensor_frames import frames, receive_tensors
 from runtime.registrations import device_factories, kernel_registry
-from runtime.sessions import step_server
-from runtime.sessions.step_server import StepServer
+from runtime.sessions.child_process import step_server
+from runtime.sessions.child_process.shared_area import SharedArea
+from runtime.sessions.child_process.step_server import StepServer
+from runtime.sessions.child_process.tensor_frames import frames, receive_tensors
 from tests.conformance.case import Graph
 
 NODES = 100

@@ -20,7 +20,7 @@ from runtime.api import (
     global_thread_pools,
     new_session,
 )
-from runtime.sessions.session_pools import make_session_pools, num_inter_op_threads
+from runtime.sessions.direct.session_pools import make_session_pools, num_inter_op_threads
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import direct_session, g1
 

@@ -5,7 +5,7 @@ import pytest
 
 from runtime.api import RunRequest
 from runtime.framework.cancellation import CancellationManager
-from runtime.sessions.variable_values import ChangedVariables, SentVariables
+from runtime.sessions.child_process.variable_values import ChangedVariables, SentVariables
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.child_processes import opened
 

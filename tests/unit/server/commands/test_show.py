@@ -67,3 +67,20 @@ def test_show_names_unknown_ops(capsys, tmp_path):
     code, out, _ = run(capsys, "show", folder)
     assert code == 1
     assert "unknown ops (the graph cannot be created):\n  NoSuchOp  n\n" in out
+
+
+def test_show_names_the_package_of_missing_ops(capsys, tmp_path):
+    nodes = [("a", "SentencepieceOp"), ("b", "TFText>RoundRobinTrim"),
+             ("c", "SimpleMLInferenceOpWithHandle"), ("d", "XlaCallModule"),
+             ("e", "NoSuchOp")]  # fmt: skip
+    folder = saved_model(tmp_path / "m", *nodes, outputs=["d"])
+    code, out, _ = run(capsys, "show", folder)
+    assert code == 1
+    lines = [line for line in out.splitlines() if "Runstep does not" in line]
+    assert lines == [
+        "SentencepieceOp, TFText>RoundRobinTrim: an op of TensorFlow Text, which TensorFlow "
+        "Serving's binary links and Runstep does not have.",
+        "SimpleMLInferenceOpWithHandle: an op of TensorFlow Decision Forests, which TensorFlow "
+        "Serving's binary links and Runstep does not have.",
+        "XlaCallModule: a model exported from JAX: Runstep does not run StableHLO modules.",
+    ]

@@ -13,7 +13,7 @@ from runtime.foundation.errors import (
     OpError,
     UnimplementedError,
 )
-from runtime.framework.masked_crc32c import crc32c, mask
+from runtime.framework.io.masked_crc32c import crc32c, mask
 from runtime.framework.tensor_codec import tensor_to_proto
 from server.models.model_version import ModelVersion
 from server.models.warmup import MAX_RECORDS, REQUESTS_FILE, warm_up

@@ -10,7 +10,7 @@ import pytest
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
-from runtime.sessions.direct_session import DirectSession
+from runtime.sessions.direct.direct_session import DirectSession
 from server.metrics import Metrics
 from server.rest.session_docs import half_plus_two_graph
 from server.sessions.requests import CreateRequest, ModelSource

@@ -1,0 +1,1 @@
+"""Graphs under construction: operations, tensors, shapes, scopes, and their messages."""

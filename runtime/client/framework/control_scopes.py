@@ -1,0 +1,60 @@
+"""Control inputs of new operations: nested `with graph.control_dependencies(…)`.
+
+TF: tensorflow/python/framework/ops.py (_ControlDependenciesController)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Iterator, Sequence
+
+from runtime.client.framework.operation import Operation, Tensor
+
+
+@dataclasses.dataclass
+class _Scope:
+    """The control inputs of one scope, and the operations made in it, which wait for them."""
+
+    control_inputs: list[Operation]
+    made_inside: set[Operation] = dataclasses.field(default_factory=set)
+
+
+class ControlScopes:
+    """The scopes that each thread has entered, outermost first."""
+
+    def __init__(self) -> None:
+        self._current = threading.local()
+
+    @property
+    def _stack(self) -> list[_Scope]:
+        if not hasattr(self._current, "stack"):
+            self._current.stack = []
+        stack: list[_Scope] = self._current.stack
+        return stack
+
+    @contextlib.contextmanager
+    def entered(self, control_inputs: Sequence[Operation] | None) -> Iterator[None]:
+        """Add control inputs to operations made inside; None removes those of all outer scopes."""
+        outer = self._stack
+        inner = [_Scope(list(control_inputs))] if control_inputs is not None else []
+        self._current.stack = [*outer, *inner] if control_inputs is not None else []
+        try:
+            yield
+        finally:
+            self._current.stack = outer
+
+    def for_inputs(self, inputs: Sequence[Tensor]) -> list[Operation]:
+        """The control inputs that an operation with these data inputs needs."""
+        sources = {tensor.op for tensor in inputs}
+        wanted: dict[Operation, None] = {}
+        for scope in self._stack:
+            if not sources & scope.made_inside:  # else an input already waits for the scope
+                wanted |= dict.fromkeys(scope.control_inputs)
+        return [operation for operation in wanted if operation not in sources]
+
+    def note(self, operation: Operation) -> None:
+        """Record a new operation, which waits for the control inputs of the current scopes."""
+        for scope in self._stack:
+            scope.made_inside.add(operation)

@@ -1,0 +1,92 @@
+"""Conversion to tensors: tensors stay, variables are read, other values become Const or Pack.
+
+TF: tensorflow/python/framework/tensor_conversion_registry.py, constant_op.py
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import protos as pb
+from runtime.client.framework.element_types import as_array
+from runtime.client.framework.operation import Tensor
+from runtime.framework import attr_value
+from runtime.framework.dtypes import DataType
+from runtime.framework.tensor_codec import tensor_to_proto
+
+
+class TensorConvertible(abc.ABC):
+    """An object that can be used in place of a tensor, such as a variable."""
+
+    graph: Any
+    dtype: DataType
+
+    @abc.abstractmethod
+    def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
+        """A tensor of the value; the handle for dtype RESOURCE, the reference if `as_ref`."""
+
+
+def convert_to_tensor(
+    graph: Any, value: Any, dtype: DataType | None = None, name: str = "Const", as_ref: bool = False
+) -> Tensor:
+    """A tensor of `graph` that has the value `value`.
+
+    Raises ValueError for a tensor of another type than `dtype`, TypeError or ValueError for a value
+    that no constant can have.
+    """
+    if isinstance(value, TensorConvertible):
+        value = value.to_tensor(dtype, as_ref)
+    if isinstance(value, Tensor):
+        if dtype is not None and value.dtype is not dtype:
+            raise ValueError(
+                f"Tensor conversion requested dtype {dtype.name_on_wire} for Tensor with dtype "
+                f"{value.dtype.name_on_wire}: {value!r}"
+            )
+        captured: Tensor = graph.capture(value)
+        return captured
+    if isinstance(value, list | tuple) and first_tensor(value) is not None:
+        return _pack(graph, value, dtype)
+    return constant_tensor(graph, value, dtype, name)
+
+
+def constant_tensor(graph: Any, value: Any, dtype: DataType | None, name: str) -> Tensor:
+    """The output of a new Const operation of `graph`."""
+    array = as_array(value, dtype)
+    proto = tensor_to_proto(array, dtype)
+    attrs = {
+        "value": attr_value.to_proto(proto),
+        "dtype": pb.AttrValue(type=proto.dtype),
+    }
+    outputs: list[Tensor] = graph.create_op("Const", [], attrs, name).outputs
+    return outputs[0]
+
+
+def first_tensor(value: Any) -> Tensor | TensorConvertible | None:
+    """The first Tensor or TensorConvertible in nested lists; None when there is none."""
+    if isinstance(value, Tensor | TensorConvertible):
+        return value
+    if isinstance(value, list | tuple):
+        for each in value:
+            found = first_tensor(each)
+            if found is not None:
+                return found
+    return None
+
+
+def _pack(graph: Any, values: Any, dtype: DataType | None) -> Tensor:
+    """Nested lists that contain tensors, as nested Pack operations."""
+    if dtype is None:
+        found = first_tensor(values)
+        dtype = found.dtype if found is not None else None
+    with graph.name_scope("packed") as scope:
+        parts = [
+            convert_to_tensor(graph, each, dtype, str(index)) for index, each in enumerate(values)
+        ]
+        attrs = {
+            "T": attr_value.to_proto(parts[0].dtype),
+            "N": pb.AttrValue(i=len(parts)),
+            "axis": pb.AttrValue(i=0),
+        }
+        outputs: list[Tensor] = graph.create_op("Pack", parts, attrs, scope).outputs
+        return outputs[0]

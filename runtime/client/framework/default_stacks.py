@@ -1,0 +1,63 @@
+"""The stacks of default graphs and default sessions.
+
+Guarantees: each thread has separate stacks, which are empty at first.
+
+TF: tensorflow/python/framework/ops.py (_DefaultStack)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+
+class DefaultStack(threading.local):
+    """The nested default objects of the current thread, innermost last."""
+
+    def __init__(self) -> None:
+        self._stack: list[Any] = []
+
+    @property
+    def innermost(self) -> Any:
+        """The default object, None when there is none."""
+        return self._stack[-1] if self._stack else None
+
+    @property
+    def depth(self) -> int:
+        """The number of objects on the stack."""
+        return len(self._stack)
+
+    def push(self, default: Any) -> None:
+        """Make `default` the default."""
+        self._stack.append(default)
+
+    def remove(self, default: Any) -> None:
+        """Remove the innermost entry of `default`, even if it is not on top."""
+        for index in reversed(range(len(self._stack))):
+            if self._stack[index] is default:
+                del self._stack[index]
+                return
+
+    @contextlib.contextmanager
+    def entered(self, default: Any) -> Iterator[Any]:
+        """Make `default` the default inside; AssertionError when the nesting is violated."""
+        self._stack.append(default)
+        try:
+            yield default
+        finally:
+            if self.innermost is not default:
+                raise AssertionError(
+                    f"Nesting violated for default stack of {type(default)} objects"
+                )
+            self._stack.pop()
+
+
+default_graphs = DefaultStack()
+default_sessions = DefaultStack()
+
+
+def get_default_session() -> Any:
+    """The default session of this thread, or None."""
+    return default_sessions.innermost

@@ -1,0 +1,157 @@
+"""Conversion of dtype arguments to DataType, and of Python values to arrays.
+
+TF: tensorflow/python/framework/dtypes.py (as_dtype), tensor_util.py, constant_op.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_name, from_number, from_numpy
+
+_INT32_LIMITS = np.iinfo(np.int32)
+_PYTHON_TYPES: dict[type, DataType] = {
+    bool: DataType.BOOL,
+    int: DataType.INT32,
+    float: DataType.FLOAT,
+    complex: DataType.COMPLEX128,
+    str: DataType.STRING,
+    bytes: DataType.STRING,
+}
+_TEXT = (str, bytes)
+
+
+def as_dtype(given: Any) -> DataType:
+    """The DataType of a dtype argument: a DataType, its number, a name, a numpy or Python type.
+
+    Raises TypeError for anything else.
+    """
+    if isinstance(given, DataType):
+        return given
+    if isinstance(given, type) and given in _PYTHON_TYPES:
+        return _PYTHON_TYPES[given]
+    number = getattr(given, "as_datatype_enum", given)  # set by TensorFlow's DType
+    try:
+        if isinstance(number, int):
+            return from_number(number)[0]
+        return from_name(given) if isinstance(given, str) else from_numpy(np.dtype(given))
+    except (InvalidArgumentError, TypeError):
+        raise TypeError(f"Cannot convert value {given!r} to a TensorFlow DType.") from None
+
+
+def as_array(value: Any, dtype: DataType | None = None) -> np.ndarray:
+    """A Python value as an array: int32 (int64 if it needs it), float32, bool, complex128 or bytes.
+
+    numpy values keep their type. Raises TypeError when the value has no element type or is not of
+    `dtype`'s kind, ValueError for None and for ragged lists.
+    """
+    if value is None:
+        raise ValueError("None values not supported.")
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if dtype is None or array.dtype.kind in "SUO":
+            return _of_numpy(array, dtype)
+        return array if array.dtype == dtype.numpy else array.astype(dtype.numpy)
+    leaves = _leaves(value)
+    if dtype is None:
+        dtype = _infer(value, leaves)
+    else:
+        _check_kind(leaves, dtype)
+    if dtype is DataType.STRING:
+        return as_strings(value)
+    # A Python int that the type can't hold wraps, as in TensorFlow's constants.
+    wide = np.array(value) if dtype.is_integer else value
+    return np.asarray(wide).astype(dtype.numpy)
+
+
+def as_strings(value: Any) -> np.ndarray:
+    """An object array of bytes; text becomes UTF-8. Trailing zero bytes stay."""
+    array = np.array(value, object)
+    flat = np.empty(array.size, object)
+    flat[:] = [item.encode() if isinstance(item, str) else item for item in array.ravel()]
+    return flat.reshape(array.shape)
+
+
+def _of_numpy(array: np.ndarray, dtype: DataType | None) -> np.ndarray:
+    if array.dtype.kind not in "SUO":
+        from_numpy(array.dtype)  # raises InvalidArgumentError for a type that no tensor has
+        return array
+    if dtype not in (None, DataType.STRING):
+        raise TypeError(f"Expected {dtype.name_on_wire}, but got an array of {array.dtype}.")
+    if not all(isinstance(item, _TEXT) for item in array.ravel().tolist()):
+        raise _no_element_type(array)
+    return as_strings(array.tolist())
+
+
+def _leaves(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple | range):
+        return [value]
+    found: list[Any] = []
+    for each in value:
+        found += _leaves(each)
+    return found
+
+
+def _infer(value: Any, leaves: list[Any]) -> DataType:
+    if not leaves:
+        return DataType.FLOAT
+    types = {_type_of(leaf, value) for leaf in leaves}
+    if len(types) == 1:
+        return types.pop()
+    if DataType.STRING in types or DataType.BOOL in types:
+        raise _no_element_type(value)
+    # Floating-point types win over integers; the rest is numpy's promotion.
+    return as_dtype(np.result_type(*(data_type.numpy for data_type in types - _weak(types))))
+
+
+def _weak(types: set[DataType]) -> set[DataType]:
+    """The integer types beside floating-point ones, whose width they must not change."""
+    floating = {data_type for data_type in types if not data_type.is_integer}
+    return types - floating if floating else set()
+
+
+def _type_of(leaf: Any, value: Any) -> DataType:
+    if isinstance(leaf, np.ndarray | np.generic):
+        return from_numpy(leaf.dtype)
+    found = _PYTHON_TYPES.get(type(leaf))
+    if found is None:
+        raise _no_element_type(value)
+    if found is DataType.INT32 and not _INT32_LIMITS.min <= leaf <= _INT32_LIMITS.max:
+        if not -(1 << 63) <= leaf < 1 << 63:
+            raise _no_element_type(value)
+        return DataType.INT64
+    return found
+
+
+def _check_kind(leaves: list[Any], dtype: DataType) -> None:
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray | np.generic):
+            continue
+        if not isinstance(leaf, _allowed(dtype)) or (
+            isinstance(leaf, bool) and dtype is not DataType.BOOL
+        ):
+            if leaf is None:
+                raise ValueError("None values not supported.")
+            raise TypeError(
+                f"Expected {dtype.name_on_wire}, but got {leaf} of type '{type(leaf).__name__}'."
+            )
+
+
+def _allowed(dtype: DataType) -> tuple[type, ...]:
+    if dtype is DataType.BOOL:
+        return (bool,)
+    if dtype is DataType.STRING:
+        return _TEXT
+    if dtype.numpy.kind in "iu":
+        return (int,)
+    return (int, float, complex) if dtype.numpy.kind == "c" else (int, float)
+
+
+def _no_element_type(value: Any) -> TypeError:
+    return TypeError(
+        f"Failed to convert elements of {value} to Tensor. Consider casting elements to a "
+        "supported type."
+    )

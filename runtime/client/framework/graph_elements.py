@@ -1,0 +1,165 @@
+"""Lookup of a graph's operations and tensors, and its collections.
+
+TF: tensorflow/python/framework/ops.py (Graph.as_graph_element, GraphKeys)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from runtime.client.framework.operation import Operation, Tensor
+
+_TENSOR_FORM = 'Tensor names must be of the form "<op_name>:<output_index>".'
+
+
+class GraphKeys:
+    """The standard names of collections."""
+
+    GLOBAL_VARIABLES = "variables"
+    LOCAL_VARIABLES = "local_variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    MODEL_VARIABLES = "model_variables"
+    SUMMARIES = "summaries"
+    QUEUE_RUNNERS = "queue_runners"
+    TABLE_INITIALIZERS = "table_initializer"
+    ASSET_FILEPATHS = "asset_filepaths"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    LOSSES = "losses"
+    UPDATE_OPS = "update_ops"
+    TRAIN_OP = "train_op"
+    GLOBAL_STEP = "global_step"
+    INIT_OP = "init_op"
+    LOCAL_INIT_OP = "local_init_op"
+    READY_OP = "ready_op"
+    SAVERS = "savers"
+
+
+class GraphElements:
+    """The part of Graph that finds operations and tensors, and that holds collections."""
+
+    def __init__(self) -> None:
+        self._operations: dict[str, Operation] = {}
+        self._collections: dict[Any, list[Any]] = {}
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation of that name.
+
+        Raises KeyError when there is none, TypeError unless `name` is a string.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
+        found: Operation = self.as_graph_element(name, allow_tensor=False)
+        return found
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor `operation:index`.
+
+        Raises KeyError when there is none, ValueError for a malformed name, TypeError unless `name`
+        is a string.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
+        found: Tensor = self.as_graph_element(name, allow_operation=False)
+        return found
+
+    def as_graph_element(
+        self, element: Any, allow_tensor: bool = True, allow_operation: bool = True
+    ) -> Any:
+        """The operation or tensor of this graph that a name or object refers to.
+
+        Raises KeyError for an unknown name, ValueError for a malformed name or an element of
+        another graph, TypeError for anything else.
+        """
+        if not allow_tensor and not allow_operation:
+            raise ValueError("allow_tensor and allow_operation can't both be False.")
+        kinds = [
+            *(["Tensor"] if allow_tensor else []),
+            *(["Operation"] if allow_operation else []),
+        ]
+        if isinstance(element, bytes):
+            element = element.decode()
+        if isinstance(element, str):
+            return self._by_name(element, allow_tensor, allow_operation)
+        if hasattr(element, "as_graph_element"):  # a variable
+            element = element.as_graph_element()
+        if isinstance(element, Tensor) and allow_tensor:
+            if element.graph is not self:
+                raise ValueError(f"Tensor {element} is not an element of this graph.")
+            return element
+        if isinstance(element, Operation) and allow_operation:
+            if element.graph is not self:
+                raise ValueError(f"Operation {element} is not an element of this graph.")
+            return element
+        raise TypeError(f"Can not convert a {type(element).__name__} into a {' or '.join(kinds)}.")
+
+    def _by_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Operation | Tensor:
+        if ":" in name:
+            if allow_tensor:
+                return self._tensor(name)
+            raise ValueError(f"Name '{name}' appears to refer to a Tensor, not a Operation.")
+        if name not in self._operations:
+            if not allow_operation:
+                raise ValueError(
+                    f"The name '{name}' looks like an (invalid) Operation name, not a Tensor. "
+                    f"{_TENSOR_FORM}"
+                )
+            raise KeyError(f"The name '{name}' refers to an Operation not in the graph.")
+        if not allow_operation:
+            raise ValueError(
+                f"The name '{name}' refers to an Operation, not a Tensor. {_TENSOR_FORM}"
+            )
+        return self._operations[name]
+
+    def _tensor(self, name: str) -> Tensor:
+        parts = re.fullmatch(r"([^:]*):(-?\d+)", name)
+        if parts is None:
+            raise ValueError(
+                f"The name '{name}' looks a like a Tensor name, but is not a valid one. "
+                f"{_TENSOR_FORM}"
+            )
+        operation = self._operations.get(parts[1])
+        if operation is None:
+            raise KeyError(
+                f"The name '{name}' refers to a Tensor which does not exist. The operation, "
+                f"'{parts[1]}', does not exist in the graph."
+            )
+        try:
+            return operation.outputs[int(parts[2])]
+        except IndexError:
+            raise KeyError(
+                f"The name '{name}' refers to a Tensor which does not exist. The operation, "
+                f"'{parts[1]}', exists but only has {len(operation.outputs)} outputs."
+            ) from None
+
+    # Collections
+
+    def add_to_collection(self, name: Hashable, value: Any) -> None:
+        """Append to a collection."""
+        self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: str | Iterable[Hashable], value: Any) -> None:
+        """Append to several collections, or to one."""
+        for name in {names: None} if isinstance(names, str) else dict.fromkeys(names):
+            self.add_to_collection(name, value)
+
+    def get_collection(self, name: Hashable, scope: str | None = None) -> list[Any]:
+        """A copy of a collection; only members whose name matches `scope` (a pattern), if given."""
+        members = self._collections.get(name, [])
+        if scope is None:
+            return list(members)
+        pattern = re.compile(scope)
+        return [each for each in members if hasattr(each, "name") and pattern.match(each.name)]
+
+    def get_collection_ref(self, name: Hashable) -> list[Any]:
+        """The collection itself, not a copy; created empty if there is none."""
+        return self._collections.setdefault(name, [])
+
+    def get_all_collection_keys(self) -> list[str]:
+        """The names of all collections that have strings for names."""
+        return [name for name in self._collections if isinstance(name, str)]
+
+    def clear_collection(self, name: Hashable) -> None:
+        """Remove a collection; no error if there is none."""
+        self._collections.pop(name, None)

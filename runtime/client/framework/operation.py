@@ -1,0 +1,203 @@
+"""Operation and Tensor: a node of a graph under construction, and one of its outputs.
+
+TF: tensorflow/python/framework/ops.py, tensor.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import protos as pb
+from runtime.client.framework.tensor_operators import TensorOperators
+from runtime.client.framework.tensor_shape import TensorShape
+from runtime.framework.dtypes import DataType
+from runtime.graph.node import Node
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """A symbolic tensor was used where Python needs a value.
+
+    TF: tensorflow/python/framework/errors_impl.py (OperatorNotAllowedInGraphError)
+    """
+
+
+class Operation:
+    """A node of a graph, made by `Graph.create_op`, the functions of ops, or `import_graph_def`."""
+
+    def __init__(self, graph: Any, node: Node) -> None:
+        self.graph = graph
+        self._node = node
+        self._inputs: list[Tensor] = []
+        self._control_inputs: list[Operation] = []
+        self.outputs = [
+            Tensor(self, index, data_type, is_ref)
+            for index, (data_type, is_ref) in enumerate(
+                zip(node.output_types, node.output_is_ref, strict=True)
+            )
+        ]
+
+    @property
+    def node(self) -> Node:
+        """The node of the runtime, connected to the nodes of its inputs; for gradient functions."""
+        return self._node
+
+    @property
+    def name(self) -> str:
+        """The full name."""
+        return self._node.name
+
+    @property
+    def type(self) -> str:
+        """The op's name, `MatMul`."""
+        return self._node.op
+
+    @property
+    def device(self) -> str:
+        """The requested device, possibly a partial name; "" for none."""
+        return self._node.device
+
+    @property
+    def node_def(self) -> pb.NodeDef:
+        """The NodeDef that sessions receive."""
+        return self._node.node_def
+
+    @property
+    def op_def(self) -> pb.OpDef:
+        """The op's signature."""
+        return self._node.info.op_def
+
+    @property
+    def inputs(self) -> Sequence[Tensor]:
+        """The data inputs."""
+        return tuple(self._inputs)
+
+    @property
+    def control_inputs(self) -> Sequence[Operation]:
+        """The operations that must run before this one."""
+        return list(self._control_inputs)
+
+    def get_attr(self, name: str) -> Any:
+        """The Python value of an attribute. Raises ValueError when there is none.
+
+        Types are DataTypes, shapes tuples (−1: unknown), strings bytes.
+        """
+        if name not in self.node_def.attr and name not in self._node.info.defaults:
+            raise ValueError(f"Operation '{self.name}' has no attr named '{name}'.")
+        value = self._node.attr(name)
+        return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+
+    def values(self) -> tuple[Tensor, ...]:
+        """The outputs."""
+        return tuple(self.outputs)
+
+    def connect(self, inputs: Sequence[Tensor], control_inputs: Sequence[Operation]) -> None:
+        """Set the edges, also in the NodeDef. Only for Graph, before the operation is added."""
+        self._inputs, self._control_inputs = list(inputs), list(control_inputs)
+        self._node.inputs = [(tensor.op.node, tensor.value_index) for tensor in inputs]
+        node_def = self._node.node_def
+        del node_def.input[:]
+        node_def.input.extend(
+            tensor.op.name if tensor.value_index == 0 else tensor.name for tensor in inputs
+        )
+        node_def.input.extend(f"^{operation.name}" for operation in control_inputs)
+
+    def set_device(self, device: str) -> None:
+        """Set the requested device. Only for Graph, before the operation is added."""
+        self._node.device = self._node.node_def.device = device
+
+    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+        """Run the operation in `session` or the default session; ValueError when there is none."""
+        self.graph.evaluate(self, feed_dict, session)
+
+    def __str__(self) -> str:
+        return str(self.node_def)
+
+    def __repr__(self) -> str:
+        return f"<tf.Operation '{self.name}' type={self.type}>"
+
+
+class Tensor(TensorOperators):
+    """A symbolic output of an operation, without a value until a session computes it."""
+
+    def __init__(self, op: Operation, value_index: int, dtype: DataType, is_ref: bool) -> None:
+        self.op = op
+        self.value_index = value_index
+        self.dtype = dtype
+        self.is_ref = is_ref
+        self._shape = TensorShape()
+
+    @property
+    def name(self) -> str:
+        """`operation:index`."""
+        return f"{self.op.name}:{self.value_index}"
+
+    @property
+    def graph(self) -> Any:
+        """The graph of its operation."""
+        return self.op.graph
+
+    @property
+    def device(self) -> str:
+        """The device of its operation."""
+        return self.op.device
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static shape: what is known of the shape while the graph is built."""
+        return self._shape
+
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self._shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Merge `shape` into the static shape. Raises ValueError when they contradict."""
+        self._shape = self._shape.merge_with(shape)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that read this tensor."""
+        return [operation for operation in self.graph.get_operations() if self in operation.inputs]
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """The value, from a run in `session` or the default session; ValueError without one."""
+        return self.graph.evaluate(self, feed_dict, session)
+
+    @property
+    def _dtype_text(self) -> str:
+        return self.dtype.name_on_wire + ("_ref" if self.is_ref else "")
+
+    def __str__(self) -> str:
+        shape = "" if self._shape.rank is None else f", shape={self._shape}"
+        device = f", device={self.device}" if self.device else ""
+        return f'Tensor("{self.name}"{shape}, dtype={self._dtype_text}{device})'
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self.name}' shape={self._shape} dtype={self._dtype_text}>"
+
+    # Python protocols that need a value, and raise
+
+    def __bool__(self) -> NoReturn:
+        raise OperatorNotAllowedInGraphError(
+            "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed. Use `cond` to choose "
+            "in the graph, or evaluate the tensor in a session."
+        )
+
+    def __iter__(self) -> Iterator[Tensor]:
+        raise OperatorNotAllowedInGraphError(
+            "Iterating over a symbolic `tf.Tensor` is not allowed. Use `ops.Unpack` for a known "
+            "number of parts, or `while_loop`."
+        )
+
+    def __len__(self) -> int:
+        raise TypeError(
+            f"len is not well defined for a symbolic Tensor ({self.name}). Please call "
+            "`x.shape` rather than `len(x)` for shape information."
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. This error "
+            "may indicate that you're trying to pass a Tensor to a NumPy call, which is not "
+            "supported."
+        )

@@ -1,0 +1,154 @@
+"""The operations that Python operators and indexing of tensors add to the graph.
+
+TF: tensorflow/python/ops/math_ops.py (binary_op_wrapper), array_ops.py (_slice_helper)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import EllipsisType
+from typing import Any
+
+from runtime.client.framework.conversion import TensorConvertible, convert_to_tensor, first_tensor
+from runtime.client.framework.op_call import apply_op
+from runtime.client.framework.operation import Tensor
+from runtime.framework import op_def_registry
+from runtime.framework.dtypes import DataType
+
+# operator → (op, {type: another op for that type})
+_OPERATORS: dict[str, tuple[str, Mapping[DataType, str]]] = {
+    "add": ("AddV2", {DataType.STRING: "Add"}),
+    "sub": ("Sub", {}),
+    "mul": ("Mul", {}),
+    "truediv": ("RealDiv", {}),
+    "floordiv": ("FloorDiv", {}),
+    "mod": ("FloorMod", {}),
+    "pow": ("Pow", {}),
+    "matmul": ("BatchMatMulV2", {}),
+    "Less": ("Less", {}),
+    "LessEqual": ("LessEqual", {}),
+    "Greater": ("Greater", {}),
+    "GreaterEqual": ("GreaterEqual", {}),
+    "and": ("BitwiseAnd", {DataType.BOOL: "LogicalAnd"}),
+    "or": ("BitwiseOr", {DataType.BOOL: "LogicalOr"}),
+    "xor": ("BitwiseXor", {DataType.BOOL: "NotEqual"}),
+    "Neg": ("Neg", {}),
+    "Abs": ("Abs", {DataType.COMPLEX64: "ComplexAbs", DataType.COMPLEX128: "ComplexAbs"}),
+    "invert": ("Invert", {DataType.BOOL: "LogicalNot"}),
+}
+# integer type → type of the quotient of `/`
+_QUOTIENT_TYPES = {
+    DataType.INT8: DataType.FLOAT, DataType.UINT8: DataType.FLOAT,
+    DataType.INT16: DataType.FLOAT, DataType.UINT16: DataType.FLOAT,
+    DataType.INT32: DataType.DOUBLE, DataType.UINT32: DataType.DOUBLE,
+    DataType.INT64: DataType.DOUBLE, DataType.UINT64: DataType.DOUBLE,
+}  # fmt: skip
+_MATRIX_RANK = 2
+
+
+def apply_operator(
+    graph: Any, operator: str, operands: tuple[Any, ...], name: str | None = None
+) -> Tensor:
+    """Add the operation of an operator; Python values take the type of the other operand."""
+    with graph.name_scope(name or operator) as scope:
+        tensors = _converted(graph, operands)
+        op, exceptions = _OPERATORS[operator]
+        op = exceptions.get(tensors[0].dtype, op)
+        if operator == "truediv":
+            tensors = [_for_division(graph, tensor) for tensor in tensors]
+        if operator == "matmul" and all(each.shape.rank == _MATRIX_RANK for each in tensors):
+            op = "MatMul"
+        op_def = op_def_registry.look_up(op)
+        names = [argument.name for argument in op_def.input_arg]
+        arguments = dict(zip(names, tensors, strict=True))
+        return apply_op(graph, op_def, arguments, scope).outputs[0]
+
+
+def _converted(graph: Any, operands: tuple[Any, ...]) -> list[Tensor]:
+    """The operands as tensors; the first one that is a tensor determines the type."""
+    first = next(
+        (index for index, each in enumerate(operands) if first_tensor(each) is not None), 0
+    )
+    fixed = convert_to_tensor(graph, operands[first], None, "xy"[first])
+    return [
+        fixed if index == first else _convert_like(graph, operand, fixed.dtype, "xy"[index])
+        for index, operand in enumerate(operands)
+    ]
+
+
+def _convert_like(graph: Any, value: Any, dtype: DataType, name: str) -> Tensor:
+    """A tensor of type `dtype` if `value` converts to it; else the op's own check raises."""
+    if isinstance(value, Tensor | TensorConvertible):
+        return convert_to_tensor(graph, value)
+    try:
+        return convert_to_tensor(graph, value, dtype, name)
+    except (TypeError, ValueError):
+        return convert_to_tensor(graph, value, None, name)
+
+
+def _for_division(graph: Any, tensor: Tensor) -> Tensor:
+    wanted = _QUOTIENT_TYPES.get(tensor.dtype)
+    if wanted is None:
+        return tensor
+    arguments = {"x": tensor, "DstT": wanted}
+    return apply_op(graph, op_def_registry.look_up("Cast"), arguments, "Cast").outputs[0]
+
+
+@dataclasses.dataclass
+class _Slices:
+    """The begin, end, strides and masks of a StridedSlice."""
+
+    begin: list[Any] = dataclasses.field(default_factory=list)
+    end: list[Any] = dataclasses.field(default_factory=list)
+    strides: list[Any] = dataclasses.field(default_factory=list)
+    masks: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def add(self, begin: Any, end: Any, stride: Any, *masks: str) -> None:
+        for mask in masks:
+            self.masks[mask] = self.masks.get(mask, 0) | 1 << len(self.begin)
+        self.begin.append(begin)
+        self.end.append(end)
+        self.strides.append(stride)
+
+    def add_key(self, key: Any) -> None:
+        if isinstance(key, slice):
+            self.add(
+                0 if key.start is None else key.start,
+                0 if key.stop is None else key.stop,
+                1 if key.step is None else key.step,
+                *(["begin_mask"] if key.start is None else []),
+                *(["end_mask"] if key.stop is None else []),
+            )
+        elif isinstance(key, EllipsisType):
+            self.add(0, 0, 1, "ellipsis_mask")
+        elif key is None:
+            self.add(0, 0, 1, "new_axis_mask")
+        elif isinstance(key, Tensor | TensorConvertible) or hasattr(key, "__index__"):
+            self.add(key, key + 1, 1, "shrink_axis_mask")
+        else:
+            raise TypeError(
+                "Only integers, slices (`:`), ellipsis (`...`), None and scalar tensors are valid "
+                f"indices, got {key!r}"
+            )
+
+
+def slice_tensor(graph: Any, tensor: Tensor, key: Any) -> Tensor:
+    """`tensor[key]` as a StridedSlice. Raises TypeError for a key that is not an index."""
+    slices = _Slices()
+    with graph.name_scope("strided_slice") as scope:
+        for each in key if isinstance(key, tuple) else (key,):
+            slices.add_key(each)
+        parts = (slices.begin, slices.end, slices.strides)
+        begin, end, strides = (
+            convert_to_tensor(graph, part or [], _index_type(part), "stack") for part in parts
+        )
+        arguments = {"input": tensor, "begin": begin, "end": end, "strides": strides}
+        op_def = op_def_registry.look_up("StridedSlice")
+        return apply_op(graph, op_def, {**arguments, **slices.masks}, scope).outputs[0]
+
+
+def _index_type(part: list[Any]) -> DataType:
+    """INT64 if an index is an int64 tensor, else INT32."""
+    types = {each.dtype for each in part if isinstance(each, Tensor)}
+    return DataType.INT64 if DataType.INT64 in types else DataType.INT32

@@ -1,0 +1,53 @@
+"""Values of tensors that are known while the graph is built: constants and shapes.
+
+TF: tensorflow/python/framework/tensor_util.py (constant_value, constant_value_as_shape)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.client.framework.operation import Tensor
+from runtime.framework.tensor_codec import tensor_from_proto
+
+Shape = tuple[int, ...] | None  # −1 for an unknown dimension, None for an unknown rank
+_LARGEST = 1 << 10  # elements; larger constants are not decoded
+
+
+class MisfitError(ValueError):
+    """Incompatible shapes; the message is TensorFlow's without the description of the node."""
+
+
+def known_value(tensor: Tensor) -> np.ndarray | None:
+    """The value of a constant of at most `_LARGEST` elements; None for other tensors."""
+    operation = tensor.op
+    if operation.type == "Const":
+        proto = operation.node_def.attr["value"].tensor
+        sizes = [dim.size for dim in proto.tensor_shape.dim]
+        return tensor_from_proto(proto) if np.prod(sizes, dtype=int) <= _LARGEST else None
+    return None
+
+
+def known_shape(tensor: Tensor) -> Shape:
+    """The shape that an integer vector holds, as far as it is known.
+
+    The vector may be a constant, the output of Shape, or a Pack of sizes; of other vectors only the
+    length (the rank) is known.
+    """
+    value = known_value(tensor)
+    if value is not None:
+        return tuple(value.tolist()) if value.ndim == 1 else None
+    operation = tensor.op
+    if operation.type == "Shape":
+        return operation.inputs[0].shape.sizes
+    if operation.type == "Pack":
+        return tuple(_known_size(each) for each in operation.inputs)
+    length = tensor.shape.sizes
+    return (-1,) * length[0] if length is not None and len(length) == 1 and length[0] >= 0 else None
+
+
+def _known_size(tensor: Tensor) -> int:
+    value: Any = known_value(tensor)
+    return -1 if value is None or value.ndim else int(value)

@@ -1,0 +1,117 @@
+"""The Python operators of tensors and variables.
+
+Each adds an operation to the graph; `operators` has the table. `==` compares
+identity, as in TensorFlow 1, so that tensors can be keys of a feed_dict.
+
+TF: tensorflow/python/ops/math_ops.py, tensor.py (overloaded operators)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class TensorOperators:
+    """Python operators, which `graph.apply_operator` implements."""
+
+    graph: Any
+    # makes numpy's operators defer to these: array + tensor is a tensor
+    __array_priority__ = 100
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.graph.slice_tensor(self, key)
+
+    def __add__(self, other: Any) -> Any:
+        return self._apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._apply("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._apply("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._apply("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._apply("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._apply("truediv", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._apply("truediv", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._apply("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._apply("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._apply("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._apply("mod", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._apply("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._apply("pow", other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._apply("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._apply("matmul", other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._apply("Less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._apply("LessEqual", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._apply("Greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._apply("GreaterEqual", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return self._apply("and", self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return self._apply("and", other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return self._apply("or", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return self._apply("or", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return self._apply("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return self._apply("xor", other, self)
+
+    def __neg__(self) -> Any:
+        return self._apply("Neg", self)
+
+    def __abs__(self) -> Any:
+        return self._apply("Abs", self)
+
+    def __invert__(self) -> Any:
+        return self._apply("invert", self)
+
+    def _apply(self, operator: str, *operands: Any) -> Any:
+        return self.graph.apply_operator(operator, *operands)

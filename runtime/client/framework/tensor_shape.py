@@ -1,0 +1,145 @@
+"""TensorShape: the static, possibly partial, shape of a tensor.
+
+TF: tensorflow/python/framework/tensor_shape.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import protos as pb
+from runtime.framework.partial_shapes import is_compatible, is_fully_defined
+from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_codec import shape_from_proto, shape_to_proto
+
+
+class TensorShape:
+    """The sizes of the dimensions, of which any may be unknown (None), and so may be the rank.
+
+    Equal to lists and tuples of the same sizes. Prints like a tuple: `(None, 3)`, `<unknown>`.
+    """
+
+    __slots__ = ("_sizes",)
+
+    def __init__(self, sizes: Any = None) -> None:
+        """Take sizes (None or −1: unknown), one size, a TensorShapeProto, a TensorShape, or None.
+
+        Raises TypeError for anything else, ValueError for a negative size.
+        """
+        self._sizes = _read_sizes(sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None:
+        """The sizes with −1 for an unknown dimension; None for an unknown rank."""
+        return self._sizes
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, None when it is unknown."""
+        return None if self._sizes is None else len(self._sizes)
+
+    ndims = rank
+
+    def as_list(self) -> list[int | None]:
+        """The sizes with None for an unknown one. Raises ValueError when the rank is unknown."""
+        if self._sizes is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape.")
+        return [None if size < 0 else size for size in self._sizes]
+
+    def as_proto(self) -> pb.TensorShapeProto:
+        """The TensorShapeProto."""
+        return shape_to_proto(self._sizes)
+
+    def is_fully_defined(self) -> bool:
+        """Whether rank and all sizes are known."""
+        return is_fully_defined(self._sizes)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a tensor could have both shapes."""
+        return is_compatible(self._sizes, _read_sizes(other))
+
+    def num_elements(self) -> int | None:
+        """The product of the sizes, None unless all are known."""
+        if not is_fully_defined(self._sizes):
+            return None
+        product = 1
+        for size in self._sizes:
+            product *= size
+        return product
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """The shape with what is known from both. Raises ValueError when they contradict."""
+        theirs = _read_sizes(other)
+        if self._sizes is None or theirs is None:
+            return TensorShape(theirs if self._sizes is None else self._sizes)
+        if len(self._sizes) != len(theirs):
+            raise ValueError(
+                f"Shapes must be equal rank, but are {len(self._sizes)} and {len(theirs)}"
+            )
+        for index, (mine, other_size) in enumerate(zip(self._sizes, theirs, strict=True)):
+            if mine != other_size and mine >= 0 and other_size >= 0:
+                raise ValueError(
+                    f"Dimension {index} in both shapes must be equal, but are {mine} and "
+                    f"{other_size}. Shapes are {shape_text(self._sizes)} and {shape_text(theirs)}."
+                )
+        return TensorShape([max(a, b) for a, b in zip(self._sizes, theirs, strict=True)])
+
+    def __len__(self) -> int:
+        if self._sizes is None:
+            raise ValueError("Cannot take the length of shape with unknown rank.")
+        return len(self._sizes)
+
+    def __iter__(self) -> Iterator[int | None]:
+        return iter(self.as_list())
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return TensorShape(None if self._sizes is None else self.as_list()[key])
+        return None if self._sizes is None else self.as_list()[key]
+
+    def __bool__(self) -> bool:
+        return self._sizes is not None
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return self._sizes == _read_sizes(other)
+        except TypeError:
+            return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._sizes)
+
+    def __str__(self) -> str:
+        return "<unknown>" if self._sizes is None else str(tuple(self.as_list()))
+
+    def __repr__(self) -> str:
+        return f"TensorShape({None if self._sizes is None else self.as_list()})"
+
+
+def _read_sizes(shape: Any) -> tuple[int, ...] | None:
+    if shape is None:
+        return None
+    if isinstance(shape, TensorShape):
+        return shape.sizes
+    if isinstance(shape, pb.TensorShapeProto):
+        return shape_from_proto(shape)
+    if hasattr(shape, "__index__"):
+        shape = (shape,)
+    if isinstance(shape, str | bytes) or not isinstance(shape, Sequence):
+        raise TypeError(
+            f"A shape is a dimension, or a sequence of dimensions such as [1, 10, None], got "
+            f"{shape!r}"
+        )
+    return tuple(_read_size(size) for size in shape)
+
+
+def _read_size(size: Any) -> int:
+    if size is None:
+        return -1
+    number = int(size.__index__()) if hasattr(size, "__index__") else None
+    if number is None:
+        raise TypeError(f"A dimension is an integer or None, got {size!r}")
+    if number < -1:
+        raise ValueError(f"Dimension {number} must be >= 0")
+    return number

@@ -1,0 +1,75 @@
+"""Gradient clipping: by the L2 norm of one tensor, or by the joint norm of several.
+
+TF: tensorflow/python/ops/clip_ops.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.client.framework.graph import get_default_graph
+from runtime.client.framework.operation import Tensor
+from runtime.client.ops import op_function
+from runtime.client.ops.construction import convert_to_tensor
+from runtime.client.ops.indexed_slices import IndexedSlices, with_values
+from runtime.client.ops.math_ops import reduce_sum
+
+
+def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
+    """The L2 norm of all elements of all tensors together; None entries are skipped.
+
+    Raises TypeError unless `t_list` is a sequence.
+    """
+    _check_list(t_list)
+    with get_default_graph().name_scope(name or "global_norm") as scope:
+        halves = [op_function("L2Loss")(_values(each)) for each in t_list if each is not None]
+        if not halves:
+            return convert_to_tensor(0.0)
+        total = op_function("AddN")(halves)
+        norm: Tensor = op_function("Sqrt")(total * 2, name=scope)
+        return norm
+
+
+def clip_by_global_norm(
+    t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
+) -> tuple[list[Any], Tensor]:
+    """(the tensors scaled so that their `global_norm` is at most `clip_norm`, the norm before).
+
+    All tensors are scaled by one factor, and become NaN if the norm is infinite. `use_norm` is the
+    norm if it is already computed. Raises TypeError unless `t_list` is a sequence.
+    """
+    _check_list(t_list)
+    norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
+    with get_default_graph().name_scope(name or "clip_by_global_norm"):
+        limit = convert_to_tensor(clip_norm, None if isinstance(clip_norm, Tensor) else norm.dtype)
+        scale = limit * op_function("Minimum")(1 / norm, 1 / limit)
+        scale = scale + (norm - norm)  # infinite − infinite is not a number
+        return [_scaled(each, scale) for each in t_list], norm
+
+
+def clip_by_norm(
+    t: Any, clip_norm: Any, axes: Any = None, name: str | None = None
+) -> Tensor | IndexedSlices:
+    """The tensor, scaled down where its L2 norm along `axes` is larger than `clip_norm`."""
+    with get_default_graph().name_scope(name or "clip_by_norm"):
+        values = _values(t)
+        total = reduce_sum(op_function("Square")(values), axes, True)
+        is_some = total > 0
+        safe = op_function("SelectV2")(is_some, total, op_function("OnesLike")(total))
+        norm = op_function("SelectV2")(is_some, op_function("Sqrt")(safe), total)
+        clipped = values * clip_norm / op_function("Maximum")(norm, clip_norm)
+        return with_values(t, clipped)
+
+
+def _check_list(t_list: Any) -> None:
+    if not isinstance(t_list, Sequence) or isinstance(t_list, str):
+        raise TypeError("t_list should be a sequence")
+
+
+def _values(tensor: Any) -> Tensor:
+    return tensor.values if isinstance(tensor, IndexedSlices) else convert_to_tensor(tensor)
+
+
+def _scaled(tensor: Any, scale: Tensor) -> Tensor | IndexedSlices | None:
+    return None if tensor is None else with_values(tensor, _values(tensor) * scale)

@@ -1,0 +1,176 @@
+"""`gradients` and `hessians`: derivatives of tensors, as operations of the graph.
+
+TF: tensorflow/python/ops/gradients_impl.py, gradients_util.py, unconnected_gradients.py
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from runtime.client.framework.graph import get_default_graph
+from runtime.client.framework.op_call import graph_of
+from runtime.client.framework.operation import Tensor
+from runtime.client.ops import op_function
+from runtime.client.ops.backpropagation import (
+    Gradient,
+    GradientOptions,
+    backpropagate,
+    is_trainable,
+    zeros_of,
+)
+from runtime.client.ops.call_gradients import CALL_GRADIENTS
+from runtime.client.ops.construction import convert_to_tensor
+from runtime.client.ops.front_end_gradients import FRONT_END_GRADIENTS
+from runtime.client.ops.gradient_registry import replace_derivations
+from runtime.client.ops.indexed_slices import IndexedSlices
+from runtime.client.ops.variables import Variable
+
+# These replace functions of `runtime.graph`, which support neither variables nor function calls.
+replace_derivations({**FRONT_END_GRADIENTS, **CALL_GRADIENTS})
+
+
+class AggregationMethod:
+    """How several gradients of one tensor are added; every method has the same effect here."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+class UnconnectedGradients(enum.Enum):
+    """The gradient of a tensor on which no result depends."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+) -> list[Gradient | None]:
+    """The gradients of the sum of all `ys` with respect to each of `xs`.
+
+    They are tensors, IndexedSlices, or None (zeros with UnconnectedGradients.ZERO) for an x on
+    which no y depends. `grad_ys` are the gradients of the ys, ones where None. The tensors of
+    `stop_gradients` are treated as constants. Raises LookupError for an operation between xs and ys
+    that has no gradient function, ValueError for invalid arguments, TypeError for a complex y
+    without a gradient and for a gradient of another type than its y.
+    """
+    results, sources = _as_list(ys), _as_list(xs)
+    starts = [None] * len(results) if grad_ys is None else _as_list(grad_ys)
+    if len(starts) != len(results):
+        raise ValueError(f"Passed {len(starts)} grad_ys for {len(results)} ys")
+    if aggregation_method not in (None, 0, 1, 2):
+        raise ValueError(f"Invalid aggregation_method specified {aggregation_method}.")
+    unconnected = _unconnected(unconnected_gradients)
+    graph = graph_of([*results, *sources, *starts], get_default_graph)
+    with graph.as_default(), graph.name_scope(name):
+        ends = [_result(graph, each) for each in results]
+        origins = [_source(graph, each) for each in sources]
+        stops = frozenset(_source(graph, each) for each in _as_list(stop_gradients))
+        begun = [_start(y, given) for y, given in zip(ends, starts, strict=True)]
+        options = GradientOptions(colocate_gradients_with_ops, bool(gate_gradients), stops)
+        found = backpropagate(ends, origins, begun, options)
+        if unconnected is UnconnectedGradients.ZERO:
+            return [zeros_of(x) if dx is None else dx for x, dx in zip(origins, found, strict=True)]
+        return found
+
+
+def _as_list(given: Any) -> list[Any]:
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _unconnected(given: UnconnectedGradients | str) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(given)
+    except ValueError:
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {given!r}; expected 'none' or 'zero'"
+        ) from None
+
+
+def _result(graph: Any, y: Any) -> Tensor:
+    return graph.capture(convert_to_tensor(y, name="y"))  # type: ignore[no-any-return]
+
+
+def _source(graph: Any, x: Any) -> Tensor:
+    """The tensor to differentiate by: for a variable its handle or reference."""
+    if isinstance(x, Variable):
+        return graph.capture(x.handle)  # type: ignore[no-any-return]
+    if isinstance(x, IndexedSlices):
+        x = x.values
+    return graph.capture(convert_to_tensor(x, name="x"))  # type: ignore[no-any-return]
+
+
+def _start(y: Tensor, given: Any) -> Gradient | None:
+    """The initial gradient of a result: `given`, else ones, or None if it can have no gradient."""
+    if given is None:
+        if not is_trainable(y):
+            return None
+        if y.dtype.numpy.kind == "c":
+            raise TypeError(
+                f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = "
+                f"{y.dtype.name_on_wire})"
+            )
+        ones: Tensor = op_function("OnesLike")(y, name="grad_ys")
+        return ones
+    if isinstance(given, IndexedSlices):
+        return given
+    gradient = convert_to_tensor(given, None if isinstance(given, Tensor) else y.dtype, "grad_y")
+    if gradient.dtype is not y.dtype:
+        raise TypeError(
+            f"Gradient type {gradient.dtype.name_on_wire} given for tensor {y} with type "
+            f"{y.dtype.name_on_wire} must be that type"
+        )
+    return gradient
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+) -> list[Tensor]:
+    """`[*shape of x, *shape of x]` for each x: the second derivatives of the sum of all `ys`.
+
+    Adds operations for each element of x. Raises ValueError when no y depends on an x, and when the
+    static shape of an x is not fully known.
+    """
+    keywords = {
+        "colocate_gradients_with_ops": colocate_gradients_with_ops,
+        "gate_gradients": gate_gradients,
+        "aggregation_method": aggregation_method,
+    }
+    sources = _as_list(xs)
+    with get_default_graph().name_scope(name):
+        slopes = gradients(ys, sources, **keywords)  # type: ignore[arg-type] # keyword arguments of several types
+        return [_hessian(slope, x, keywords) for slope, x in zip(slopes, sources, strict=True)]
+
+
+def _hessian(slope: Gradient | None, x: Any, keywords: dict[str, Any]) -> Tensor:
+    """The gradients of the elements of `slope`, stacked to `[*shape of x, *shape of x]`."""
+    if slope is None:
+        raise ValueError(f"hessians: the ys do not depend on {x}")
+    shape = convert_to_tensor(x).shape
+    count = shape.num_elements()
+    if count is None:
+        raise ValueError(f"hessians: the shape of {x} has to be known, got {shape}")
+    flat = op_function("Reshape")(convert_to_tensor(slope), [-1])
+    options: dict[str, Any] = {**keywords, "unconnected_gradients": UnconnectedGradients.ZERO}
+    rows = [gradients(flat[index], x, **options)[0] for index in range(count)]
+    sizes = shape.as_list()
+    whole: Tensor = op_function("Reshape")(op_function("Pack")(rows), [*sizes, *sizes])
+    return whole

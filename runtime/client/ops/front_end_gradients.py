@@ -1,0 +1,94 @@
+"""Gradient functions that exist for graphs under construction only: variables, lookups, losses.
+
+The gradient of a lookup is IndexedSlices, so that training an embedding updates only the rows of a
+batch. Cross-entropy ops have a second output, the gradient of the loss (`slope`); it is
+differentiable too, for second derivatives.
+
+TF: tensorflow/python/ops/array_grad.py, resource_variable_ops.py, nn_grad.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.framework.static_values import known_value
+from runtime.client.ops import op_function
+from runtime.client.ops.array_ops import concat, reshape
+from runtime.client.ops.construction import constant
+from runtime.client.ops.gradient_operations import GraphNodes, endpoint, for_tensors
+from runtime.client.ops.gradient_registry import Derivation
+from runtime.client.ops.indexed_slices import IndexedSlices
+from runtime.framework.dtypes import DataType
+from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS
+from runtime.graph.gradients.nn_gradients import cross_entropy_slope
+
+
+def _unchanged(_: Operation, grad: Any) -> Any:
+    return grad
+
+
+def _rows(indices: Tensor, grad: Tensor, sizes: Any) -> IndexedSlices:
+    """The gradient of a lookup as IndexedSlices; `sizes` is the shape of the table."""
+    flat = reshape(indices, [-1])
+    values = reshape(grad, concat([op_function("Shape")(flat), sizes[1:]], 0))
+    return IndexedSlices(values, flat, sizes)
+
+
+def _gather(operation: Operation, grad: Tensor) -> list[Any]:
+    params, indices = operation.inputs
+    return [_rows(indices, grad, _sizes(params)), None]
+
+
+_DENSE_GATHER = for_tensors(GRADIENT_FUNCTIONS["GatherV2"])
+
+
+def _gather_v2(operation: Operation, grad: Tensor) -> list[Any]:
+    """IndexedSlices for a lookup along axis 0, else a tensor."""
+    params, indices, axis = operation.inputs
+    along = known_value(axis)
+    if along is None or along != 0 or operation.get_attr("batch_dims"):
+        return list(_DENSE_GATHER(operation, grad))
+    return [_rows(indices, grad, _sizes(params)), None, None]
+
+
+def _resource_gather(operation: Operation, grad: Tensor) -> list[Any]:
+    """As in TensorFlow, `batch_dims` is ignored: `gather` of a variable never sets it."""
+    handle, indices = operation.inputs
+    sizes = op_function("VariableShape")(handle, out_type=DataType.INT32)
+    return [_rows(indices, grad, sizes), None]
+
+
+def _sizes(tensor: Tensor) -> Tensor:
+    if tensor.shape.is_fully_defined():
+        return constant(tensor.shape.as_list(), DataType.INT32)
+    sizes: Tensor = op_function("Shape")(tensor)
+    return sizes
+
+
+def _cross_entropy(
+    operation: Operation, of_loss: Tensor | None, of_slope: Tensor | None
+) -> list[Any]:
+    first = for_tensors(GRADIENT_FUNCTIONS[operation.type])
+    found: list[Any] = first(operation, of_loss, of_slope)
+    if of_slope is not None:
+        ops = GraphNodes(operation.graph)
+        second = cross_entropy_slope(ops, operation.node, endpoint(of_slope))
+        found[0] = op_function("AddV2")(found[0], ops.tensor(second))
+    return found
+
+
+FRONT_END_GRADIENTS: dict[str, Derivation] = {
+    "ReadVariableOp": Derivation(_unchanged, takes_slices=True),
+    "Identity": Derivation(_unchanged, takes_slices=True),
+    "Gather": Derivation(_gather),
+    "GatherV2": Derivation(_gather_v2),
+    "ResourceGather": Derivation(_resource_gather),
+    "SoftmaxCrossEntropyWithLogits": Derivation(_cross_entropy, fills_zeros=False),
+    "SparseSoftmaxCrossEntropyWithLogits": Derivation(_cross_entropy, fills_zeros=False),
+    # Differentiation ends at variables: they are state, not results of other operations.
+    "VarHandleOp": Derivation(None),
+    "VariableV2": Derivation(None),
+    "Variable": Derivation(None),
+    "PlaceholderWithDefault": Derivation(_unchanged),
+}

@@ -1,0 +1,108 @@
+"""A function's body repeated as operations of the default graph, to differentiate a call of it.
+
+TF: tensorflow/python/framework/function_def_to_graph.py
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import protos as pb
+from runtime.client.framework.graph import get_default_graph
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.ops.construction import convert_to_tensor
+from runtime.framework import attr_value
+from runtime.framework.attr_value import NameAttrList
+from runtime.graph.function_library import FunctionBody, FunctionLibrary
+from runtime.graph.gradients.symbolic_gradient import function_body
+from runtime.graph.node import Node
+from runtime.graph.topology import topological_order
+
+# Stateful ops that may run twice in a step: they only read state, check, print, or name a resource.
+_REPEATABLE = frozenset((
+    "Assert", "LookupTableFindV2", "LookupTableSizeV2", "Print", "PrintV2", "ReadVariableOp",
+    "ResourceGather", "ResourceGatherNd", "VarHandleOp", "VariableShape", "_Arg",
+))  # fmt: skip
+_NODE_NAME_ATTRS = ("_class",)  # attributes that name nodes of the function; not copied
+
+
+class Replay:
+    """A function whose results are computed again in another graph."""
+
+    def __init__(self, library: FunctionLibrary, function: NameAttrList, caller: str) -> None:
+        """Look up the function's body. Raises LookupError for one that must not run twice."""
+        self._body = function_body(library, function)
+        for name, op in _not_repeatable(library, self._body):
+            raise LookupError(
+                f"No gradient for operation '{caller}': the way back computes its function "
+                f"'{function.name}' once more, and '{name}' ({op}) must not run twice"
+            )
+
+    @classmethod
+    def of(cls, operation: Operation, attr: str) -> Replay:
+        """The replay of the function that an attribute of an operation names."""
+        return cls(operation.graph.library, operation.node.attr(attr), operation.name)
+
+    def returns_argument(self, index: int) -> bool:
+        """Whether result `index` is argument `index`, unchanged."""
+        return self._body.results[index] == (self._body.arguments[index], 0)
+
+    def results(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """The results for these arguments; adds the operations to the default graph."""
+        outputs = {
+            node: [convert_to_tensor(argument)]
+            for node, argument in zip(self._body.arguments, arguments, strict=True)
+        }
+        for node in self._needed:
+            if node not in outputs:
+                inputs = [outputs[source][index] for source, index in node.inputs]
+                operation = get_default_graph().create_op(node.op, inputs, _attrs(node), node.name)
+                outputs[node] = operation.outputs
+        return [outputs[node][index] for node, index in self._body.results]
+
+    @functools.cached_property
+    def _needed(self) -> list[Node]:
+        """The nodes that the results depend on, in topological order; no side effects besides."""
+        found: set[Node] = set()
+        pending = [node for node, _ in self._body.results]
+        while pending:
+            node = pending.pop()
+            if node not in found:
+                found.add(node)
+                pending += [source for source, _ in node.inputs]
+        ordered = topological_order([*self._body.arguments, *self._body.nodes])
+        return [node for node in ordered if node in found]
+
+
+def _attrs(node: Node) -> dict[str, pb.AttrValue]:
+    return {
+        name: attr_value.to_proto(node.attr(name))
+        if value.WhichOneof("value") == "placeholder"
+        else value
+        for name, value in node.node_def.attr.items()
+        if name not in _NODE_NAME_ATTRS
+    }
+
+
+def _not_repeatable(library: FunctionLibrary, body: FunctionBody) -> Iterator[tuple[str, str]]:
+    """(name, op) of the nodes that must not run twice, also in called functions."""
+    for node in body.nodes:
+        if not node.info.is_stateful or node.op in _REPEATABLE:
+            continue
+        called = list(_called(library, node))
+        if not called:
+            yield node.name, node.op
+        for function in called:
+            yield from _not_repeatable(library, function_body(library, function))
+
+
+def _called(library: FunctionLibrary, node: Node) -> Iterator[NameAttrList]:
+    if node.op in library:
+        yield NameAttrList(node.op, node.attr_values())
+    values: list[Any] = [node.attr(name) for name in node.node_def.attr]
+    for value in values:
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, NameAttrList):
+                yield each

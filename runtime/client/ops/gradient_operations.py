@@ -1,0 +1,80 @@
+"""Gradient functions of `runtime.graph`, applied to a graph under construction.
+
+SymbolicGradient uses the same functions: there they add nodes to a function's body, here they add
+operations to a graph and use its static shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.client.framework.op_call import apply_op
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.framework import op_def_registry
+from runtime.graph.gradients.elementwise_gradients import GradientFunction
+from runtime.graph.gradients.gradient_nodes import GradientNodes
+from runtime.graph.node import Endpoint, Node
+
+# (operation, gradient of each output) → gradients of its inputs: a list of Tensor, IndexedSlices or
+# None, or a single gradient if there is one input.
+TensorGradientFunction = Callable[..., Any]
+
+
+class GraphNodes(GradientNodes):
+    """Adds the nodes of gradient functions to `graph` as operations."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+
+    def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+        """Add an operation; return its output or a tuple. Shape of a known shape is a constant."""
+        if op == "Shape":
+            sizes = self.tensor(inputs[0]).shape.sizes
+            if sizes is not None and min(sizes, default=0) >= 0:
+                return self.indices(sizes) if not attrs else self.constant(sizes, *attrs.values())
+        op_def = op_def_registry.look_up(op)
+        arguments = {
+            argument.name: [self.tensor(each) for each in given]
+            if isinstance(given, list)
+            else self.tensor(given)
+            for argument, given in zip(op_def.input_arg, inputs, strict=True)
+        }
+        operation = apply_op(self._graph, op_def, {**arguments, **attrs})
+        outputs = tuple(endpoint(tensor) for tensor in operation.outputs)
+        return outputs[0] if operation.node.info.has_single_output else outputs
+
+    def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
+        """`gradient` summed to the shape of `operand`; unchanged if nothing was broadcast."""
+        shapes = [self.tensor(each).shape for each in (operand, other, gradient)]
+        is_known = all(shape.is_fully_defined() for shape in shapes[:2])
+        if is_known and shapes[0] == shapes[1] == shapes[2]:
+            return gradient
+        return super().reduced_to(gradient, operand, other)
+
+    def tensor(self, output: Any) -> Tensor:
+        """The tensor of a (node, output index)."""
+        node, index = output
+        found: Tensor = self._graph.get_operation_by_name(node.name).outputs[index]
+        return found
+
+
+def endpoint(tensor: Tensor) -> Endpoint:
+    """The (node, output index) of a tensor."""
+    return tensor.op.node, tensor.value_index
+
+
+def for_tensors(function: GradientFunction) -> TensorGradientFunction:
+    """A gradient function of nodes as one of tensors; a missing output gradient becomes zeros."""
+
+    def gradient(operation: Operation, *grads: Tensor | None) -> list[Tensor | None]:
+        ops = GraphNodes(operation.graph)
+        node: Node = operation.node
+        given = [
+            ops.ZerosLike(endpoint(output)) if grad is None else endpoint(grad)
+            for output, grad in zip(operation.outputs, grads, strict=True)
+        ]
+        found = function(ops, node, given)
+        return [None if each is None else ops.tensor(each) for each in found]
+
+    return gradient

@@ -1,0 +1,154 @@
+"""The gradient functions of ops: `RegisterGradient`, `NotDifferentiable`, `custom_gradient`.
+
+Guarantees: an op has one gradient function; registering a second one raises KeyError.
+
+TF: tensorflow/python/framework/registry.py, ops.py (RegisterGradient), ops/custom_gradient.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runtime.client.framework.graph import get_default_graph
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.ops import op_function
+from runtime.client.ops.construction import convert_to_tensor
+from runtime.client.ops.gradient_operations import TensorGradientFunction, for_tensors
+from runtime.client.structures import flatten, pack_as
+from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
+
+_TYPE_ATTR = "_gradient_op_type"  # overrides the gradient function of one operation
+_VARIABLE_READS = frozenset(("ReadVariableOp", "VariableV2"))
+_numbers = itertools.count(1)  # makes names of custom gradients unique in the process
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Derivation:
+    """How an op is differentiated."""
+
+    function: TensorGradientFunction | None  # None: the op is not differentiable
+    fills_zeros: bool = True  # pass zeros, not None, for an output without a gradient
+    takes_slices: bool = False  # pass IndexedSlices without conversion to a tensor
+
+
+_derivations: dict[str, Derivation] = {  # one dict write is atomic
+    **{op: Derivation(None) for op in NO_GRADIENT},
+    **{op: Derivation(for_tensors(each)) for op, each in GRADIENT_FUNCTIONS.items()},
+}
+
+
+def find_derivation(operation: Operation) -> Derivation | None:
+    """How an operation is differentiated; None when nothing is registered.
+
+    Raises LookupError when the operation names a function that is not registered.
+    """
+    if _TYPE_ATTR not in operation.node_def.attr:
+        return _derivations.get(operation.type)
+    name = operation.get_attr(_TYPE_ATTR).decode()
+    if name not in _derivations:
+        raise LookupError(
+            f"Operation '{operation.name}' asks for the gradient function '{name}', which is not "
+            "registered; `RegisterGradient` does that"
+        )
+    return _derivations[name]
+
+
+def replace_derivations(derivations: Mapping[str, Derivation]) -> None:
+    """Replace registrations without a check; for the front end's tables, at import only."""
+    _derivations.update(derivations)
+
+
+def _register(name: str, derivation: Derivation) -> None:
+    if name in _derivations:
+        raise KeyError(f"Registering two gradient with name '{name}'!")
+    _derivations[name] = derivation
+
+
+class RegisterGradient:
+    """`@RegisterGradient("Op")` registers a function as that op's gradient function.
+
+    It takes the operation and the gradients of its outputs, and returns the gradients of its
+    inputs: a tensor, or a list with None where there is no gradient. Instead of an op's name, any
+    name may be given that `Graph.gradient_override_map` refers to.
+    """
+
+    def __init__(self, op_type: str) -> None:
+        """Take the op or name to register for. Raises TypeError unless it is a string."""
+        if not isinstance(op_type, str):
+            raise TypeError(f"op_type must be a string, got {op_type!r}")
+        self._op_type = op_type
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the function. Raises KeyError when the op has one."""
+        _register(self._op_type, Derivation(function))
+        return function
+
+
+def NotDifferentiable(op_type: str) -> None:  # noqa: N802 # TensorFlow's name
+    """Register an op as not differentiable. Raises KeyError when it is registered already."""
+    if not isinstance(op_type, str):
+        raise TypeError(f"op_type must be a string, got {op_type!r}")
+    _register(op_type, Derivation(None))
+
+
+NoGradient = no_gradient = NotDifferentiable
+
+
+def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a function that returns its result together with its gradient function.
+
+    `f(*args)` returns (result, gradient function). The gradient function takes the gradients of the
+    results and returns those of the arguments, as a list or, for one argument, a single one. The
+    decorated function raises TypeError for keyword arguments, and when `f` reads variables, whose
+    gradients would be lost.
+    """
+
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise TypeError(
+                "The custom_gradient decorator currently supports keywords arguments only when "
+                "eager execution is enabled."
+            )
+        graph = get_default_graph()
+        with graph.name_scope("CustomGradient"):
+            arguments = [op_function("Identity")(convert_to_tensor(each)) for each in args]
+            before = graph.version
+            result, grad_fn = f(*arguments)
+            _check_reads_no_variable(graph.get_operations()[before:])
+            results = [convert_to_tensor(each) for each in flatten(result)]
+            name = f"CustomGradient-{next(_numbers)}"
+            _register(
+                name, Derivation(_custom_gradient_function(grad_fn, len(results), len(arguments)))
+            )
+            with graph.gradient_override_map({"IdentityN": name}):
+                outputs = op_function("IdentityN")([*results, *arguments])
+        return pack_as(result, list(outputs[: len(results)]))
+
+    return decorated
+
+
+def _custom_gradient_function(
+    grad_fn: Callable[..., Any], results: int, arguments: int
+) -> Callable[..., list[Tensor | None]]:
+    def gradient(_: Operation, *grads: Tensor) -> list[Tensor | None]:
+        found = flatten(grad_fn(*grads[:results]))
+        if len(found) != arguments:
+            raise ValueError(
+                f"custom_gradient function expected to return {arguments} gradients, but returned "
+                f"{len(found)} instead."
+            )
+        return [*[None] * results, *found]
+
+    return gradient
+
+
+def _check_reads_no_variable(operations: list[Operation]) -> None:
+    for operation in operations:
+        if operation.type in _VARIABLE_READS:
+            raise TypeError(
+                "A function with a custom gradient takes its variables as arguments here; "
+                f"operation '{operation.name}' reads one"
+            )

@@ -1,0 +1,205 @@
+"""`tf.compat.v1.lookup`: lookup tables and their initializers.
+
+TF: tensorflow/python/ops/lookup_ops.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.graph_elements import GraphKeys
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.ops import op_function
+from runtime.client.ops.construction import add_to_collection, convert_to_tensor
+from runtime.client.ops.sparse_values import SparseTensor
+from runtime.framework.dtypes import DataType
+
+
+class KeyValueTensorInitializer:
+    """Fills a table with `keys` and `values`, tensors `[n]`."""
+
+    def __init__(
+        self,
+        keys: Any,
+        values: Any,
+        key_dtype: Any = None,
+        value_dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        """Take tensors or values, converted to `key_dtype` and `value_dtype` if given."""
+        key_type = None if key_dtype is None else as_dtype(key_dtype)
+        value_type = None if value_dtype is None else as_dtype(value_dtype)
+        self._keys = convert_to_tensor(keys, key_type, "keys")
+        self._values = convert_to_tensor(values, value_type, "values")
+        self._name = name or "key_value_init"
+
+    @property
+    def key_dtype(self) -> DataType:
+        """The type of the keys."""
+        return self._keys.dtype
+
+    @property
+    def value_dtype(self) -> DataType:
+        """The type of the values."""
+        return self._values.dtype
+
+    @property
+    def shared_name(self) -> str:
+        """Empty: tables with this initializer are not shared by name."""
+        return ""
+
+    def initialize(self, table: LookupTable) -> Operation:
+        """The operation that fills `table`."""
+        handle = table.resource_handle
+        operation: Operation = op_function("LookupTableImportV2")(
+            handle, self._keys, self._values, name=self._name
+        )
+        return operation
+
+
+class TextFileIndex:
+    """Values of `key_index` and `value_index` that are not column numbers."""
+
+    WHOLE_LINE = -2
+    LINE_NUMBER = -1
+
+
+class TextFileInitializer:
+    """Fills a table from the lines of a text file, read where the session runs."""
+
+    def __init__(
+        self,
+        filename: Any,
+        key_dtype: Any,
+        key_index: int,
+        value_dtype: Any,
+        value_index: int,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = None,
+        value_index_offset: int = 0,
+    ) -> None:
+        """Take `vocab_size` lines (None: all); an index is a column or one of TextFileIndex."""
+        self.key_dtype, self.value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
+        self._filename = convert_to_tensor(filename, DataType.STRING, "asset_filepath")
+        add_to_collection(GraphKeys.ASSET_FILEPATHS, self._filename)
+        self._attributes = {
+            "key_index": key_index,
+            "value_index": value_index,
+            "vocab_size": -1 if vocab_size is None else vocab_size,
+            "delimiter": delimiter,
+            "offset": value_index_offset,
+        }
+        self._name = name or "text_file_init"
+        size = self._attributes["vocab_size"]
+        self.shared_name = f"hash_table_{filename}_{size}_{key_index}_{value_index}"
+
+    def initialize(self, table: LookupTable) -> Operation:
+        """The operation that fills `table`."""
+        operation: Operation = op_function("InitializeTableFromTextFileV2")(
+            table.resource_handle, self._filename, **self._attributes, name=self._name
+        )
+        return operation
+
+
+class LookupTable:
+    """The operations on a table that static and mutable tables share."""
+
+    def __init__(self, handle: Tensor, default_value: Tensor, key_dtype: DataType) -> None:
+        self.resource_handle = handle
+        self.default_value = default_value
+        self.key_dtype = key_dtype
+        self.value_dtype = default_value.dtype
+
+    @property
+    def name(self) -> str:
+        """The name of the operation that holds the table."""
+        name: str = self.resource_handle.op.name
+        return name
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of keys."""
+        size: Tensor = op_function("LookupTableSizeV2")(self.resource_handle, name=name)
+        return size
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The values of `keys`, `default_value` for unknown keys; sparse keys give sparse values.
+
+        Raises TypeError for keys of another type.
+        """
+        if isinstance(keys, SparseTensor):
+            found = self.lookup(keys.values, name)
+            return SparseTensor(keys.indices, found, keys.dense_shape)
+        key_tensor = convert_to_tensor(keys, name="keys")
+        if key_tensor.dtype is not self.key_dtype:
+            raise TypeError(
+                f"Dtype of argument `keys` must be {self.key_dtype}, received: {key_tensor.dtype}"
+            )
+        find = op_function("LookupTableFindV2")
+        values: Tensor = find(
+            self.resource_handle, key_tensor, self.default_value, name=name or f"{self.name}_Lookup"
+        )
+        values.set_shape(key_tensor.shape)
+        return values
+
+
+class StaticHashTable(LookupTable):
+    """A table that is filled once, by running `initializer` or `tables_initializer()`."""
+
+    def __init__(self, initializer: Any, default_value: Any, name: str | None = None) -> None:
+        """`default_value` is returned for keys that the table lacks."""
+        handle = op_function("HashTableV2")(
+            key_dtype=initializer.key_dtype,
+            value_dtype=initializer.value_dtype,
+            shared_name=initializer.shared_name,
+            name=name or "hash_table",
+        )
+        default = convert_to_tensor(default_value, initializer.value_dtype, "default_value")
+        super().__init__(handle, default, initializer.key_dtype)
+        self.initializer: Operation = initializer.initialize(self)
+        add_to_collection(GraphKeys.TABLE_INITIALIZERS, self.initializer)
+
+
+class MutableHashTable(LookupTable):
+    """A table that operations can write."""
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        shared_name: str | None = None,
+        name: str = "MutableHashTable",
+    ) -> None:
+        """`default_value` is returned for keys that the table lacks."""
+        key_type, value_type = as_dtype(key_dtype), as_dtype(value_dtype)
+        handle = op_function("MutableHashTableV2")(
+            key_dtype=key_type, value_dtype=value_type, shared_name=shared_name or "", name=name
+        )
+        super().__init__(handle, convert_to_tensor(default_value, value_type), key_type)
+
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+        """Set the values of keys."""
+        return self._do("LookupTableInsertV2", keys, values, name)
+
+    def remove(self, keys: Any, name: str | None = None) -> Operation:
+        """Remove keys; unknown ones are ignored."""
+        key_tensor = convert_to_tensor(keys, self.key_dtype, "keys")
+        operation: Operation = op_function("LookupTableRemoveV2")(
+            self.resource_handle, key_tensor, name=name
+        )
+        return operation
+
+    def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """(keys `[n]`, values), in unspecified order."""
+        found = op_function("LookupTableExportV2")(
+            self.resource_handle, self.key_dtype, self.value_dtype, name=name
+        )
+        return found[0], found[1]
+
+    def _do(self, op: str, keys: Any, values: Any, name: str | None) -> Operation:
+        key_tensor = convert_to_tensor(keys, self.key_dtype, "keys")
+        given = convert_to_tensor(values, self.value_dtype, "values")
+        operation: Operation = op_function(op)(self.resource_handle, key_tensor, given, name=name)
+        return operation

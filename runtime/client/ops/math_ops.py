@@ -1,0 +1,265 @@
+"""tf.compat.v1's math functions whose parameters differ from their op's; the rest: `op_names`.
+
+TF: tensorflow/python/ops/math_ops.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.client.framework.conversion import first_tensor
+from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.graph import get_default_graph
+from runtime.client.framework.op_call import graph_of
+from runtime.client.framework.operation import Tensor
+from runtime.client.framework.operators import apply_operator
+from runtime.client.ops import op_function, op_names
+from runtime.client.ops.construction import convert_to_tensor
+from runtime.client.ops.sparse_values import SparseTensor
+from runtime.framework.dtypes import DataType
+
+_MATRIX_RANK = 2
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    found = op_names.function(name)
+    if found is None:
+        raise AttributeError(f"There is no function {name!r}; `ops` has every op")
+    return found
+
+
+def add(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x + y with broadcasting; strings are concatenated."""
+    return _operate("add", name or "Add", x, y)
+
+
+def add_n(inputs: Any, name: str | None = None) -> Tensor:
+    """The sum of tensors of one shape and type. Raises ValueError when there is none."""
+    tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    if not tensors:
+        raise ValueError("inputs must be an iterable of at least one Tensor with the same dtype")
+    if len(tensors) == 1:
+        return _only(op_function("Identity")(tensors[0], name=name))
+    return _only(op_function("AddN")(tensors, name=name))
+
+
+def abs(x: Any, name: str | None = None) -> Tensor:
+    """The absolute value; of a complex tensor a real one."""
+    return _operate("Abs", name, x)
+
+
+def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y as in Python 3: integers give a floating-point quotient."""
+    return _operate("truediv", name, x, y)
+
+
+divide = truediv
+
+
+def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x // y, rounded towards −∞."""
+    return _operate("floordiv", name, x, y)
+
+
+def div(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y as in Python 2: integers give an integer, rounded towards −∞."""
+    found = [each for each in map(first_tensor, (x, y)) if each is not None]
+    tensor = found[0] if found else convert_to_tensor(x)
+    operator = "floordiv" if tensor.dtype.is_integer else "truediv"
+    return _operate(operator, name or "div", x, y)
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    """`x` converted to `dtype`; a tensor that already has that type is returned unchanged."""
+    wanted = as_dtype(dtype)
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, cast(x.values, wanted, name), x.dense_shape)
+    tensor = convert_to_tensor(x, name="x")
+    if tensor.dtype is wanted:
+        return tensor
+    return _only(op_function("Cast")(tensor, DstT=wanted, name=name))
+
+
+def to_float(x: Any, name: str = "ToFloat") -> Any:
+    """`cast` to float32."""
+    return cast(x, DataType.FLOAT, name)
+
+
+def to_double(x: Any, name: str = "ToDouble") -> Any:
+    """`cast` to float64."""
+    return cast(x, DataType.DOUBLE, name)
+
+
+def to_int32(x: Any, name: str = "ToInt32") -> Any:
+    """`cast` to int32."""
+    return cast(x, DataType.INT32, name)
+
+
+def to_int64(x: Any, name: str = "ToInt64") -> Any:
+    """`cast` to int64."""
+    return cast(x, DataType.INT64, name)
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The matrix product `[…, n, k]` of `[…, n, m]` and `[…, m, k]`; batch dimensions broadcast.
+
+    Raises ValueError when an operand is to be both transposed and adjoined.
+    """
+    for letter, transpose, adjoint in (
+        ("a", transpose_a, adjoint_a),
+        ("b", transpose_b, adjoint_b),
+    ):
+        if transpose and adjoint:
+            raise ValueError(
+                f"Only one of `transpose_{letter}` and `adjoint_{letter}` can be True. Received "
+                f"`transpose_{letter}`={transpose}, `adjoint_{letter}`={adjoint}."
+            )
+    graph = graph_of([a, b], get_default_graph)
+    with graph.as_default(), graph.name_scope(name or "MatMul") as scope:
+        x = convert_to_tensor(a, name="a")
+        rank = convert_to_tensor(b).shape.rank if first_tensor(b) is not None else np.ndim(b)
+        if _are_matrices(x.shape.rank, rank) and not (adjoint_a or adjoint_b):
+            return _only(op_function("MatMul")(x, b, transpose_a, transpose_b, name=scope))
+        if x.dtype.numpy.kind == "c":  # BatchMatMulV2 has adjoint flags only
+            x = op_function("Conj")(x) if transpose_a else x
+            b = op_function("Conj")(b) if transpose_b else b
+        flags = {"adj_x": adjoint_a or transpose_a, "adj_y": adjoint_b or transpose_b}
+        return _only(op_function("BatchMatMulV2")(x, b, **flags, name=scope))
+
+
+def _are_matrices(*ranks: int | None) -> bool:
+    """Whether MatMul takes operands of these ranks: none above 2, at least one known to be 2."""
+    return _MATRIX_RANK in ranks and not any((rank or 0) > _MATRIX_RANK for rank in ranks)
+
+
+def range(
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
+) -> Tensor:
+    """`[n]`: the numbers start, start + delta, … below `limit`; with one argument from 0 to it."""
+    if limit is None:
+        start, limit = 0, start
+    wanted = None if dtype is None else as_dtype(dtype)
+    with get_default_graph().name_scope(name) as scope:
+        parts = {"start": start, "limit": limit, "delta": delta}
+        tensors = {key: convert_to_tensor(value, None, key) for key, value in parts.items()}
+        if wanted is None:
+            wanted = max((each.dtype for each in tensors.values()), key=_RANGE_TYPES.index)
+        tensors = {key: cast(each, wanted) for key, each in tensors.items()}
+        return _only(op_function("Range")(**tensors, name=scope))
+
+
+_RANGE_TYPES = [DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE]
+
+
+def argmax(
+    input: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: Any = DataType.INT64,
+) -> Tensor:
+    """The index of the largest value along `axis` (default 0)."""
+    return _extreme("ArgMax", input, axis, name, dimension, output_type)
+
+
+def argmin(
+    input: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: Any = DataType.INT64,
+) -> Tensor:
+    """The index of the smallest value along `axis` (default 0)."""
+    return _extreme("ArgMin", input, axis, name, dimension, output_type)
+
+
+def _extreme(op: str, x: Any, axis: Any, name: str | None, old_axis: Any, out: Any) -> Tensor:
+    axis = old_axis if axis is None else axis
+    return _only(
+        op_function(op)(x, 0 if axis is None else axis, output_type=as_dtype(out), name=name)
+    )
+
+
+def cumsum(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """The cumulative sums along `axis`; `exclusive` leaves each element out of its own sum."""
+    return _only(op_function("Cumsum")(x, axis, exclusive, reverse, name=name))
+
+
+def cumprod(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """The cumulative products along `axis`; `exclusive` leaves each element out of its own."""
+    return _only(op_function("Cumprod")(x, axis, exclusive, reverse, name=name))
+
+
+def clip_by_value(
+    t: Any, clip_value_min: Any, clip_value_max: Any, name: str = "clip_by_value"
+) -> Tensor:
+    """The values limited to [clip_value_min, clip_value_max], elementwise."""
+    tensor = convert_to_tensor(t, name="t")
+    with tensor.graph.as_default(), tensor.graph.name_scope(name) as scope:
+        bounded = op_function("Minimum")(tensor, clip_value_max)
+        return _only(op_function("Maximum")(bounded, clip_value_min, name=scope))
+
+
+def _reduction(op: str, words: str) -> Callable[..., Tensor]:
+    def reduce(
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor:
+        axis = reduction_indices if axis is None else axis
+        keep = bool(keep_dims if keepdims is None else keepdims)
+        tensor = convert_to_tensor(input_tensor, name="input_tensor")
+        with tensor.graph.as_default():
+            axes = _all_axes(tensor) if axis is None else axis
+            return _only(op_function(op)(tensor, axes, keep, name=name or op))
+
+    reduce.__doc__ = f"{words} along `axis` (one, a list, or None: all)."
+    return reduce
+
+
+def _all_axes(tensor: Tensor) -> np.ndarray | Tensor:
+    rank = tensor.shape.rank
+    if rank is not None:
+        return np.arange(rank, dtype=np.int32)
+    return range(0, op_function("Rank")(tensor))
+
+
+reduce_sum = _reduction("Sum", "The sum")
+reduce_mean = _reduction("Mean", "The mean")
+reduce_prod = _reduction("Prod", "The product")
+reduce_max = _reduction("Max", "The largest value")
+reduce_min = _reduction("Min", "The smallest value")
+reduce_all = _reduction("All", "Whether all are true")
+reduce_any = _reduction("Any", "Whether any is true")
+
+
+def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
+    """Whether exactly one of x and y is true, elementwise."""
+    return _only(op_function("NotEqual")(x, y, name=name))
+
+
+def _operate(operator: str, name: str | None, *operands: Any) -> Tensor:
+    return apply_operator(graph_of(operands, get_default_graph), operator, operands, name)
+
+
+def _only(result: Any) -> Tensor:
+    assert isinstance(result, Tensor)
+    return result

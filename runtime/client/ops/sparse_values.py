@@ -1,0 +1,85 @@
+"""SparseTensor, and SparseTensorValue for feeding and fetching it.
+
+TF: tensorflow/python/framework/sparse_tensor.py, indexed_slices.py
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from runtime.client.framework.operation import Tensor
+from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.ops import op_function
+from runtime.client.ops.construction import convert_to_tensor, placeholder
+from runtime.framework.dtypes import DataType
+
+
+class SparseTensorValue(NamedTuple):
+    """The three arrays of a sparse tensor: `[n, rank]`, `[n]` and `[rank]`."""
+
+    indices: Any
+    values: Any
+    dense_shape: Any
+
+
+class SparseTensor:
+    """A sparse tensor in COO form, as three tensors; it is fed and fetched as SparseTensorValue."""
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        """Take tensors or values: int64 `[n, rank]`, any type `[n]`, int64 `[rank]`."""
+        self.indices = convert_to_tensor(indices, DataType.INT64, "indices")
+        self.values = convert_to_tensor(values, name="values")
+        self.dense_shape = convert_to_tensor(dense_shape, DataType.INT64, "dense_shape")
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The tensors, in the order of SparseTensorValue."""
+        return self.indices, self.values, self.dense_shape
+
+    @property
+    def dtype(self) -> DataType:
+        """The element type of the values."""
+        return self.values.dtype
+
+    @property
+    def graph(self) -> Any:
+        """The graph of its tensors."""
+        return self.values.graph
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseTensor(indices={self.indices}, values={self.values}, "
+            f"dense_shape={self.dense_shape})"
+        )
+
+
+def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
+    """A sparse tensor that every run must feed, with a SparseTensorValue or three arrays."""
+    rank = TensorShape(shape).rank
+    base = "Placeholder" if name is None else name
+    return SparseTensor(
+        placeholder(DataType.INT64, [None, rank], f"{base}/indices"),
+        placeholder(dtype, [None], f"{base}/values"),
+        placeholder(DataType.INT64, [rank], f"{base}/shape"),
+    )
+
+
+def sparse_tensor_to_dense(
+    sp_input: SparseTensor,
+    default_value: Any = None,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """The dense tensor, with `default_value` (0 or "") at indices without a value."""
+    default = b"" if sp_input.dtype is DataType.STRING else 0
+    if default_value is not None:
+        default = default_value
+    dense: Tensor = op_function("SparseToDense")(
+        sp_input.indices,
+        sp_input.dense_shape,
+        sp_input.values,
+        convert_to_tensor(default, sp_input.dtype, "default_value"),
+        validate_indices,
+        name=name,
+    )
+    return dense

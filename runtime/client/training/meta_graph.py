@@ -1,0 +1,142 @@
+"""Export of a graph and its collections to a MetaGraphDef, and import.
+
+TF: tensorflow/python/framework/meta_graph.py, training/saver.py (export_meta_graph)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from runtime.client.framework.graph import Graph, get_default_graph
+from runtime.client.framework.graph_import import import_graph_def
+from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.ops.variables import Variable
+from runtime.foundation.errors import DataLossError
+from runtime.framework.io.file_errors import file_error
+from runtime.graph.graph import RELEASE
+
+# collections whose members TensorFlow stores as VariableDefs
+_VARIABLE_COLLECTIONS = frozenset(
+    ("variables", "trainable_variables", "local_variables", "model_variables")
+)
+
+
+def export_meta_graph(
+    filename: str | None = None,
+    graph: Graph | None = None,
+    saver_def: pb.SaverDef | None = None,
+    tags: Any = (),
+) -> pb.MetaGraphDef:
+    """The MetaGraphDef of a graph (None: the default graph), also written to `filename` if given.
+
+    It contains collections of variables, tensors, operations, strings and numbers; others are left
+    out.
+    """
+    graph = graph or get_default_graph()
+    meta_graph_def = pb.MetaGraphDef(graph_def=graph.as_graph_def())
+    info = meta_graph_def.meta_info_def
+    info.tensorflow_version = RELEASE
+    info.tags.extend(tags)
+    for key in graph.get_all_collection_keys():
+        written = _collection_def(key, graph.get_collection(key))
+        if written is not None:
+            meta_graph_def.collection_def[key].CopyFrom(written)
+    if saver_def is not None:
+        meta_graph_def.saver_def.CopyFrom(saver_def)
+    if filename is not None:
+        _write(filename, meta_graph_def.SerializeToString())
+    return meta_graph_def
+
+
+def import_meta_graph(
+    meta_graph_or_file: pb.MetaGraphDef | str,
+    import_scope: str = "",
+    input_map: Mapping[Any, Any] | None = None,
+) -> pb.MetaGraphDef:
+    """Add a meta graph and its collections to the default graph; returns the MetaGraphDef.
+
+    Raises what `import_graph_def` raises, NotFoundError for a missing file and DataLossError for
+    one that is not a MetaGraphDef.
+    """
+    meta_graph_def = read_meta_graph(meta_graph_or_file)
+    graph = get_default_graph()
+    import_graph_def(meta_graph_def.graph_def, input_map, name=import_scope)
+    variables: dict[str, Variable] = {}  # by name: one object for all collections
+    for key, collection in meta_graph_def.collection_def.items():
+        for value in _members(graph, key, collection, import_scope, variables):
+            graph.add_to_collection(key, value)
+    return meta_graph_def
+
+
+def _collection_def(key: str, members: list[Any]) -> pb.CollectionDef | None:
+    """The CollectionDef of a collection; None when it cannot represent the members."""
+    written = pb.CollectionDef()
+    if key in _VARIABLE_COLLECTIONS and all(isinstance(each, Variable) for each in members):
+        written.bytes_list.value.extend(each.to_proto().SerializeToString() for each in members)
+    elif all(isinstance(each, Tensor | Operation | Variable) for each in members):
+        written.node_list.value.extend(each.name for each in members)
+    elif all(isinstance(each, str | bytes) for each in members):
+        written.bytes_list.value.extend(
+            each.encode() if isinstance(each, str) else each for each in members
+        )
+    elif all(isinstance(each, int) for each in members):
+        written.int64_list.value.extend(members)
+    elif all(isinstance(each, int | float) for each in members):
+        written.float_list.value.extend(members)
+    else:
+        return None
+    return written
+
+
+def _members(
+    graph: Graph,
+    key: str,
+    collection: pb.CollectionDef,
+    scope: str,
+    variables: dict[str, Variable],
+) -> list[Any]:
+    kind = collection.WhichOneof("kind")
+    if kind == "node_list":
+        prefix = f"{scope}/" if scope else ""
+        return [graph.as_graph_element(prefix + name) for name in collection.node_list.value]
+    if kind == "bytes_list" and key in _VARIABLE_COLLECTIONS:
+        return [
+            _variable(graph, pb.VariableDef.FromString(packed), scope, variables)
+            for packed in collection.bytes_list.value
+        ]
+    return [] if kind is None else list(getattr(collection, kind).value)
+
+
+def _variable(
+    graph: Graph, proto: pb.VariableDef, scope: str, variables: dict[str, Variable]
+) -> Variable:
+    if proto.variable_name not in variables:
+        variables[proto.variable_name] = Variable.from_proto(proto, graph, scope)
+    return variables[proto.variable_name]
+
+
+def read_meta_graph(meta_graph_or_file: pb.MetaGraphDef | str) -> pb.MetaGraphDef:
+    """The MetaGraphDef itself, or read from a file; raises errors as in `import_meta_graph`."""
+    if isinstance(meta_graph_or_file, pb.MetaGraphDef):
+        return meta_graph_or_file
+    path = os.fspath(meta_graph_or_file)
+    try:
+        with open(path, "rb") as file:
+            return pb.MetaGraphDef.FromString(file.read())
+    except OSError as error:
+        raise file_error(error, path) from None
+    except DecodeError:
+        raise DataLossError(f"Can't parse {path} as a MetaGraphDef") from None
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise file_error(error, path) from None

@@ -1,0 +1,47 @@
+"""DurationEstimate: an estimate of an executor's next run time from its past runs.
+
+The estimate decides whether a step may run on an event loop, where one long step delays every
+request. So it errs on the slow side:
+* A run longer than the estimate replaces the estimate at once.
+* A shorter run lowers it by DECAY of the difference. After one run of S seconds, runs of q seconds
+  bring the estimate below a limit T after ln((S - q) / (T - q)) / ln(1 / (1 - DECAY)) runs: with
+  T = 0.2 ms and q = 0.1 ms that is 28 runs for S = 4 ms and 69 for S = 1 s.
+* The first WARM_UP runs fill caches (a step plan is interpreted in its first run and generated as
+  Python in its second), so the estimate of each is replaced by the next run.
+* A failed run may have skipped most of the work, so it can only raise the estimate.
+
+Guarantees: thread-safe. `note` updates under a lock, so that a concurrent short run cannot
+overwrite the time of a long one; `seconds` is a plain attribute, read without the lock.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+
+DECAY = 1 / 8  # fraction of the difference by which a shorter run lowers the estimate
+WARM_UP = 2  # runs
+
+
+class DurationEstimate:
+    """The estimated seconds of the next run; infinite before the first completed run."""
+
+    __slots__ = ("_lock", "_runs", "seconds")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards writes of `_runs` and `seconds`
+        self._runs = 0  # completed runs
+        self.seconds = math.inf
+
+    def note(self, seconds: float, *, is_completed: bool = True) -> None:
+        """Record a run of `seconds`, time spent waiting for locks included."""
+        with self._lock:
+            if is_completed:
+                self._runs += 1
+                if self._runs <= WARM_UP + 1:
+                    self.seconds = seconds
+                    return
+            if math.inf > self.seconds <= seconds:
+                self.seconds = seconds
+            elif is_completed:
+                self.seconds += (seconds - self.seconds) * DECAY

@@ -1,0 +1,1 @@
+"""Datasets, their iterators, the functions they apply, and their conversion to graphs."""

@@ -1,0 +1,108 @@
+"""Functions that datasets apply to elements, with the tensors they capture.
+
+A function runs in the step that requests the element, which need not be the step that created the
+dataset.
+
+TF: tensorflow/core/data/captured_function.h (CapturedFunction)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from runtime.foundation.errors import (
+    CancelledError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+)
+from runtime.framework.attr_value import NameAttrList, raw_bytes
+from runtime.framework.data.dataset import Dataset, DatasetIterator, as_dataset
+from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.tensor_value import TensorValue
+
+# Errors that are passed on unchanged: to an iterator they mean the end, or a cancellation.
+_ITERATION_ERRORS = (OutOfRangeError, CancelledError)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CapturedFunction:
+    """A function and its captured tensors, which are its last arguments.
+
+    `metadata` is the serialised metadata of the dataset's node, from which error messages take the
+    name of the transformation; when it is empty, errors are not changed.
+    """
+
+    function: NameAttrList
+    captures: tuple[TensorValue, ...] = ()
+    metadata: str = ""
+
+    def __call__(self, context: OpKernelContext, *arguments: TensorValue) -> list[TensorValue]:
+        """The outputs of the function; its errors are raised unchanged."""
+        return context.call_function(self.function, *arguments, *self.captures)
+
+    def with_error_context(
+        self, context: OpKernelContext, prefix: str, *arguments: TensorValue
+    ) -> list[TensorValue]:
+        """The outputs; messages of errors name the transformation and the iterator `prefix`."""
+        try:
+            return self(context, *arguments)
+        except _ITERATION_ERRORS:
+            raise
+        except OpError as error:
+            if not self.metadata:
+                raise
+            name = _transformation_name(self.metadata)
+            raise type(error)(
+                f"Error in user-defined function passed to {name} transformation "
+                f"with iterator: {prefix}: {error.message_without_node}",
+                error.node,
+            ) from None
+
+    def truth(self, context: OpKernelContext, prefix: str, *arguments: TensorValue) -> bool:
+        """The result of a predicate; InvalidArgumentError unless it is one scalar bool."""
+        outputs = self.with_error_context(context, prefix, *arguments)
+        output = np.asarray(outputs[0]) if len(outputs) == 1 else None
+        if output is None or output.ndim or output.dtype != np.bool_:
+            raise InvalidArgumentError("Filter predicate `f` must return a scalar bool.")
+        return bool(output)
+
+    def dataset(self, context: OpKernelContext, prefix: str, *arguments: TensorValue) -> Dataset:
+        """The dataset that the function returns; InvalidArgumentError for any other value."""
+        outputs = self.with_error_context(context, prefix, *arguments)
+        if len(outputs) != 1:
+            raise InvalidArgumentError("`f` must return a single scalar of dtype DT_VARIANT.")
+        return as_dataset(outputs[0])
+
+    def iterate(
+        self, context: OpKernelContext, prefix: str, index: int, *arguments: TensorValue
+    ) -> DatasetIterator:
+        """An iterator of the dataset that the function returns for element number `index`."""
+        return self.dataset(context, prefix, *arguments).iterate(context, f"{prefix}[{index}]")
+
+    def scalar_int64(self, context: OpKernelContext, name: str, *arguments: TensorValue) -> int:
+        """The number that the function returns; InvalidArgumentError unless a scalar int64."""
+        outputs = self(context, *arguments)
+        output = np.asarray(outputs[0]) if len(outputs) == 1 else None
+        if output is None or output.ndim or output.dtype != np.int64:
+            raise InvalidArgumentError(f"`{name}` must return a scalar int64.")
+        return int(output)
+
+
+def _transformation_name(metadata: str) -> str:
+    """The transformation's name in the serialised metadata of a dataset op."""
+    raw = raw_bytes(metadata)
+    if len(raw) < 2 or raw[0] != 0x0A:  # field 1, length-delimited
+        return ""
+    return raw[2 : 2 + raw[1]].decode("utf-8", "replace")
+
+
+def check_output_count(outputs: list[TensorValue], expected: int) -> None:
+    """InternalError when a function of a stateful dataset returns too few values."""
+    if len(outputs) < expected:
+        raise InternalError(
+            f"Expected a function with at least {expected} outputs, got {len(outputs)}"
+        )

@@ -1,0 +1,102 @@
+"""Traversal of pipelines for rewrites, and the check that one of TensorFlow's rewrites makes.
+
+Most of TensorFlow's rewrites do not change the elements, and are not implemented.
+
+TF: tensorflow/core/framework/dataset_options.proto, tensorflow/core/data/rewrite_utils.cc,
+tensorflow/core/grappler/optimizers/data/shuffle_and_repeat_fusion.cc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.attr_value import raw_bytes
+from runtime.framework.data.dataset import Dataset, scalar_argument
+from runtime.framework.tensor_value import TensorValue
+
+SHUFFLES = ("ShuffleDataset", "ShuffleDatasetV2", "ShuffleDatasetV3")
+# Ops whose inputs are elements: a dataset among them is not part of the pipeline.
+_ELEMENT_SOURCES = ("ListDataset", "TensorDataset", "TensorSliceDataset")
+# TensorFlow does not rewrite a pipeline with one of these datasets, which have no graph.
+_WITHOUT_GRAPH = (
+    "ExperimentalNonSerializableDataset", "GeneratorDataset", "NonSerializableDataset",
+)  # fmt: skip
+
+
+def op_of(dataset: Dataset) -> str:
+    """The op of the node that created a dataset; "" when no node did."""
+    return "" if dataset.origin is None else dataset.origin.node.op
+
+
+def dataset_in(value: TensorValue) -> Dataset | None:
+    """The dataset in the value of an input; None when it holds another value."""
+    if isinstance(value, np.ndarray) and value.dtype == object and not value.ndim:
+        value = value.item()
+    return value if isinstance(value, Dataset) else None
+
+
+def inputs_of(dataset: Dataset) -> list[Dataset]:
+    """The input datasets of a dataset, in the order of its node's inputs."""
+    if dataset.origin is None or dataset.origin.node.op in _ELEMENT_SOURCES:
+        return []
+    found = map(dataset_in, dataset.origin.inputs)
+    return [each for each in found if each is not None]
+
+
+def pipeline(dataset: Dataset) -> Iterator[Dataset]:
+    """A dataset and its direct and indirect inputs, outputs before inputs; without functions."""
+    pending = [dataset]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending += reversed(inputs_of(current))
+
+
+def is_rewritable(dataset: Dataset) -> bool:
+    """Whether TensorFlow can convert the pipeline to a graph, which every rewrite requires."""
+    return not any(op_of(each) in _WITHOUT_GRAPH for each in pipeline(dataset))
+
+
+def serialized_options(dataset: Dataset) -> bytes:
+    """The merged options of all datasets of a pipeline, as a serialized Options message.
+
+    Concatenated serialized messages parse as their merge; later ones take precedence, and here
+    they are those closer to the end of the pipeline.
+    """
+    merged = b"".join(map(serialized_options, inputs_of(dataset)))
+    if dataset.origin is None or dataset.origin.node.op != "OptionsDataset":
+        return merged
+    return merged + raw_bytes(dataset.origin.node.attr("serialized_options"))
+
+
+def options_of(dataset: Dataset) -> pb.Options:
+    """The merged options of all datasets of a pipeline."""
+    return pb.Options.FromString(serialized_options(dataset))
+
+
+def check_repeated_shuffles(dataset: Dataset) -> None:
+    """InvalidArgumentError for a shuffle that is repeated 0 or fewer than −1 times.
+
+    Unless the options disable it, TensorFlow fuses the shuffle and the repeat to one dataset, which
+    refuses such a count.
+    """
+    counts = [
+        scalar_argument(each.origin.inputs[1], "count")
+        for each in pipeline(dataset)
+        if each.origin is not None
+        and op_of(each) == "RepeatDataset"
+        and op_of(inputs_of(each)[0]) in SHUFFLES
+    ]
+    if all(count > 0 or count == -1 for count in counts) or not is_rewritable(dataset):
+        return
+    options = options_of(dataset).optimization_options
+    is_default = options.apply_default_optimizations or not options.HasField(
+        "apply_default_optimizations"
+    )
+    is_chosen = options.HasField("shuffle_and_repeat_fusion")
+    if options.shuffle_and_repeat_fusion if is_chosen else is_default:
+        raise InvalidArgumentError("count must be greater than zero or equal to -1.")

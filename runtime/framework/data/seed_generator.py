@@ -1,0 +1,66 @@
+"""Seeds for the passes over a dataset that draws random numbers.
+
+Guarantees: `SeedGenerator` is thread-safe; the seeds that it generates depend on its own seeds
+alone, which are random when both are 0.
+
+TF: tensorflow/core/kernels/data/random_seed_ops.cc (SeedGenerator), tensorflow/core/data/utils
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+from runtime.framework.philox import Philox, WordSequence
+from runtime.framework.resource_manager import Resource
+
+
+class SeedGenerator(Resource):
+    """Generates two seeds for each pass: its own seeds, or new ones for every pass."""
+
+    type_name = "N10tensorflow4data20SeedGeneratorManagerE"
+
+    def __init__(self, seed: int, seed2: int, reshuffle_each_iteration: bool) -> None:
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = secrets.randbits(63), secrets.randbits(63)
+        self.seeds = (seed, seed2)
+        self.reshuffle_each_iteration = reshuffle_each_iteration
+        self._lock = threading.Lock()  # guards _words
+        self._words = RandomWords(self.seeds)
+
+    def next_seeds(self) -> tuple[int, int]:
+        """The seeds of the next pass."""
+        if not self.reshuffle_each_iteration:
+            return self.seeds
+        with self._lock:
+            return self._words.take(), self._words.take()
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """The state from which `go_back` generates the same seeds again."""
+        with self._lock:
+            return (*self._words.seeds, self._words.taken)
+
+    def go_back(self, position: tuple[int, int, int]) -> None:
+        """Continue from a `position` of this or another generator."""
+        seed, seed2, taken = position
+        with self._lock:
+            self.seeds = (seed, seed2)
+            self._words = RandomWords(self.seeds, taken)
+
+
+class RandomWords:
+    """The random words of one pass, beginning after the first `taken` words; not thread-safe."""
+
+    def __init__(self, seeds: tuple[int, int], taken: int = 0) -> None:
+        self.seeds = seeds
+        self.taken = taken  # words
+        start = Philox.from_seeds(*seeds)
+        self._words = WordSequence(start.skipped(taken // 4))
+        for _ in range(taken % 4):
+            self._words.take()
+
+    def take(self) -> int:
+        """The next 32-bit word."""
+        self.taken += 1
+        return self._words.take()

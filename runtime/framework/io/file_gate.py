@@ -1,0 +1,65 @@
+"""The check of which files a step may access: all files, none, or those in given folders.
+
+A graph that a client sent is not trusted with the file system, and a model that is being loaded
+requires only its own folder. Kernels must call `context.step.files` before they open a file.
+
+Guarantees: symbolic links are resolved before a path is checked, so a link inside an allowed
+folder gives no access to files outside it; a path that does not exist is checked as if it did.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from runtime.foundation.errors import PermissionDeniedError
+
+
+class AllowAll:
+    """Allows all access; for programs that run their own graphs."""
+
+    def check_read(self, path: str) -> None:
+        """Allow any path."""
+
+    def check_write(self, path: str) -> None:
+        """Allow any path."""
+
+
+class FolderGate:
+    """Allows access to files in the given folders: reading, and with `write` also writing."""
+
+    def __init__(self, folders: Sequence[str], write: bool = False) -> None:
+        """Resolve the folders, once; error messages contain the resolved paths."""
+        self.folders = tuple(os.path.realpath(folder) for folder in folders)
+        self.write = write
+
+    def check_read(self, path: str) -> None:
+        """PermissionDeniedError unless `path` is in one of the folders."""
+        self._check(path, "read", self.folders)
+
+    def check_write(self, path: str) -> None:
+        """PermissionDeniedError unless writing is allowed and `path` is in one of the folders."""
+        self._check(path, "write", self.folders if self.write else ())
+
+    def _check(self, path: str, verb: str, folders: Sequence[str]) -> None:
+        if "\0" in path:  # no system call accepts it: realpath would raise ValueError
+            done = _PAST_PARTICIPLES[verb]
+            raise PermissionDeniedError(f"A path with a NUL byte may not be {done}")
+        resolved = os.path.realpath(path)
+        for folder in folders:
+            if resolved == folder or resolved.startswith(os.path.join(folder, "")):
+                return
+        raise PermissionDeniedError(
+            f"This step may not {verb} {path}; it may {verb} files in: "
+            f"{', '.join(folders) or 'no folder'}"
+        )
+
+
+class DenyAll(FolderGate):
+    """Refuses all access."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+
+_PAST_PARTICIPLES = {"read": "read", "write": "written"}

@@ -1,0 +1,92 @@
+"""Merging of bundles into one with several shards: the last step of a sharded save.
+
+Guarantees: the data files are moved, not copied; no file is moved when an index is corrupt or a
+key occurs twice.
+
+TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (MergeBundles)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.tensor_bundle import index_path, shard_path
+from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
+from runtime.framework.io.tensor_bundle_writer import make_folder, write_index
+from runtime.framework.op_kernel import FileGate
+
+
+def merge_bundles(
+    prefixes: Sequence[str], destination: str, files: FileGate, allow_missing: bool = False
+) -> None:
+    """Move the shards of `prefixes` to `destination`, write its index and delete the old ones.
+
+    Raises InvalidArgumentError when a bundle is missing (with `allow_missing`: when all are), or
+    when a tensor that is not partitioned occurs in two bundles.
+    """
+    files.check_write(index_path(destination))
+    make_folder(os.path.dirname(destination))
+    entries: dict[bytes, pb.BundleEntryProto] = {}
+    shards: list[str] = []
+    found = []
+    for prefix in prefixes:
+        files.check_read(index_path(prefix))
+        if os.path.exists(index_path(prefix)):
+            found.append(prefix)
+        elif not allow_missing:
+            raise InvalidArgumentError(
+                f"allow_missing_files was set to false and {prefix} did not exist."
+                f"NOT_FOUND: {prefix} not found"
+            )
+    if not found:
+        raise InvalidArgumentError(
+            "At least one prefix checkpoint file must exist, but none existed."
+        )
+    for prefix in found:
+        with TensorBundleReader(prefix, files) as reader:
+            _add_entries(entries, reader, len(shards), prefix)
+            shards += [shard_path(prefix, i, reader.num_shards) for i in range(reader.num_shards)]
+    _move(shards, destination, files)
+    write_index(index_path(destination), entries, len(shards))
+    for prefix in found:
+        files.check_write(index_path(prefix))
+        os.unlink(index_path(prefix))
+
+
+def _add_entries(
+    entries: dict[bytes, pb.BundleEntryProto],
+    reader: TensorBundleReader,
+    first_shard: int,
+    prefix: str,
+) -> None:
+    for key, entry in reader.entry_protos():
+        entry.shard_id += first_shard
+        known = entries.setdefault(key, entry)
+        if known is entry:
+            continue
+        if not (known.slices and entry.slices):
+            raise InvalidArgumentError(
+                f"Duplicate tensor keyed by {key.decode(errors='replace')} encountered, "
+                f"when merging prefix: {prefix}"
+            )
+        if (known.dtype, known.shape) != (entry.dtype, entry.shape):
+            raise InvalidArgumentError(
+                f"Tensor {key.decode(errors='replace')} is partitioned with another shape or type "
+                f"in prefix: {prefix}"
+            )
+        known.slices.extend(entry.slices)
+
+
+def _move(shards: Sequence[str], destination: str, files: FileGate) -> None:
+    targets = [shard_path(destination, i, len(shards)) for i in range(len(shards))]
+    for path in (*shards, *targets):
+        files.check_write(path)
+    try:
+        for source, target in zip(shards, targets, strict=True):
+            os.replace(source, target)
+    except OSError as error:
+        raise file_error(error, destination) from None

@@ -1,0 +1,150 @@
+"""Slices of tensors, in the forms of checkpoints and of `shape_and_slice` inputs.
+
+TF: tensorflow/core/framework/tensor_slice.h (TensorSlice), util/saved_tensor_slice_util.h
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.framework.shapes import shape_text
+
+_FULL = -1  # the length of an extent that covers the whole dimension
+_EXTENT = re.compile(r"(\d{1,18}),(\d{1,18})")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TensorSlice:
+    """A slice of a tensor: (start, length) of each dimension; length −1 is the whole dimension."""
+
+    extents: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> TensorSlice:
+        """The slice of a text: `0,2:-` is rows 0 and 1, all columns; "" is a scalar's.
+
+        Raises InvalidArgumentError for any other syntax, or a length of 0.
+        """
+        return cls(tuple(_parse_extent(part, text) for part in text.split(":") if text))
+
+    @classmethod
+    def from_proto(cls, proto: pb.TensorSliceProto) -> TensorSlice:
+        """The slice of a proto; InvalidArgumentError for a negative start or length."""
+        if any(extent.start < 0 or extent.length < 0 for extent in proto.extent):
+            raise InvalidArgumentError("A slice has a negative start or length")
+        return cls(
+            tuple(
+                (extent.start, extent.length) if extent.HasField("length") else (0, _FULL)
+                for extent in proto.extent
+            )
+        )
+
+    @classmethod
+    def whole(cls, rank: int) -> TensorSlice:
+        """The slice that is the whole of a tensor of that rank."""
+        return cls(((0, _FULL),) * rank)
+
+    def to_proto(self) -> pb.TensorSliceProto:
+        """The proto of the slice, as in a checkpoint's index."""
+        extent = pb.TensorSliceProto.Extent
+        return pb.TensorSliceProto(
+            extent=[
+                extent() if length == _FULL else extent(start=start, length=length)
+                for start, length in self.extents
+            ]
+        )
+
+    def __str__(self) -> str:
+        return ":".join(
+            "-" if length == _FULL else f"{start},{length}" for start, length in self.extents
+        )
+
+    def is_full(self, shape: Sequence[int]) -> bool:
+        """Whether this slice is the whole of a tensor of that shape."""
+        return all(
+            length in (_FULL, size) for (_, length), size in zip(self.extents, shape, strict=True)
+        )
+
+    def bounds(self, shape: Sequence[int]) -> tuple[slice, ...]:
+        """The numpy slices for a tensor of `shape`; InternalError when they are out of bounds."""
+        if len(self.extents) != len(shape):
+            raise InternalError(f"Mismatching ranks: shape = {shape_text(shape)}, slice = {self}")
+        bounds = []
+        for dimension, ((start, length), size) in enumerate(zip(self.extents, shape, strict=True)):
+            stop = size if length == _FULL else start + length
+            if not 0 <= start <= stop <= size:
+                raise InternalError(
+                    f"Extent in dimension {dimension} out of bounds: "
+                    f"shape = {shape_text(shape)}, slice = {self}"
+                )
+            bounds.append(slice(start, stop))
+        return tuple(bounds)
+
+    def overlap(
+        self, target: Sequence[slice], shape: Sequence[int]
+    ) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
+        """The intersection of this slice and `target`, in a tensor of `shape`; None if empty.
+
+        It is returned twice: relative to the start of `target`, and to the start of this slice.
+        """
+        own = self.bounds(shape)
+        common = [
+            slice(max(one.start, other.start), min(one.stop, other.stop))
+            for one, other in zip(own, target, strict=True)
+        ]
+        if any(bound.start >= bound.stop for bound in common):
+            return None
+        return _relative(common, target), _relative(common, own)
+
+    def shape_in(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of this slice of a tensor of `shape`."""
+        return tuple(bound.stop - bound.start for bound in self.bounds(shape))
+
+
+def _relative(bounds: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
+    """`bounds` relative to the start of `origin`."""
+    return tuple(
+        slice(bound.start - first.start, bound.stop - first.start)
+        for bound, first in zip(bounds, origin, strict=True)
+    )
+
+
+def _parse_extent(part: str, text: str) -> tuple[int, int]:
+    if part == "-":
+        return 0, _FULL
+    match = _EXTENT.fullmatch(part)
+    if match is None:
+        raise InvalidArgumentError(
+            f"Expected a pair of numbers or '-' but got '{part}': string = {text}"
+        )
+    start, length = int(match[1]), int(match[2])
+    if length <= 0:
+        raise InvalidArgumentError(
+            f"Expected non-negative start and positive length but got "
+            f"start = {start}, length = {length}: string = {text}"
+        )
+    return start, length
+
+
+def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:
+    """(full shape, slice) of a text such as `4 3 0,2:-`.
+
+    Raises InvalidArgumentError with TensorFlow's text for a syntax error, InternalError for a slice
+    out of bounds. TF: checkpoint::ParseShapeAndSlice
+    """
+    *sizes, slice_text = text.split(" ")
+    if not sizes:
+        raise InvalidArgumentError(
+            f"Need least two elements in shape_and_slice specification: {text}"
+        )
+    # Every number of at most 18 digits fits in 64 bits.
+    if any(not size.isascii() or not size.isdigit() or len(size) > 18 for size in sizes):
+        raise InvalidArgumentError(f"Non numerical dimension in shape_and_slice: {text}")
+    shape = tuple(map(int, sizes))
+    part = TensorSlice.parse(slice_text)
+    part.bounds(shape)
+    return shape, part

@@ -1,0 +1,73 @@
+"""Shared code of kernels whose output is a resource handle, or a handle as a string.
+
+TF: tensorflow/core/framework/resource_op_kernel.h (ResourceOpKernel),
+tensorflow/core/kernels/data/iterator_ops.cc (IteratorToStringHandleOp)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.resource_manager import (
+    DEFAULT_CONTAINER,
+    Resource,
+    ResourceHandle,
+    private_name,
+)
+from runtime.framework.string_tensor import scalar_string, string_tensor
+
+R = TypeVar("R", bound=Resource)
+
+
+def resource_handle(
+    context: OpKernelContext,
+    container: str,
+    shared_name: str,
+    kind: type[R],
+    create: Callable[[str], R],
+    check: Callable[[R], object] | None = None,
+) -> ResourceHandle:
+    """The handle of the node's resource, which `create(name)` creates at first use.
+
+    Nodes with the same `shared_name` share one resource; `check`, if given, must raise when the
+    resource that was found does not have the properties that this node's attributes describe.
+    """
+
+    def make() -> ResourceHandle:
+        name = shared_name or private_name(context.node.name)
+        found = context.resources.look_up_or_create(container, kind, name, lambda: create(name))
+        if check is not None:
+            check(found)
+        return ResourceHandle(container or DEFAULT_CONTAINER, name, kind.type_name)
+
+    handle: ResourceHandle = context.kernel_state(make)
+    return handle
+
+
+def handle_to_string(handle: ResourceHandle, name: str) -> np.ndarray:
+    """The handle as a scalar string tensor, under the `name` by which it can be looked up."""
+    proto = pb.ResourceHandleProto(
+        device=handle.device,
+        container=handle.container,
+        name=name,
+        maybe_type_name=handle.type_name,
+    )
+    return string_tensor([proto.SerializeToString(deterministic=True)], ())
+
+
+def handle_from_string(string_handle: np.ndarray) -> ResourceHandle:
+    """The handle in a scalar string tensor; InvalidArgumentError when it can't be parsed."""
+    try:
+        proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))
+    except DecodeError:
+        raise InvalidArgumentError(
+            "Could not parse string_handle as a valid ResourceHandle"
+        ) from None
+    return ResourceHandle(proto.container, proto.name, proto.maybe_type_name, proto.device)

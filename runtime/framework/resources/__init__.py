@@ -1,0 +1,1 @@
+"""The resources of sessions and steps: variables, tables, queues, accumulators, tensor arrays."""

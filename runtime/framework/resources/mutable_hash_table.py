@@ -1,0 +1,199 @@
+"""Lookup tables whose entries steps can change.
+
+Guarantees: thread-safe; `find`, `export_values` and `size` see the table before or after an insert,
+a removal or an import, never within it; after a fork, the first table that is written copies the
+entries.
+
+TF: tensorflow/core/kernels/lookup_table_op.cc
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.framework.resources.lookup_table import LookupTable, Shape
+from runtime.framework.shapes import shape_text
+
+
+class MutableHashTable(LookupTable):
+    """A mutable table whose keys and values are scalars or tensors of fixed shapes.
+
+    TF: MutableHashTableOfScalars, MutableHashTableOfTensors (lookup_table_op.cc)
+    """
+
+    def __init__(
+        self,
+        key_dtype: DataType,
+        value_dtype: DataType,
+        key_shape: Shape = (),
+        value_shape: Shape = (),
+    ) -> None:
+        super().__init__(key_dtype, value_dtype, key_shape, value_shape)
+        self._lock = threading.RLock()  # guards _values and _is_shared
+        self._values: dict[
+            Hashable, object
+        ] = {}  # key → a Python scalar, or an array `value_shape`
+        self._is_shared = False  # with a fork: _values must be copied before a write
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        with self._lock:
+            return len(self._values)
+
+    def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
+        """As in the base class."""
+        self.check_find(keys, default)
+        wanted = self.hashable_keys(keys)
+        found = np.empty((len(wanted), *self.value_shape), self.value_dtype.numpy)
+        batch = self.batch_shape(keys)
+        if default.shape == self.value_shape:
+            found[:] = default
+        else:
+            found[:] = default.reshape(found.shape)
+        with self._lock:
+            look_up = self._values.get
+            for row, key in enumerate(wanted):
+                value = look_up(key)
+                if value is not None:
+                    found[row] = value
+        return found.reshape(batch + self.value_shape)
+
+    def export_values(self) -> tuple[np.ndarray, np.ndarray]:
+        """As in the base class, in the order of insertion."""
+        with self._lock:
+            keys, values = list(self._values), list(self._values.values())
+        array = np.empty((len(values), *self.value_shape), self.value_dtype.numpy)
+        for row, value in enumerate(values):
+            array[row] = value
+        return self.key_tensor(keys), array
+
+    def insert(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Add or replace entries."""
+        entries = self._entries(keys, values)
+        with self._lock:
+            self._unshare()
+            self._values.update(entries)
+
+    def remove(self, keys: np.ndarray) -> None:
+        """Remove the entries of `keys`; keys that are not in the table are ignored."""
+        gone = self.hashable_keys(keys)
+        with self._lock:
+            self._unshare()
+            for key in gone:
+                self._values.pop(key, None)
+
+    def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Replace all entries by the given ones."""
+        entries = dict(self._entries(keys, values))
+        with self._lock:
+            self._values = entries
+            self._is_shared = False
+
+    def _entries(self, keys: np.ndarray, values: np.ndarray) -> list[tuple[Hashable, object]]:
+        hashable = self.hashable_keys(keys)
+        rows = values.reshape((len(hashable), *self.value_shape))
+        listed = [row.copy() for row in rows] if self.value_shape else rows.tolist()
+        return list(zip(hashable, listed, strict=True))
+
+    def _unshare(self) -> None:
+        """Copy the entries if a fork shares them; the lock is held, before a write."""
+        if self._is_shared:
+            self._values = dict(self._values)
+            self._is_shared = False
+
+    def fork(self) -> MutableHashTable:
+        """A table that shares the entries until one of the two is written."""
+        copy = self._empty_copy()
+        with self._lock:
+            copy._values = self._values
+            copy._is_shared = self._is_shared = True
+        return copy
+
+    def _empty_copy(self) -> MutableHashTable:
+        return MutableHashTable(self.key_dtype, self.value_dtype, self.key_shape, self.value_shape)
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the values; 0 when a fork shares them."""
+        per_entry = int(np.prod(self.value_shape, dtype=np.int64)) * self.value_dtype.numpy.itemsize
+        return 0 if self._is_shared else len(self._values) * per_entry
+
+
+class MutableDenseHashTable(MutableHashTable):
+    """A mutable table with two reserved keys, which can't be used as keys of entries.
+
+    TF: MutableDenseHashTable (lookup_table_op.cc), which marks free buckets with these keys
+    """
+
+    def __init__(
+        self,
+        key_dtype: DataType,
+        value_dtype: DataType,
+        value_shape: Shape,
+        empty_key: np.ndarray,
+        deleted_key: np.ndarray,
+    ) -> None:
+        super().__init__(key_dtype, value_dtype, empty_key.shape, value_shape)
+        if deleted_key.shape != empty_key.shape:
+            raise InvalidArgumentError(
+                "Empty and deleted keys must have same shape, got shapes: "
+                f"{shape_text(empty_key.shape)} and {shape_text(deleted_key.shape)}"
+            )
+        self._reserved_keys = (empty_key, deleted_key)
+        self._empty, self._deleted = (
+            super(MutableDenseHashTable, self).hashable_keys(key[np.newaxis])[0]
+            for key in self._reserved_keys
+        )
+        if self._empty == self._deleted:
+            raise InvalidArgumentError("Empty and deleted keys cannot be equal")
+
+    def hashable_keys(self, keys: np.ndarray) -> list[Hashable]:
+        """As in the base class; InvalidArgumentError for a reserved key or a wrong shape."""
+        rows = keys.shape[:1]
+        if keys.size != int(np.prod((*rows, *self.key_shape), dtype=np.int64)):
+            expected, got = shape_text((*rows, *self.key_shape)), shape_text(keys.shape)
+            raise InvalidArgumentError(f"Expected key shape {expected} got {got}")
+        hashable = super().hashable_keys(keys)
+        for key, name in ((self._empty, "empty_key"), (self._deleted, "deleted_key")):
+            if key in hashable:
+                raise InvalidArgumentError(f"Using the {name} as a table key is not allowed")
+        return hashable
+
+    def check_import(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Raise InvalidArgumentError unless both are matrices with a row for each entry.
+
+        The rows are flattened keys and values, as in `export_values`.
+        """
+        rows = len(keys) if keys.ndim else 0
+        widths = [
+            int(np.prod(shape, dtype=np.int64)) for shape in (self.key_shape, self.value_shape)
+        ]
+        for name, tensor, width in zip(("key", "value"), (keys, values), widths, strict=True):
+            if tensor.shape != (rows, width):
+                raise InvalidArgumentError(
+                    f"Expected shape {shape_text((rows, width))} for {name}, "
+                    f"got {shape_text(tensor.shape)}"
+                )
+
+    def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Replace all entries; reserved keys, which TensorFlow's exports contain, are ignored."""
+        reserved = (self._empty, self._deleted)
+        keys = keys.reshape((-1, *self.key_shape))
+        kept = [key not in reserved for key in super().hashable_keys(keys)]
+        super().import_values(keys[kept], values.reshape((-1, *self.value_shape))[kept])
+
+    def export_values(self) -> tuple[np.ndarray, np.ndarray]:
+        """All keys and values as matrices, with a row for each entry."""
+        keys, values = super().export_values()
+        return keys.reshape(len(keys), -1), values.reshape(len(values), -1)
+
+    def _empty_copy(self) -> MutableDenseHashTable:
+        return MutableDenseHashTable(
+            self.key_dtype, self.value_dtype, self.value_shape, *self._reserved_keys
+        )

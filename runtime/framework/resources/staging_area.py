@@ -1,0 +1,278 @@
+"""Staging areas: some steps put tuples of tensors, others take them, in order or by key.
+
+An operation that has to wait stays in a list of attempts, without blocking a thread. A thread that
+changes the area runs the attempts that can now succeed and completes their Deferreds.
+
+Guarantees: thread-safe (one lock, not held while Deferreds complete); attempts are tried in the
+order of their calls; a cancelled attempt leaves the list without having changed anything.
+
+TF: tensorflow/core/kernels/stage_op.cc, map_stage_op.cc
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.foundation.errors import (
+    CancelledError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+)
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.op_kernel import Deferred
+from runtime.framework.resource_manager import Resource
+from runtime.framework.tensor_value import TensorValue
+
+Outcome = Any  # of an attempt: the op's outputs, or WAIT when it can't succeed yet
+Attempt = Callable[[], Outcome]
+WAIT = object()
+_ABSENT = object()  # in place of a part that was taken, or is still to be put
+
+
+class StagingArea(Resource):
+    """The base of both kinds of area: the limits and the list of attempts that wait.
+
+    `capacity` (tuples) and `memory_limit` (bytes) are 0 for no limit.
+    """
+
+    def __init__(self, capacity: int, memory_limit: int) -> None:
+        self._capacity = capacity
+        self._memory_limit = memory_limit
+        self._lock = threading.Lock()  # guards everything below
+        self._bytes = 0
+        self._attempts: list[tuple[Attempt, Deferred]] = []
+
+    def run(self, attempt: Attempt, cancellation: CancellationManager) -> Outcome:
+        """Run an attempt: its outputs, or a Deferred of them when it has to wait."""
+        deferred = Deferred()
+        entry = (attempt, deferred)
+        with self._lock:
+            self._attempts.append(entry)
+            done = self._advance()
+        mine = [outcome for each, outcome in done if each is deferred]
+        _complete([each for each in done if each[0] is not deferred])
+        if mine:
+            if isinstance(mine[0], OpError):
+                raise mine[0]
+            return mine[0]
+        return deferred.until_cancelled(cancellation, lambda: self._cancel(entry))
+
+    def _advance(self) -> list[tuple[Deferred, Outcome]]:
+        """Run attempts until none succeeds; return (Deferred, outputs or error) of those that did.
+
+        The lock is held.
+        """
+        done: list[tuple[Deferred, Outcome]] = []
+        moved = True
+        while moved:
+            moved = False
+            for entry in list(self._attempts):
+                try:
+                    outcome = entry[0]()
+                except OpError as error:
+                    outcome = error
+                if outcome is not WAIT:
+                    self._attempts.remove(entry)
+                    done.append((entry[1], outcome))
+                    moved = True
+        return done
+
+    def _cancel(self, entry: tuple[Attempt, Deferred]) -> None:
+        with self._lock:
+            if entry not in self._attempts:
+                return
+            self._attempts.remove(entry)
+        entry[1].set_error(CancelledError("Staging operation was cancelled"))
+
+    def _check_size(self, size: int) -> None:
+        if self._memory_limit and size > self._memory_limit:
+            raise ResourceExhaustedError(
+                f"Attempted to insert tensors with combined size of '{size}' bytes into Staging "
+                f"Area with a memory limit of '{self._memory_limit}'."
+            )
+
+    def _is_full(self, held: int, size: int) -> bool:
+        return bool(
+            (self._capacity and held >= self._capacity)
+            or (self._memory_limit and self._bytes + size > self._memory_limit)
+        )
+
+
+def _complete(done: Sequence[tuple[Deferred, Outcome]]) -> None:
+    for deferred, outcome in done:
+        if isinstance(outcome, OpError):
+            deferred.set_error(outcome)
+        else:
+            deferred.set_value(outcome)
+
+
+def _size(values: Sequence[TensorValue]) -> int:
+    return sum(getattr(value, "nbytes", 0) for value in values)
+
+
+class StagingBuffer(StagingArea):
+    """A first-in-first-out area. Its methods are attempts, to be passed to `run`."""
+
+    type_name = "N10tensorflow12_GLOBAL__N_16BufferE"
+
+    def __init__(self, capacity: int, memory_limit: int) -> None:
+        super().__init__(capacity, memory_limit)
+        self._tuples: list[tuple[TensorValue, ...]] = []
+
+    def put(self, values: tuple[TensorValue, ...]) -> Outcome:
+        """Add a tuple; WAIT without room. ResourceExhaustedError if it exceeds the limit alone."""
+        size = _size(values)
+        self._check_size(size)
+        if self._is_full(len(self._tuples), size):
+            return WAIT
+        self._tuples.append(values)
+        self._bytes += size
+        return None
+
+    def get(self) -> Outcome:
+        """Take the oldest tuple; WAIT when there is none."""
+        if not self._tuples:
+            return WAIT
+        values = self._tuples.pop(0)
+        self._bytes -= _size(values)
+        return values
+
+    def peek(self, index: int) -> Outcome:
+        """Return the tuple at an index without taking it; WAIT when there is none."""
+        return self._tuples[index] if 0 <= index < len(self._tuples) else WAIT
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._tuples.clear()
+        self._bytes = 0
+
+    def size(self) -> int:
+        """The number of tuples."""
+        return len(self._tuples)
+
+
+class StagingMap(StagingArea):
+    """An area with keys, whose tuples may be put and taken in parts.
+
+    Its methods are attempts, to be passed to `run`.
+    """
+
+    type_name = "N10tensorflow12_GLOBAL__N_110StagingMapE"
+
+    def __init__(self, capacity: int, memory_limit: int, width: int, is_ordered: bool) -> None:
+        super().__init__(capacity, memory_limit)
+        self._width = width  # tensors in a tuple
+        self._is_ordered = is_ordered
+        self._complete: dict[int, list[TensorValue]] = {}
+        self._incomplete: dict[int, list[TensorValue]] = {}
+        self._keys: dict[int, np.ndarray] = {}  # of complete tuples: the key as it came
+
+    def put(
+        self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[TensorValue]
+    ) -> Outcome:
+        """Add parts of a key's tuple; WAIT without room. A complete tuple is not replaced.
+
+        Raises InvalidArgumentError for an index that is out of bounds or was put before,
+        ResourceExhaustedError when the parts alone exceed the limit.
+        """
+        size = _size(values)
+        self._check_size(size)
+        if self._is_full(len(self._complete), size):
+            return WAIT
+        if len(indices) == self._width:  # TensorFlow then ignores the indices
+            self._add_complete(tensor, list(values))
+        else:
+            self._add_parts(tensor, indices, values)
+        self._bytes += size
+        return None
+
+    def _add_parts(
+        self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[TensorValue]
+    ) -> None:
+        key = int(tensor.item())
+        parts = self._incomplete.get(key, [_ABSENT] * self._width)
+        for index, value in zip(indices, values, strict=False):  # further values are ignored
+            self._check_index(key, index)
+            if parts[index] is not _ABSENT:
+                raise InvalidArgumentError(
+                    f"The tensor for index '{index}' for key '{key}' was already initialized "
+                    f"'{self._width}'."
+                )
+            parts[index] = value
+        self._incomplete[key] = parts
+        if not any(part is _ABSENT for part in parts):
+            del self._incomplete[key]
+            self._add_complete(tensor, parts)
+
+    def _add_complete(self, tensor: np.ndarray, parts: list[TensorValue]) -> None:
+        """Add a complete tuple, or drop it when its key has one already."""
+        key = int(tensor.item())
+        if key in self._complete:
+            self._bytes -= _size(parts)
+        else:
+            self._complete[key], self._keys[key] = parts, tensor
+
+    def get(self, key: int, indices: Sequence[int]) -> Outcome:
+        """Take parts of a key's tuple; WAIT until the tuple is complete."""
+        values = self.peek(key, indices)
+        if values is not WAIT:
+            parts = self._complete[key]
+            for index in indices:
+                parts[index] = _ABSENT
+            self._bytes -= _size(values)
+            if all(part is _ABSENT for part in parts):
+                del self._complete[key], self._keys[key]
+        return values
+
+    def get_any(self, indices: Sequence[int]) -> Outcome:
+        """Take parts of some tuple, of the smallest key if ordered: (key, parts…).
+
+        An ordered map takes the tuple with the smallest key, an unordered one the newest, which
+        is nearly always the first in TensorFlow's unordered map.
+        """
+        if not self._complete:
+            return WAIT
+        key = min(self._complete) if self._is_ordered else next(reversed(self._complete))
+        return self._keys[key], *self.get(key, indices)
+
+    def peek(self, key: int, indices: Sequence[int]) -> Outcome:
+        """Return parts of a key's tuple without taking them; WAIT until the tuple is complete.
+
+        Raises InvalidArgumentError for an index that is out of bounds or was taken before.
+        """
+        parts = self._complete.get(key)
+        if parts is None:
+            return WAIT
+        for index in indices:
+            self._check_index(key, index)
+            if index >= len(parts) or parts[index] is _ABSENT:
+                raise InvalidArgumentError(
+                    f"Tensor at index '{index}' for key '{key}' has already been removed."
+                )
+        return tuple(parts[index] for index in indices)
+
+    def _check_index(self, key: int, index: int) -> None:
+        if not 0 <= index < self._width:
+            raise InvalidArgumentError(
+                f"Index '{index % 2**64}' for key '{key}' was out of bounds '{self._width}'."
+            )
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._complete.clear()
+        self._incomplete.clear()
+        self._keys.clear()
+        self._bytes = 0
+
+    def size(self) -> int:
+        """The number of complete tuples."""
+        return len(self._complete)
+
+    def incomplete_size(self) -> int:
+        """The number of tuples that lack a part."""
+        return len(self._incomplete)

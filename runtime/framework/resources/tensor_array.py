@@ -1,0 +1,247 @@
+"""Tensor arrays, which TensorFlow 1 loops write and read, and which live as long as one step.
+
+Guarantees: thread-safe (each array has one lock); an item is written once, except in arrays of
+gradients, which sum the values that are written to an item; an operation on several items is
+atomic.
+
+TF: tensorflow/core/kernels/tensor_array.h (TensorArray)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.allocation import check_allocation
+from runtime.framework.dtypes import DataType
+from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined, merge
+from runtime.framework.resource_manager import Resource
+from runtime.framework.shapes import shape_text
+from runtime.framework.tensor_value import TensorValue
+
+
+class _Item:
+    __slots__ = ("is_cleared", "is_read", "shape", "value")
+
+    def __init__(self, shape: tuple[int, ...] | None = None) -> None:
+        self.shape = shape  # of the value; None when the item was not written
+        self.value: TensorValue = None  # None although there is a shape: zeros, or cleared
+        self.is_read = False
+        self.is_cleared = False
+
+
+class TensorArray(Resource):
+    """An array of tensors of one dtype."""
+
+    type_name = "N10tensorflow11TensorArrayE"
+
+    def __init__(
+        self,
+        name: str,
+        dtype: DataType,
+        size: int,
+        element_shape: PartialShape = None,
+        *,
+        dynamic_size: bool = False,
+        clear_after_read: bool = True,
+        identical_element_shapes: bool = False,
+        adds_writes: bool = False,
+        marked_size: int = 0,
+    ) -> None:
+        self.name = name
+        self.dtype = dtype
+        self._lock = threading.RLock()  # guards everything below
+        self.element_shape = element_shape
+        self._dynamic_size = dynamic_size
+        self._clear_after_read = clear_after_read
+        self._identical_element_shapes = identical_element_shapes
+        self._adds_writes = adds_writes
+        self._marked_size = marked_size  # the size that the last split or scatter recorded
+        self._is_closed = False
+        self._gradients: dict[str, TensorArray] = {}
+        self._items = [_Item() for _ in range(size)]
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._check_open()
+            return len(self._items)
+
+    @property
+    def _joined_size(self) -> int:
+        """The number of items that a gather or concat of the whole array reads.
+
+        In an array of gradients it is the size that a split or scatter of the forward array
+        recorded.
+        TF: TensorArray::PackOrConcatSize
+        """
+        return self._marked_size if self._adds_writes else len(self)
+
+    @property
+    def is_resizable(self) -> bool:
+        """Whether a write beyond the end extends the array."""
+        return self._dynamic_size
+
+    def check_dtype(self, dtype: DataType, action: str) -> None:
+        """InvalidArgumentError unless `dtype`, of an op, is the array's."""
+        if dtype != self.dtype:
+            raise InvalidArgumentError(
+                f"TensorArray dtype is {self.dtype.tf_name} but {action} {dtype.tf_name}."
+            )
+
+    def close(self) -> None:
+        """Drop the items; every later operation raises InvalidArgumentError."""
+        with self._lock:
+            self._items = []
+            self._is_closed = True
+
+    def gradient(self, source: str, shape_to_prepend: tuple[int, ...] = ()) -> TensorArray:
+        """The array that accumulates the gradients for `source`, created at first use.
+
+        Items that are written in this array at that time are zeros of the same shape there.
+        """
+        with self._lock:
+            self._check_open()
+            found = self._gradients.get(source)
+            if found is None:
+                self._dynamic_size = False  # the sizes of both arrays must stay equal
+                inner = self.element_shape
+                found = self._gradients[source] = TensorArray(
+                    f"{self.name}@{source}",
+                    self.dtype,
+                    len(self._items),
+                    None if inner is None else (*shape_to_prepend, *inner),
+                    identical_element_shapes=self._identical_element_shapes,
+                    adds_writes=True,
+                    marked_size=self._marked_size,
+                )
+                found._items = [
+                    _Item(None if item.shape is None else (*shape_to_prepend, *item.shape))
+                    for item in self._items
+                ]
+            return found
+
+    def narrow(self, element_shape: PartialShape) -> None:
+        """Merge `element_shape` into the array's; InvalidArgumentError when they conflict.
+
+        TF: TensorArray::SetElementShape
+        """
+        with self._lock:
+            self.element_shape = merge(self.element_shape, element_shape)
+
+    def write(self, index: int, value: TensorValue) -> None:
+        """Write one item, or add to it in an array of gradients.
+
+        Raises InvalidArgumentError for an index out of range, a wrong shape, or an item that was
+        read or written before.
+        """
+        with self._lock:
+            self._check_open()
+            self._ensure_size(index)
+            item, shape = self._items[index], np.asarray(value).shape
+            self._check_write(index, item, shape)
+            if self._identical_element_shapes:
+                self.element_shape = merge(self.element_shape, shape)
+            item.shape = shape
+            known = item.value
+            item.value = value if known is None else np.add(np.asarray(known), np.asarray(value))
+
+    def write_parts(self, parts: Sequence[tuple[int, TensorValue]]) -> None:
+        """Write the (index, value) parts of one tensor, in one atomic operation.
+
+        Their number, or the array's size if larger, is recorded: a gradient joins as many items.
+        """
+        with self._lock:
+            if not self._adds_writes:
+                self._marked_size = max(len(self._items), len(parts))
+            for index, value in parts:
+                self.write(index, value)
+
+    def _check_write(self, index: int, item: _Item, shape: tuple[int, ...]) -> None:
+        where = f"to TensorArray index {index} because"
+        problem = ""
+        if item.is_read:
+            problem = f"Could not write {where} it has already been read."
+        elif item.shape is not None and not self._adds_writes:
+            problem = f"Could not write {where} it has already been written to."
+        elif not is_compatible(self.element_shape, shape):
+            problem = (
+                f"Could not write {where} the value shape is {shape_text(shape)} which is "
+                "incompatible with the TensorArray's inferred element shape: "
+                f"{shape_text(self.element_shape)} (consider setting infer_shape=False)."
+            )
+        elif item.shape not in (None, shape):
+            problem = (
+                f"Could not aggregate {where} the existing shape is {shape_text(item.shape)} "
+                f"but the new input shape is {shape_text(shape)}."
+            )
+        if problem:
+            raise InvalidArgumentError(f"TensorArray {self.name}: {problem}")
+
+    def _ensure_size(self, index: int) -> None:
+        size = len(self._items)
+        if index < 0 or (index >= size and not self._dynamic_size):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Tried to write to index {index} but array is not "
+                f"resizeable and size is: {size}"
+            )
+        if index >= size:
+            check_allocation((index + 1,), np.int64)
+            self._items += [_Item() for _ in range(index + 1 - size)]
+
+    def read(self, index: int) -> TensorValue:
+        """Read one item; zeros for an item that was not written, if the element shape is known.
+
+        Raises InvalidArgumentError for an index out of range, an item that was cleared after a
+        read, or an item of unknown shape.
+        """
+        with self._lock:
+            self._check_open()
+            if not 0 <= index < len(self._items):
+                raise InvalidArgumentError(
+                    f"Tried to read from index {index} but array size is: {len(self._items)}"
+                )
+            item = self._items[index]
+            if item.is_cleared:
+                raise InvalidArgumentError(
+                    f"TensorArray {self.name}: Could not read index {index} twice because it was "
+                    "cleared after a previous read (perhaps try setting clear_after_read = "
+                    "false?)."
+                )
+            value = item.value if item.value is not None else self._zeros(index, item.shape)
+            item.is_read = True
+            if self._clear_after_read:
+                item.value, item.is_cleared = None, True
+            return value
+
+    def read_many(self, indices: Iterable[int]) -> list[TensorValue]:
+        """Read the items at `indices`, in one atomic operation."""
+        with self._lock:
+            return [self.read(index) for index in indices]
+
+    def read_joined(self) -> list[TensorValue]:
+        """Read the items of a gather or concat of the whole array, in order."""
+        with self._lock:
+            return self.read_many(range(self._joined_size))
+
+    def _zeros(self, index: int, written: tuple[int, ...] | None) -> np.ndarray:
+        shape = self.element_shape if written is None else written
+        if not is_fully_defined(shape):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not read from TensorArray index {index}.  "
+                f"Furthermore, the element shape is not fully defined: {shape_text(shape)}.  "
+                "It is possible you are working with a resizeable TensorArray and stop_gradients "
+                "is not allowing the gradients to be written.  If you set the full element_shape "
+                "property on the forward TensorArray, the proper all-zeros tensor will be "
+                "returned instead of incurring this error."
+            )
+        if self.dtype == DataType.STRING and 0 not in shape:
+            raise InvalidArgumentError("tensor_array::TensorSetZero type not supported: string")
+        check_allocation(shape, self.dtype.numpy)
+        return np.zeros(shape, self.dtype.numpy)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidArgumentError(f"TensorArray {self.name} has already been closed.")

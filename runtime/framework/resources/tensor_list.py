@@ -1,0 +1,140 @@
+"""Tensor lists: immutable values whose versions share one Python list.
+
+Every operation returns a new version and leaves the old one unchanged. The newest version owns the
+items. An older version has a reference to its successor and a function that undoes the change
+between them; it makes a copy of the items only when it is read or changed again. So the time of
+setting or pushing one item in a loop does not depend on the length of the list.
+
+Guarantees: thread-safe; no operation changes the items of another version.
+
+TF: tensorflow/core/kernels/tensor_list.h (TensorList)
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable
+
+from runtime.framework.dtypes import DataType
+from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.tensor_value import TensorValue
+
+_Undo = Callable[[list[TensorValue]], object]
+
+
+class TensorList:
+    """A list of tensors of one dtype; an item that was never set is None.
+
+    `max_num_elements` is −1 when there is no limit.
+    """
+
+    __slots__ = (
+        "_items",
+        "_length",
+        "_lock",
+        "_successor",
+        "_undo",
+        "element_dtype",
+        "element_shape",
+        "max_num_elements",
+    )
+
+    def __init__(
+        self,
+        element_dtype: DataType,
+        element_shape: PartialShape,
+        items: Iterable[TensorValue] = (),
+        max_num_elements: int = -1,
+    ) -> None:
+        self.element_dtype = element_dtype
+        self.element_shape = element_shape
+        self.max_num_elements = max_num_elements
+        self._lock = threading.RLock()  # shared by all versions; guards their items
+        self._items: list[TensorValue] | None = list(items)  # None when a successor owns them
+        self._length = len(self._items)
+        self._successor: TensorList | None = None
+        self._undo: _Undo | None = None
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A list is a scalar tensor."""
+        return ()
+
+    def items(self) -> list[TensorValue]:
+        """A copy of the items."""
+        with self._lock:
+            return list(self._own_items())
+
+    def item(self, index: int) -> TensorValue:
+        """One item; the index must be in range."""
+        with self._lock:
+            return self._own_items()[index]
+
+    def with_item(self, index: int, value: TensorValue) -> TensorList:
+        """A list with one item replaced; the index must be in range."""
+        with self._lock:
+            items = self._own_items()
+            undo = functools.partial(_set, index=index, value=items[index])
+            items[index] = value
+            return self._new_version(items, undo)
+
+    def pushed(self, value: TensorValue) -> TensorList:
+        """A list with one more item at the end."""
+        with self._lock:
+            items = self._own_items()
+            items.append(value)
+            return self._new_version(items, _drop_last)
+
+    def popped(self) -> tuple[TensorList, TensorValue]:
+        """(A list without the last item, that item); the list must not be empty."""
+        with self._lock:
+            items = self._own_items()
+            last = items.pop()
+            return self._new_version(items, functools.partial(_append, value=last)), last
+
+    def with_items(self, items: Iterable[TensorValue]) -> TensorList:
+        """A list with the same types and limits and other items."""
+        return TensorList(self.element_dtype, self.element_shape, items, self.max_num_elements)
+
+    def _new_version(self, items: list[TensorValue], undo: _Undo) -> TensorList:
+        """A new version that owns `items`, to which the change has been made; the lock is held."""
+        newer = TensorList.__new__(TensorList)
+        newer.element_dtype = self.element_dtype
+        newer.element_shape = self.element_shape
+        newer.max_num_elements = self.max_num_elements
+        newer._lock = self._lock
+        newer._items, newer._length = items, len(items)
+        newer._successor = newer._undo = None
+        self._items, self._successor, self._undo = None, newer, undo
+        return newer
+
+    def _own_items(self) -> list[TensorValue]:
+        """The items of this version, which owns them from now on; the lock is held."""
+        if self._items is not None:
+            return self._items
+        undos: list[_Undo] = []
+        version = self
+        while version._successor is not None and version._undo is not None:
+            undos.append(version._undo)
+            version = version._successor
+        items = list(version._items or ())
+        for undo in reversed(undos):
+            undo(items)
+        self._items, self._successor, self._undo = items, None, None
+        return items
+
+
+def _set(items: list[TensorValue], *, index: int, value: TensorValue) -> None:
+    items[index] = value
+
+
+def _append(items: list[TensorValue], *, value: TensorValue) -> None:
+    items.append(value)
+
+
+def _drop_last(items: list[TensorValue]) -> None:
+    items.pop()

@@ -1,0 +1,58 @@
+"""Tensor maps: immutable maps whose keys and values are tensors.
+
+Every operation returns a new map, which shares keys and values with the old one.
+
+TF: tensorflow/core/kernels/tensor_map.h (TensorMap), framework/tensor_key.h
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+
+import numpy as np
+
+from runtime.framework.tensor_value import TensorValue
+
+_Identity = tuple[str, tuple[int, ...], Hashable]
+_Entries = dict[_Identity, tuple[TensorValue, TensorValue]]
+
+
+def _identity(key: TensorValue) -> _Identity:
+    """The identity of a key: dtype, shape and bits; so NaN equals itself and −0 differs from 0."""
+    array = np.asarray(key)
+    bits = tuple(array.ravel().tolist()) if array.dtype.hasobject else array.tobytes()
+    return array.dtype.name, array.shape, bits
+
+
+class TensorMap:
+    """A map from tensors to tensors, of any element types."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(
+        self, entries: Mapping[_Identity, tuple[TensorValue, TensorValue]] | None = None
+    ) -> None:
+        self._entries: _Entries = dict(entries or {})
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: TensorValue) -> bool:
+        return _identity(key) in self._entries
+
+    def find(self, key: TensorValue) -> TensorValue:
+        """The value at `key`, or None."""
+        return self._entries.get(_identity(key), (None, None))[1]
+
+    def items(self) -> Iterator[tuple[TensorValue, TensorValue]]:
+        """(key, value) pairs in the order in which the keys were inserted."""
+        return iter(self._entries.values())
+
+    def inserted(self, key: TensorValue, value: TensorValue) -> TensorMap:
+        """A map with `value` at `key`, which is added or replaced."""
+        return TensorMap({**self._entries, _identity(key): (key, value)})
+
+    def erased(self, key: TensorValue) -> TensorMap:
+        """A map without `key`."""
+        dropped = _identity(key)
+        return TensorMap({each: pair for each, pair in self._entries.items() if each != dropped})

@@ -1,0 +1,1 @@
+"""Gradient functions of ops, and the gradients of function bodies made of them."""

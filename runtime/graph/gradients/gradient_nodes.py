@@ -1,0 +1,103 @@
+"""GradientNodes: how gradient functions add nodes; `ops.Mul(a, b)` adds one, returns its output.
+
+Type attributes are inferred from the inputs; all others are keyword arguments. For an op with
+several outputs a tuple is returned. `BodyNodes` adds nodes to the body of a function; the front
+end's `GraphNodes` adds operations to a graph under construction.
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import protos as pb
+from runtime.framework.dtypes import DataType, from_numpy
+from runtime.graph.function_library import op_info
+from runtime.graph.node import Endpoint, Node
+
+
+def type_of(endpoint: Endpoint) -> DataType:
+    """The element type of an output."""
+    node, index = endpoint
+    return node.output_types[index]
+
+
+def is_complex(endpoint: Endpoint) -> bool:
+    """Whether an output has a complex type."""
+    return type_of(endpoint).numpy.kind == "c"
+
+
+class GradientNodes(abc.ABC):
+    """Adds the nodes of gradient functions; every op is a method of that name."""
+
+    def __getattr__(self, op: str) -> Callable[..., Any]:
+        def add(*inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+            return self.add(op, *inputs, **attrs)
+
+        return add
+
+    @abc.abstractmethod
+    def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+        """Add a node; return its output, or a tuple of several. List inputs are given as lists."""
+
+    def constant(self, value: ArrayLike, data_type: DataType) -> Endpoint:
+        """A Const of that type."""
+        output: Endpoint = self.Const(value=np.asarray(value, data_type.numpy), dtype=data_type)
+        return output
+
+    def like(self, value: float, other: Endpoint) -> Endpoint:
+        """A scalar constant of the type of `other`."""
+        return self.constant(value, type_of(other))
+
+    def indices(self, values: ArrayLike) -> Endpoint:
+        """An int32 constant."""
+        return self.constant(values, from_numpy(np.dtype(np.int32)))
+
+    def conjugate(self, x: Endpoint) -> Endpoint:
+        """The conjugate of a complex output; a real one unchanged."""
+        output: Endpoint = self.Conj(x) if is_complex(x) else x
+        return output
+
+    def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
+        """`gradient` summed over the axes along which `operand` was broadcast, in its shape."""
+        shape, other_shape = self.Shape(operand), self.Shape(other)
+        axes, _ = self.BroadcastGradientArgs(shape, other_shape)
+        output: Endpoint = self.Reshape(self.Sum(gradient, axes), shape)
+        return output
+
+
+class BodyNodes(GradientNodes):
+    """Collects the nodes that gradient functions add to the body of a function."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._numbers = itertools.count()
+
+    def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+        """Add a node; return its output, or a tuple of several."""
+        info = op_info(op)
+        assert info is not None, op
+        given: list[Endpoint] = []
+        for argument, value in zip(info.inputs, inputs, strict=True):
+            each: list[Any] = value if isinstance(value, list) else [value]
+            given += each
+            types = [type_of(endpoint) for endpoint in each]
+            if argument.number_attr:
+                attrs.setdefault(argument.number_attr, len(each))
+            if argument.type_list_attr:
+                attrs.setdefault(argument.type_list_attr, types)
+            elif argument.type_attr:
+                attrs.setdefault(argument.type_attr, types[0])
+        name = f"gradients/{op}_{next(self._numbers)}"
+        node = Node(name, info, pb.NodeDef(name=name, op=op), attrs)
+        node.inputs = given
+        node.set_types()
+        node.expected_inputs()  # sets input_is_ref
+        self.nodes.append(node)
+        outputs = tuple((node, index) for index in range(len(node.output_types)))
+        return outputs[0] if info.has_single_output else outputs

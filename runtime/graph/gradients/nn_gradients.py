@@ -1,0 +1,319 @@
+"""Gradient functions of neural network ops, of image resizing, and of gradient ops.
+
+TF: tensorflow/python/ops/nn_grad.py, image_grad.py, ctc_ops.py
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.graph.gradients.elementwise_gradients import GradientFunction, Gradients
+from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
+from runtime.graph.node import Endpoint, Node
+
+# (nodes, y) → the derivative of slope(y)
+SlopeDerivative = Callable[[GradientNodes, Endpoint], Endpoint]
+
+
+def _attrs(node: Node, *names: str) -> dict[str, Any]:
+    return {name: node.attr(name) for name in names}
+
+
+# --- convolutions ---------------------------------------------------------------------------------
+
+_CONV2D_ATTRS = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
+_CONV3D_ATTRS = ("strides", "padding", "data_format", "dilations")
+# op → (its attributes, op of the input's gradient, op of the filter's gradient)
+_CONVOLUTIONS = {
+    "Conv2D": (_CONV2D_ATTRS, "Conv2DBackpropInput", "Conv2DBackpropFilter"),
+    "DepthwiseConv2dNative": (
+        _CONV2D_ATTRS, "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter",
+    ),
+    "Conv3D": (_CONV3D_ATTRS, "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
+}  # fmt: skip
+
+
+def _convolution(
+    forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
+) -> Gradients:
+    names, to_input, to_filter = _CONVOLUTIONS[forward]
+    (x, weights), attrs = node.inputs, _attrs(node, *names)
+    return [
+        ops.add(to_input, ops.Shape(x), weights, grads[0], **attrs),
+        ops.add(to_filter, x, ops.Shape(weights), grads[0], **attrs),
+    ]
+
+
+def _input_gradient(
+    forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
+) -> Gradients:
+    """The gradient of …BackpropInput, the op of the input's gradient (transposed convolution)."""
+    names, _, to_filter = _CONVOLUTIONS[forward]
+    (_, weights, dy), attrs = node.inputs, _attrs(node, *names)
+    return [
+        None,
+        ops.add(to_filter, grads[0], ops.Shape(weights), dy, **attrs),
+        ops.add(forward, grads[0], weights, **attrs),
+    ]
+
+
+def _filter_gradient(
+    forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
+) -> Gradients:
+    """The gradient of …BackpropFilter, the op of the filter's gradient."""
+    names, to_input, _ = _CONVOLUTIONS[forward]
+    (x, _, dy), attrs = node.inputs, _attrs(node, *names)
+    return [
+        ops.add(to_input, ops.Shape(x), grads[0], dy, **attrs),
+        None,
+        ops.add(forward, x, grads[0], **attrs),
+    ]
+
+
+def _convolutions() -> dict[str, GradientFunction]:
+    found: dict[str, GradientFunction] = {}
+    for forward, (_, to_input, to_filter) in _CONVOLUTIONS.items():
+        found[forward] = functools.partial(_convolution, forward)
+        found[to_input] = functools.partial(_input_gradient, forward)
+        found[to_filter] = functools.partial(_filter_gradient, forward)
+    return found
+
+
+_DILATION_ATTRS = ("strides", "rates", "padding")
+
+
+def _dilation2d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    (x, weights), attrs = node.inputs, _attrs(node, *_DILATION_ATTRS)
+    return [
+        ops.Dilation2DBackpropInput(x, weights, grads[0], **attrs),
+        ops.Dilation2DBackpropFilter(x, weights, grads[0], **attrs),
+    ]
+
+
+def _bias_add_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    dy = node.inputs[0]
+    shape = ops.Shape(dy)
+    if node.attr("data_format") == "NHWC":
+        return [ops.BroadcastTo(grads[0], shape)]
+    missing = ops.Sub(ops.Rank(dy), ops.indices(2))
+    ones = ops.Fill(ops.Reshape(missing, ops.indices([1])), ops.indices(1))
+    kept = ops.ConcatV2([ops.Shape(grads[0]), ones], ops.indices(0))
+    return [ops.BroadcastTo(ops.Reshape(grads[0], kept), shape)]
+
+
+# --- pooling --------------------------------------------------------------------------------------
+
+_POOL_ATTRS = ("ksize", "strides", "padding", "data_format")
+
+
+def _max_pool_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    x, ksize, strides = node.inputs
+    attrs = _attrs(node, "padding", "data_format")
+    return [ops.MaxPoolGradV2(x, (node, 0), grads[0], ksize, strides, **attrs), None, None]
+
+
+def _max_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """The positions of the largest values are piecewise constant, so x and y get zeros."""
+    x, y, _ = node.inputs
+    dy = ops.MaxPoolGradGrad(x, y, grads[0], **_attrs(node, *_POOL_ATTRS))
+    return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
+
+
+def _avg_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [None, ops.AvgPool(grads[0], **_attrs(node, *_POOL_ATTRS))]
+
+
+def _max_pool_3d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [ops.MaxPool3DGrad(node.inputs[0], (node, 0), grads[0], **_attrs(node, *_POOL_ATTRS))]
+
+
+def _avg_pool_3d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [ops.AvgPool3DGrad(ops.Shape(node.inputs[0]), grads[0], **_attrs(node, *_POOL_ATTRS))]
+
+
+def _max_pool_grad_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    x, y, _, ksize, strides = node.inputs
+    attrs = _attrs(node, "padding", "data_format")
+    dy = ops.MaxPoolGradGradV2(x, y, grads[0], ksize, strides, **attrs)
+    return [ops.ZerosLike(x), ops.ZerosLike(y), dy, None, None]
+
+
+def _max_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    x, y, _ = node.inputs
+    dy = ops.MaxPool3DGradGrad(x, y, grads[0], **_attrs(node, *_POOL_ATTRS))
+    return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
+
+
+def _avg_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [None, ops.AvgPool3D(grads[0], **_attrs(node, *_POOL_ATTRS))]
+
+
+# --- normalisation --------------------------------------------------------------------------------
+
+
+def _fused_batch_norm(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """Uses the batch statistics that the node saved in training, else its mean and variance."""
+    x, scale, _, mean, variance = node.inputs
+    is_training = node.attr("is_training")
+    version = node.op.removeprefix("FusedBatchNorm")
+    saved = [(node, 3), (node, 4)] if is_training else [mean, variance]
+    if version == "V3":
+        saved.append((node, 5))
+    attrs = _attrs(node, "epsilon", "data_format", "is_training")
+    found = ops.add(f"FusedBatchNormGrad{version}", grads[0], x, scale, *saved, **attrs)
+    return [*found[:3], None, None]
+
+
+def _lrn(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    attrs = _attrs(node, "depth_radius", "bias", "alpha", "beta")
+    return [ops.LRNGrad(grads[0], node.inputs[0], (node, 0), **attrs)]
+
+
+# --- losses, images -------------------------------------------------------------------------------
+
+
+def cross_entropy_slope(ops: GradientNodes, node: Node, grad: Endpoint) -> Endpoint:
+    """The gradient of the logits through the second output of a cross-entropy op.
+
+    That output (`backprop`) is softmax(logits) − labels; `grad` is its gradient.
+    """
+    softmax = ops.Softmax(node.inputs[0])
+    weighted = ops.Sum(ops.Mul(grad, softmax), ops.indices([-1]), keep_dims=True)
+    output: Endpoint = ops.Mul(ops.Sub(grad, weighted), softmax)
+    return output
+
+
+def _ctc_loss(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """The gradient through the loss `[batch]`.
+
+    The second output of the op is the derivative of the loss, `[time, batch, classes]`.
+    """
+    loss = ops.ExpandDims(grads[0], ops.indices(-1))
+    return [ops.Mul(loss, (node, 1)), None, None, None]
+
+
+def _resize_bilinear(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    attrs = _attrs(node, "align_corners", "half_pixel_centers")
+    return [ops.ResizeBilinearGrad(grads[0], node.inputs[0], **attrs), None]
+
+
+def _resize_bicubic(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    attrs = _attrs(node, "align_corners", "half_pixel_centers")
+    return [ops.ResizeBicubicGrad(grads[0], node.inputs[0], **attrs), None]
+
+
+def _resize_nearest(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    attrs = _attrs(node, "align_corners", "half_pixel_centers")
+    sizes = ops.Slice(ops.Shape(node.inputs[0]), ops.indices([1]), ops.indices([2]))
+    return [ops.ResizeNearestNeighborGrad(grads[0], sizes, **attrs), None]
+
+
+def _crop_and_resize(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    image, boxes, places, _ = node.inputs
+    attrs = _attrs(node, "method")
+    dtype = type_of(image)
+    of_image = ops.CropAndResizeGradImage(
+        grads[0], boxes, places, ops.Shape(image), T=dtype, **attrs
+    )
+    return [
+        of_image,
+        ops.CropAndResizeGradBoxes(grads[0], image, boxes, places, **attrs),
+        None,
+        None,
+    ]
+
+
+# --- gradients of gradients -----------------------------------------------------------------------
+
+
+def _leaky_relu(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [ops.LeakyReluGrad(grads[0], node.inputs[0], alpha=node.attr("alpha"))]
+
+
+def _leaky_relu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    x = node.inputs[1]
+    return [ops.LeakyReluGrad(grads[0], x, alpha=node.attr("alpha")), ops.ZerosLike(x)]
+
+
+def _relu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    x = node.inputs[1]
+    return [ops.add(node.op, grads[0], x), ops.ZerosLike(x)]
+
+
+def _elu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """EluGrad and SeluGrad, which are slope(y) × dy for the output y; slope is linear below 0."""
+    dy, y = node.inputs
+    by_output = ops.SelectV2(ops.Less(y, ops.like(0, y)), ops.Mul(grads[0], dy), ops.ZerosLike(y))
+    return [ops.add(node.op, grads[0], y), by_output]
+
+
+def _softplus_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    dy, x = node.inputs
+    divisor = ops.AddV2(ops.AddV2(ops.Exp(ops.Neg(x)), ops.like(2, x)), ops.Exp(x))
+    return [ops.SoftplusGrad(grads[0], x), ops.RealDiv(ops.Mul(grads[0], dy), divisor)]
+
+
+def _slope_product(
+    slope_derivative: SlopeDerivative,
+    ops: GradientNodes,
+    node: Node,
+    grads: Sequence[Endpoint],
+) -> Gradients:
+    """The gradient of an op slope(y) × dy, such as TanhGrad.
+
+    All of these ops except for TanhGrad and SigmoidGrad conjugate y.
+    """
+    y, dy = node.inputs
+    conjugated = ops.conjugate(y)
+    if node.op in ("TanhGrad", "SigmoidGrad"):
+        by_output = ops.Mul(ops.Mul(grads[0], ops.conjugate(dy)), slope_derivative(ops, conjugated))
+    else:
+        by_output = ops.Mul(ops.Mul(ops.conjugate(grads[0]), dy), slope_derivative(ops, conjugated))
+    return [by_output, ops.add(node.op, conjugated, grads[0])]
+
+
+# op slope(y) × dy → the derivative of slope
+_SLOPE_DERIVATIVES: dict[str, SlopeDerivative] = {
+    "TanhGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
+    "SigmoidGrad": lambda ops, y: ops.Sub(ops.like(1, y), ops.Mul(ops.like(2, y), y)),
+    "ReciprocalGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
+    "InvGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
+    "SqrtGrad": lambda ops, y: ops.RealDiv(ops.like(-0.5, y), ops.Square(y)),
+    "RsqrtGrad": lambda ops, y: ops.Mul(ops.like(-1.5, y), ops.Square(y)),
+}
+
+NN_GRADIENTS: dict[str, GradientFunction] = {
+    **_convolutions(),
+    "Dilation2D": _dilation2d,
+    "BiasAddGrad": _bias_add_grad,
+    "MaxPoolV2": _max_pool_v2,
+    "MaxPoolGrad": _max_pool_grad,
+    "AvgPoolGrad": _avg_pool_grad,
+    "MaxPoolGradV2": _max_pool_grad_v2,
+    "MaxPool3D": _max_pool_3d,
+    "MaxPool3DGrad": _max_pool_3d_grad,
+    "AvgPool3DGrad": _avg_pool_3d_grad,
+    "AvgPool3D": _avg_pool_3d,
+    "FusedBatchNorm": _fused_batch_norm,
+    "FusedBatchNormV2": _fused_batch_norm,
+    "FusedBatchNormV3": _fused_batch_norm,
+    "LRN": _lrn,
+    "CTCLoss": _ctc_loss,
+    "CropAndResize": _crop_and_resize,
+    "ResizeBilinear": _resize_bilinear,
+    "ResizeBicubic": _resize_bicubic,
+    "ResizeNearestNeighbor": _resize_nearest,
+    "LeakyRelu": _leaky_relu,
+    "LeakyReluGrad": _leaky_relu_grad,
+    "ReluGrad": _relu_grad,
+    "Relu6Grad": _relu_grad,
+    "EluGrad": _elu_grad,
+    "SeluGrad": _elu_grad,
+    "SoftplusGrad": _softplus_grad,
+    **{
+        op: functools.partial(_slope_product, slope_derivative)
+        for op, slope_derivative in _SLOPE_DERIVATIVES.items()
+    },
+}

@@ -1,0 +1,36 @@
+"""Gradient functions of quantisation ops: the gradient passes unchanged, or only within the range.
+
+TF: tensorflow/python/ops/array_grad.py, fake_quant ops' gradients in math_grad.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.graph.gradients.elementwise_gradients import GradientFunction, Gradients
+from runtime.graph.gradients.gradient_nodes import GradientNodes
+from runtime.graph.node import Endpoint, Node
+
+
+def _straight_through(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [grads[0], *([None] * (len(node.inputs) - 1))]
+
+
+def _fake_quant_by_args(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    attrs = {name: node.attr(name) for name in ("min", "max", "num_bits", "narrow_range")}
+    return [ops.FakeQuantWithMinMaxArgsGradient(grads[0], node.inputs[0], **attrs)]
+
+
+def _fake_quant(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """The gradients of the values and of the limits of their range."""
+    attrs = {name: node.attr(name) for name in ("num_bits", "narrow_range")}
+    return list(ops.add(f"{node.op}Gradient", grads[0], *node.inputs, **attrs))
+
+
+QUANTIZATION_GRADIENTS: dict[str, GradientFunction] = {
+    "QuantizeAndDequantizeV2": _straight_through,
+    "QuantizeAndDequantizeV3": _straight_through,
+    "FakeQuantWithMinMaxArgs": _fake_quant_by_args,
+    "FakeQuantWithMinMaxVars": _fake_quant,
+    "FakeQuantWithMinMaxVarsPerChannel": _fake_quant,
+}

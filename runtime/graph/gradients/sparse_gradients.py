@@ -1,0 +1,69 @@
+"""Gradient functions of sparse ops: of the sparse values, and of dense operands.
+
+TF: tensorflow/python/ops/sparse_grad.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.framework.dtypes import DataType
+from runtime.graph.gradients.elementwise_gradients import GradientFunction, Gradients
+from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
+from runtime.graph.node import Endpoint, Node
+
+
+def _int64(ops: GradientNodes, values: Endpoint) -> Endpoint:
+    is_known = type_of(values) is DataType.INT64
+    output: Endpoint = values if is_known else ops.Cast(values, DstT=DataType.INT64)
+    return output
+
+
+def _reorder(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    indices, values, shape = node.inputs
+    places = ops.Range(ops.indices(0), ops.Size(values), ops.indices(1))
+    _, order = ops.SparseReorder(indices, places, shape)
+    back = ops.InvertPermutation(order)
+    return [None, ops.GatherV2(grads[1], back, ops.indices(0)), None]
+
+
+def _reduce_sum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """A value's gradient is that of its sum, at the value's index with 0 at the summed axes."""
+    indices, _, shape, axes = node.inputs
+    sizes, rank = ops.Cast(shape, DstT=DataType.INT32), ops.Size(shape)
+    axes = ops.FloorMod(ops.Reshape(axes, ops.indices([-1])), rank)
+    every = ops.Range(ops.indices(0), rank, ops.indices(1))
+    ones = ops.Fill(ops.Shape(axes), ops.indices(1))
+    kept = ops.DynamicStitch([every, axes], [sizes, ones])
+    places = ops.FloorMod(indices, _int64(ops, kept))
+    return [None, ops.GatherNd(ops.Reshape(grads[0], kept), places), None, None]
+
+
+def _dense_add(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [None, ops.GatherNd(grads[0], node.inputs[0]), None, grads[0]]
+
+
+def _elementwise(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """SparseDenseCwiseMul and Div: the dense operand is broadcast to the sparse shape."""
+    indices, values, _, dense = node.inputs
+    sizes = _int64(ops, ops.Shape(dense))
+    missing = ops.Sub(ops.Reshape(ops.Size(node.inputs[2]), ops.indices([1])),
+                      ops.Reshape(ops.Rank(dense), ops.indices([1])))  # fmt: skip
+    begin = ops.ConcatV2([ops.indices([0]), missing], ops.indices(0))
+    places = ops.FloorMod(ops.Slice(indices, begin, ops.indices([-1, -1])), sizes)
+    other = ops.GatherNd(dense, places)
+    if node.op == "SparseDenseCwiseMul":
+        of_values, of_other = ops.Mul(grads[0], other), ops.Mul(grads[0], values)
+    else:
+        of_values = ops.RealDiv(grads[0], other)
+        of_other = ops.Neg(ops.Mul(of_values, ops.RealDiv(values, other)))
+    return [None, of_values, None, ops.ScatterNd(places, of_other, sizes)]
+
+
+SPARSE_GRADIENTS: dict[str, GradientFunction] = {
+    "SparseReorder": _reorder,
+    "SparseReduceSum": _reduce_sum,
+    "SparseTensorDenseAdd": _dense_add,
+    "SparseDenseCwiseMul": _elementwise,
+    "SparseDenseCwiseDiv": _elementwise,
+}

@@ -1,0 +1,1 @@
+"""Passes over the graph of a step; `optimizer` lists them in their order."""

@@ -1,0 +1,93 @@
+"""Constant folding: nodes that depend on constants only are computed when a step is compiled.
+
+A node is folded if its kernel is a pure function (no context, no state), all its inputs are
+constants, and its result is within the size limit. The resulting constant keeps the node's control
+inputs and those of its inputs, so it runs, or is dead, in the same cases and the same frame.
+
+TF: tensorflow/core/common_runtime/constant_folding.cc, grappler/optimizers/constant_folding.cc
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import OpError
+from runtime.framework.kernel_registry import KernelRegistry, bind
+from runtime.graph.function_library import op_info
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.passes.pruning import StepGraph
+from runtime.graph.topology import is_loop_node, topological_order
+
+MAX_FOLDED_BYTES = 10 << 20  # TensorFlow's default of max_folded_constant_in_bytes
+# stateless by signature, but the result differs between runs, or the node itself has to stay
+_NOT_FOLDED = frozenset(("Const", "Placeholder", "PlaceholderV2", "NoOp", "Timestamp", "_Arg"))
+
+
+def fold_constants(
+    graph: StepGraph, kernels: KernelRegistry, max_bytes: int = MAX_FOLDED_BYTES
+) -> None:
+    """Replace nodes of `graph` that compute constants by Const nodes, in place."""
+    replaced: dict[Endpoint, Endpoint] = {}
+    folded: list[Node] = []
+    for node in topological_order(graph.nodes):
+        node.inputs = [replaced.get(endpoint, endpoint) for endpoint in node.inputs]
+        outputs = _evaluate(node, kernels, max_bytes)
+        if outputs is None:
+            folded.append(node)
+            continue
+        for index, value in enumerate(outputs):
+            constant = _constant(node, index, value)
+            replaced[(node, index)] = (constant, 0)
+            folded.append(constant)
+    if not replaced:
+        return
+    constants = {node: replaced[(node, 0)][0] for node, index in replaced if index == 0}
+    graph.nodes = folded
+    graph.fetches = [replaced.get(endpoint, endpoint) for endpoint in graph.fetches]
+    graph.targets = [constants.get(node, node) for node in graph.targets]
+    for node in graph.nodes:
+        node.inputs = [replaced.get(endpoint, endpoint) for endpoint in node.inputs]
+        node.control_inputs = [constants.get(control, control) for control in node.control_inputs]
+
+
+def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.ndarray] | None:
+    """The outputs of a node whose inputs are constants; None if it must not be folded."""
+    if (
+        not node.inputs
+        or node.info.is_stateful
+        or node.missing_inputs
+        or node.op in _NOT_FOLDED
+        or is_loop_node(node)
+        or any(node.output_is_ref)
+        or any(source.op != "Const" for source, _ in node.inputs)
+    ):
+        return None
+    try:
+        kernel = kernels.find(node)
+        if kernel.needs_context or kernel.asynchronous:
+            return None
+        values = [source.attr("value") for source, _ in node.inputs]
+        with np.errstate(all="ignore"):
+            result = bind(kernel, node)(*values)
+    except (OpError, ValueError, TypeError, IndexError, MemoryError, OverflowError):
+        return None  # a step that reaches the node raises the error
+    outputs = [result] if node.info.has_single_output else list(result or ())
+    arrays = [value for value in outputs if isinstance(value, np.ndarray | np.generic)]
+    if len(arrays) != len(node.output_types) or sum(a.nbytes for a in arrays) > max_bytes:
+        return None
+    return [np.asarray(array) for array in arrays]
+
+
+def _constant(node: Node, index: int, value: np.ndarray) -> Node:
+    """A Const with the node's name, so that traces and errors show a name of the user's graph."""
+    info = op_info("Const")
+    assert info is not None
+    data_type = node.output_types[index]
+    name = node.name if index == 0 else f"{node.name}__{index}"
+    constant = Node(name, info, pb.NodeDef(op="Const"), {"dtype": data_type, "value": value})
+    constant.output_types, constant.output_is_ref = (data_type,), (False,)
+    waits = [control for source, _ in node.inputs for control in source.control_inputs]
+    constant.control_inputs = list(dict.fromkeys([*node.control_inputs, *waits]))
+    constant.device = node.device
+    return constant

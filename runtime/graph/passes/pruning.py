@@ -1,0 +1,179 @@
+"""Pruning: the nodes that one step needs, with argument nodes in place of fed tensors.
+
+TF: tensorflow/core/graph/subgraph.cc (RewriteGraphForExecution), direct_session.cc
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
+from runtime.graph.function_library import op_info
+from runtime.graph.graph import Graph
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.tensor_name import parse_tensor_name
+
+_creation = operator.attrgetter("number")
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+
+
+@dataclasses.dataclass(slots=True)
+class StepGraph:
+    """The nodes of one step, cloned so that passes may change them.
+
+    `arguments[i]` is the `_Arg` node of feed i, None when no node reads that feed. `retvals` are
+    the names of the fetches in RunMetadata, which do not depend on how passes change the nodes.
+    """
+
+    nodes: list[Node]
+    arguments: list[Node | None]
+    fetches: list[Endpoint]
+    targets: list[Node]
+    retvals: list[str] = dataclasses.field(default_factory=list)
+
+
+def find_endpoint(graph: Graph, name: str) -> Endpoint:
+    """The (node, output index) of the tensor name `x:1` or `x`.
+
+    Raises InvalidArgumentError for an unknown node, OutOfRangeError for an output that it lacks.
+    """
+    node_name, index = parse_tensor_name(name)
+    node = graph.nodes.get(node_name)
+    if node is None:
+        raise InvalidArgumentError(
+            f"Tensor {node_name}:{index}, specified in either feed_devices or fetch_devices was "
+            "not found in the Graph"
+        )
+    if not 0 <= index < len(node.output_types):
+        raise OutOfRangeError(
+            f"Node '{node.name}' (type: '{node.op}', num of outputs: {len(node.output_types)}) "
+            f"does not have output {index}"
+        )
+    return node, index
+
+
+def prune(
+    graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+) -> StepGraph:
+    """The StepGraph for these feeds, fetches and targets.
+
+    Raises InvalidArgumentError (no fetch and no target, unknown names, fed twice, fed and fetched),
+    NotFoundError (unknown targets), OutOfRangeError (no such output).
+    """
+    if not fetches and not targets:
+        raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
+    fed = _fed_endpoints(graph, feeds)
+    fetched = [find_endpoint(graph, name) for name in fetches]
+    for name, endpoint in zip(fetches, fetched, strict=True):
+        if endpoint in fed:
+            raise InvalidArgumentError(f"{name} is both fed and fetched.")
+    wanted = _find_targets(graph, targets)
+    return _Pruner(fed, len(feeds)).prune(fetched, wanted)
+
+
+def _fed_endpoints(graph: Graph, feeds: Sequence[str]) -> dict[Endpoint, int]:
+    fed: dict[Endpoint, int] = {}
+    for position, name in enumerate(feeds):
+        endpoint = find_endpoint(graph, name)
+        if endpoint in fed:
+            raise InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
+        fed[endpoint] = position
+    return fed
+
+
+def _find_targets(graph: Graph, targets: Sequence[str]) -> list[Node]:
+    found, missing = [], []
+    for target in targets:
+        node = graph.nodes.get(parse_tensor_name(target)[0])
+        if node is None:
+            missing.append(target)
+        else:
+            found.append(node)
+    if missing:
+        listed = "".join(f"{name} " for name in missing)
+        raise NotFoundError(f"PruneForTargets: Some target nodes not found: {listed}")
+    return found
+
+
+class _Pruner:
+    """Clones the nodes on which fetches and targets depend."""
+
+    def __init__(self, fed: dict[Endpoint, int], feed_count: int) -> None:
+        self._fed = fed
+        self._arguments: list[Node | None] = [None] * feed_count
+        self._clones: dict[Node, Node] = {}
+
+    def prune(self, fetches: list[Endpoint], targets: list[Node]) -> StepGraph:
+        reached = self._reach([node for node, _ in fetches] + targets)
+        # Creation order is mostly topological, which makes `topological_order` faster.
+        for node in sorted(reached, key=_creation):
+            self._clones[node] = node.clone()
+        for clone in self._clones.values():
+            self._rewire(clone)
+        return StepGraph(
+            [*(a for a in self._arguments if a is not None), *self._clones.values()],
+            self._arguments,
+            [(self._clones[node], index) for node, index in fetches],
+            [self._clones[node] for node in targets],
+            [f"_retval_{node.name}_{index}_{i}" for i, (node, index) in enumerate(fetches)],
+        )
+
+    def _reach(self, pending: list[Node]) -> set[Node]:
+        """The nodes of `pending` and all on which they depend; empties `pending`."""
+        fed = self._fed
+        reached: set[Node] = set()
+        while pending:
+            node = pending.pop()
+            if node in reached:
+                continue
+            reached.add(node)
+            if fed:
+                pending += [endpoint[0] for endpoint in node.inputs if endpoint not in fed]
+                pending += [each for each in node.control_inputs if not self._is_fed(each)]
+            else:
+                pending += [source for source, _ in node.inputs]
+                pending += node.control_inputs
+        return reached
+
+    def _is_fed(self, node: Node) -> bool:
+        """Whether a control edge from `node` is satisfied by its feed."""
+        return node.op in _PLACEHOLDERS and (node, 0) in self._fed
+
+    def _rewire(self, clone: Node) -> None:
+        if not self._fed:
+            clones = self._clones
+            clone.inputs = [(clones[source], index) for source, index in clone.inputs]
+            clone.control_inputs = [clones[control] for control in clone.control_inputs]
+            return
+        clone.inputs = [self._source(endpoint) for endpoint in clone.inputs]
+        clone.control_inputs = [
+            self._clones[control] for control in clone.control_inputs if not self._is_fed(control)
+        ]
+
+    def _source(self, endpoint: Endpoint) -> Endpoint:
+        position = self._fed.get(endpoint)
+        if position is None:
+            return self._clones[endpoint[0]], endpoint[1]
+        argument = self._arguments[position]
+        if argument is None:
+            argument = self._arguments[position] = argument_node(endpoint, position)
+        return argument, 0
+
+
+def argument_node(endpoint: Endpoint, position: int) -> Node:
+    """The `_Arg` node that replaces a fed output."""
+    source, index = endpoint
+    info = op_info("_Arg")
+    assert info is not None
+    data_type = source.output_types[index]
+    node = Node(
+        f"_arg_{source.name}_{index}_{position}",
+        info,
+        pb.NodeDef(op="_Arg"),
+        {"T": data_type, "index": position},
+    )
+    node.output_types, node.output_is_ref = (data_type,), (False,)
+    return node

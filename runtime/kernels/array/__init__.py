@@ -1,0 +1,25 @@
+"""Kernels that make, move, join and select elements of tensors, and lists of tensors."""
+
+MODULES: tuple[str, ...] = (
+    "composite_tensors",
+    "concat_split",
+    "dynamic_partition",
+    "fill_and_range",
+    "gather",
+    "identity",
+    "inplace",
+    "matrix_diagonals",
+    "padding",
+    "patches",
+    "scatter",
+    "shapes",
+    "slicing",
+    "sorting",
+    "space_depth",
+    "tensor_diagonals",
+    "tensor_list_slices",
+    "tensor_lists",
+    "tensor_maps",
+    "transpose",
+    "unique",
+)

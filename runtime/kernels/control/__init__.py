@@ -1,0 +1,12 @@
+"""Kernels of control flow, function calls, assertions and transfers between devices."""
+
+MODULES: tuple[str, ...] = (
+    "assertions",
+    "batch_functions",
+    "clock",
+    "control_flow",
+    "debugging",
+    "remote_calls",
+    "step_batches",
+    "transfer",
+)

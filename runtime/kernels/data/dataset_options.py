@@ -1,0 +1,316 @@
+"""Datasets that return their input's elements: prefetching, options, statistics, thread pools.
+
+Elements are computed when they are requested, so settings of threads and buffers have no effect.
+
+TF: tensorflow/core/kernels/data/{prefetch,options,model,optimize,finalize}_dataset_op.cc,
+tensorflow/core/kernels/data/experimental/{threadpool,stats_aggregator,sleep}_dataset_op.cc
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import ClassVar
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework import op_def_registry
+from runtime.framework.attr_value import raw_bytes
+from runtime.framework.data.dataset import (
+    UNKNOWN,
+    AlignedDataset,
+    Dataset,
+    DatasetIterator,
+    Element,
+    UnaryIterator,
+    as_dataset,
+    scalar_argument,
+)
+from runtime.framework.data.dataset_rewrites import serialized_options
+from runtime.framework.dtypes import Types
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import Shapes
+from runtime.framework.string_tensor import string_tensor
+from runtime.framework.tensor_value import TensorValue
+
+_MAX_THREADS = 65536
+
+
+class PassThroughDataset(AlignedDataset):
+    """A dataset with the elements of its input; further (tuning) inputs are ignored."""
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        *tuning: TensorValue,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """An iterator over the input's elements."""
+        return _PassThroughIterator(self, context, prefix)
+
+
+class _PassThroughIterator(UnaryIterator):
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        return self.next_input(context)
+
+
+class NonSerializableDataset(PassThroughDataset):
+    """NonSerializableDataset: the input, with the op's `output_shapes`."""
+
+    kind = "NonSerializable"
+
+    def __init__(
+        self, input_dataset: Dataset, *, output_types: Types, output_shapes: Shapes
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        self.output_shapes = output_shapes
+
+
+def _pass_through_class(name: str) -> type[PassThroughDataset]:
+    """A pass-through dataset class that has `name` in messages."""
+    return type(f"{name}Dataset", (PassThroughDataset,), {"kind": name})
+
+
+class PrefetchDataset(PassThroughDataset):
+    """PrefetchDataset: the input; its elements are computed when they are requested."""
+
+    kind = "Prefetch"
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        buffer_size: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        if scalar_argument(buffer_size, "buffer_size") < -1:
+            raise InvalidArgumentError(
+                "buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning"
+            )
+
+
+class ThreadsDataset(PassThroughDataset):
+    """PrivateThreadPoolDataset: the input; the number of threads is only checked."""
+
+    kind = "PrivateThreadPool"
+    argument: ClassVar[str] = "num_threads"
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        count: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        self.check(scalar_argument(count, self.argument))
+
+    def check(self, count: int) -> None:
+        """Raise InvalidArgumentError if out of range; TensorFlow uses the low 32 bits."""
+        number = int(np.int64(count).astype(np.int32))
+        if number < 0:
+            raise InvalidArgumentError("`num_threads` must be >= 0")
+        if number >= _MAX_THREADS:
+            raise InvalidArgumentError(f"`num_threads` must be < {_MAX_THREADS}")
+
+
+class MaxIntraOpParallelismDataset(ThreadsDataset):
+    """MaxIntraOpParallelismDataset: the input; the number is only checked."""
+
+    kind = "MaxIntraOpParallelism"
+    argument = "max_intra_op_parallelism"
+
+    def check(self, count: int) -> None:
+        """Raise InvalidArgumentError if negative."""
+        if count < 0:
+            raise InvalidArgumentError("`max_intra_op_parallelism` must be >= 0")
+
+
+class OptimizeDataset(PassThroughDataset):
+    """OptimizeDataset and OptimizeDatasetV2: the input; names of optimizations are ignored."""
+
+    kind = "Optimize"
+
+    def __init__(
+        self,
+        context: OpKernelContext,
+        input_dataset: Dataset,
+        *names: np.ndarray,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        arguments = op_def_registry.look_up(context.node.op).input_arg[1:]
+        for argument, given in zip(arguments, names, strict=True):
+            if given.ndim != 1:
+                raise InvalidArgumentError(f"{argument.name} must be a vector")
+
+
+class RewriteDataset(PassThroughDataset):
+    """RewriteDataset: the input; a rewrite would not change the elements."""
+
+    kind = "Rewrite"
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        rewrite_name: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        if np.ndim(rewrite_name):
+            raise InvalidArgumentError("rewrite_name must be a scalar")
+
+
+class OptionsDataset(PassThroughDataset):
+    """OptionsDataset: the input, with options for the datasets built on it."""
+
+    kind = "Options"
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        *,
+        serialized_options: str,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        try:
+            pb.Options.FromString(raw_bytes(serialized_options))
+        except DecodeError:
+            raise InvalidArgumentError(
+                "Could not parse serialized_options as valid Options."
+            ) from None
+
+
+class SleepDataset(PassThroughDataset):
+    """SleepDataset: the input with a pause before each element."""
+
+    kind = "Sleep"
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        sleep_microseconds: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        self.pause = scalar_argument(sleep_microseconds, "sleep_microseconds") / 1e6  # seconds
+        if self.pause < 0:
+            raise InvalidArgumentError("`sleep_microseconds` must be >= 0")
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """An iterator that pauses before each element."""
+        return _SleepIterator(self, context, prefix)
+
+
+class _SleepIterator(UnaryIterator):
+    def __init__(self, dataset: SleepDataset, context: OpKernelContext, prefix: str) -> None:
+        super().__init__(dataset, context, prefix)
+        self._pause = dataset.pause
+
+    def get_next(self, context: OpKernelContext) -> Element | None:
+        cancelled = threading.Event()
+        token = context.cancellation.add_callback(cancelled.set)
+        cancelled.wait(self._pause)
+        context.cancellation.remove_callback(token)
+        return self.next_input(context)
+
+
+class AssertNextDataset(PassThroughDataset):
+    """AssertNextDataset and AssertPrevDataset: the input; the expectation is not checked.
+
+    TensorFlow checks the result of its pipeline optimizer; pipelines are not optimized here.
+    """
+
+    kind = "AssertNext"
+
+
+class ChooseFastestDataset(Dataset):
+    """ChooseFastestDataset: the first of several datasets that have the same elements."""
+
+    kind = "ChooseFastest"
+
+    def __init__(self, *inputs: TensorValue, output_types: Types, output_shapes: Shapes) -> None:
+        super().__init__(output_types, output_shapes)
+        self._inputs = [as_dataset(each) for each in inputs]
+        self._cardinality = UNKNOWN
+        for number, each in enumerate(self._inputs):
+            if (
+                each.cardinality not in (UNKNOWN, self._cardinality)
+                and self._cardinality != UNKNOWN
+            ):
+                raise InvalidArgumentError(
+                    "All inputs to ChooseFastestDataset must have compatible cardinalities. "
+                    f"Input {number} has cardinality: {each.cardinality}, while all prior inputs "
+                    f"have cardinality: {self._cardinality}."
+                )
+            if self._cardinality == UNKNOWN:
+                self._cardinality = each.cardinality
+
+    @property
+    def cardinality(self) -> int:
+        """The common cardinality of the inputs whose cardinality is known."""
+        return self._cardinality
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """An iterator over the first input's elements."""
+        return self._inputs[0].iterate(context, prefix)
+
+
+def dataset_variant(input_handle: Dataset) -> Dataset:
+    """WrapDatasetVariant and UnwrapDatasetVariant: the dataset itself."""
+    return as_dataset(input_handle)
+
+
+def get_options(dataset: Dataset) -> np.ndarray:
+    """GetOptions: the options of all datasets of a pipeline, as a serialized Options message."""
+    return string_tensor([serialized_options(as_dataset(dataset))], ())
+
+
+_PASS_THROUGH = {
+    "BytesProducedStatsDataset": "BytesProducedStats",
+    "ExperimentalBytesProducedStatsDataset": "BytesProducedStats",
+    "ExperimentalLatencyStatsDataset": "LatencyStats",
+    "FinalizeDataset": "Finalize",
+    "LatencyStatsDataset": "LatencyStats",
+    "ModelDataset": "Model",
+}
+KERNELS = (
+    *(KernelDef(op, _pass_through_class(name)) for op, name in _PASS_THROUGH.items()),
+    KernelDef("AssertNextDataset", AssertNextDataset),
+    KernelDef("AssertPrevDataset", AssertNextDataset),
+    KernelDef("ChooseFastestDataset", ChooseFastestDataset),
+    KernelDef("ExperimentalAssertNextDataset", AssertNextDataset),
+    KernelDef("ExperimentalChooseFastestDataset", ChooseFastestDataset),
+    KernelDef("ExperimentalMaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
+    KernelDef("ExperimentalNonSerializableDataset", NonSerializableDataset),
+    KernelDef("ExperimentalPrivateThreadPoolDataset", ThreadsDataset),
+    KernelDef("ExperimentalSleepDataset", SleepDataset),
+    KernelDef("GetOptions", get_options),
+    KernelDef("MaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
+    KernelDef("NonSerializableDataset", NonSerializableDataset),
+    KernelDef("OptimizeDataset", OptimizeDataset),
+    KernelDef("OptimizeDatasetV2", OptimizeDataset),
+    KernelDef("OptionsDataset", OptionsDataset),
+    KernelDef("PrefetchDataset", PrefetchDataset),
+    KernelDef("PrivateThreadPoolDataset", ThreadsDataset),
+    KernelDef("RewriteDataset", RewriteDataset),
+    KernelDef("SleepDataset", SleepDataset),
+    KernelDef("UnwrapDatasetVariant", dataset_variant),
+    KernelDef("WrapDatasetVariant", dataset_variant),
+)

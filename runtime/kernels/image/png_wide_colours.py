@@ -1,0 +1,46 @@
+"""PNG colours of 16 bits, of which Pillow keeps only the high bytes.
+
+The file is decoded again with another of Pillow's unpackers. For grey with alpha, it reads four
+plain bytes per pixel. For others, it is the little-endian one, which takes each number's second
+byte for the high one, and so returns the low bytes.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:  # as in image_decode
+    from PIL import ImageFile
+
+_GREY_AND_ALPHA = "LA;16B"
+
+
+def wide_colours(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
+    """Return uint16 pixels `[h, w, c]` of an opened 16-bit PNG; `data` is its file.
+
+    A transparent colour gets an alpha of 0, all other colours are opaque.
+    """
+    unpacker = str(image.tile[0].args)
+    if unpacker == _GREY_AND_ALPHA:
+        pixels = _unpacked(data, "RGBA", "RGBA").view(">u2").astype(np.uint16)
+    else:
+        high = np.asarray(image)
+        low = _unpacked(data, unpacker.removesuffix("B") + "L", image.mode)
+        pixels = high.astype(np.uint16) << 8 | low
+    transparent = image.info.get("transparency")
+    if transparent is None:
+        return pixels
+    alpha = np.where((pixels == np.array(transparent)).all(axis=-1), 0, 0xFFFF)
+    return np.concatenate([pixels, alpha[..., None].astype(np.uint16)], axis=-1)
+
+
+def _unpacked(data: bytes, unpacker: str, mode: str) -> np.ndarray:
+    from PIL import Image  # as in image_decode
+
+    image = Image.open(io.BytesIO(data))
+    image.tile = [part._replace(args=unpacker) for part in image.tile]
+    image._mode = mode
+    return np.asarray(image)

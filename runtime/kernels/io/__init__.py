@@ -1,0 +1,18 @@
+"""Kernels that read and write files and checkpoints, and parse and serialize records."""
+
+MODULES: tuple[str, ...] = (
+    "audio",
+    "checkpoint",
+    "checkpoint_remapping",
+    "checkpoint_v1",
+    "csv_decoding",
+    "example_json",
+    "example_parsing",
+    "files",
+    "image_summaries",
+    "record_decoding",
+    "sequence_example_parsing",
+    "summaries",
+    "summary_writers",
+    "tensor_serialization",
+)

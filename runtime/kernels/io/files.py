@@ -1,0 +1,110 @@
+"""Reading, writing and listing files; the step's file gate checks every path first.
+
+TF: tensorflow/core/kernels/whole_file_read_ops.cc, matching_files_op.cc
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import pathlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.framework.allocation import tensor_limit
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.shapes import shape_text
+from runtime.framework.string_tensor import as_strings, items_of, string_tensor
+
+_WILDCARDS = frozenset("*?[")
+
+
+def file_name(value: np.ndarray, what: str) -> str:
+    """Return the path in a scalar string tensor; raises InvalidArgumentError for other shapes."""
+    array = as_strings(value)
+    if array.ndim:
+        raise InvalidArgumentError(
+            f"{what} tensor must be scalar, but had shape: {shape_text(array.shape)}"
+        )
+    return os.fsdecode(array.item())
+
+
+def read_whole_file(path: str) -> bytes:
+    """Return the contents of a file; raises ResourceExhaustedError above a tensor's limit."""
+    try:
+        with pathlib.Path(path).open("rb") as file:
+            contents = file.read(tensor_limit() + 1)
+    except OSError as error:
+        raise file_error(error, path) from None
+    except ValueError as error:  # a path with a zero byte
+        raise InvalidArgumentError(f"{path!r}; {error}") from None
+    if len(contents) > tensor_limit():
+        raise ResourceExhaustedError(f"{path}; larger than the {tensor_limit()} bytes of a tensor")
+    return contents
+
+
+def read_file(context: OpKernelContext, filename: np.ndarray) -> np.ndarray:
+    """ReadFile: return the contents of a file as a scalar string."""
+    path = file_name(filename, "Input filename")
+    context.step.files.check_read(path)
+    return string_tensor([read_whole_file(path)], ())
+
+
+def write_file(context: OpKernelContext, filename: np.ndarray, contents: np.ndarray) -> None:
+    """WriteFile: write a file, and create its folder where it does not exist."""
+    path = file_name(filename, "Input filename")
+    text = as_strings(contents)
+    if text.ndim:
+        raise InvalidArgumentError(
+            f"Contents tensor must be scalar, but had shape: {shape_text(text.shape)}"
+        )
+    context.step.files.check_write(path)
+    try:
+        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(path).write_bytes(text.item())
+    except OSError as error:
+        raise file_error(error, path) from None
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path!r}; {error}") from None
+
+
+def matching_files(context: OpKernelContext, pattern: np.ndarray) -> np.ndarray:
+    """MatchingFiles: the sorted paths that match any of the patterns; `*` does not match `/`."""
+    if as_strings(pattern).ndim > 1:
+        raise InvalidArgumentError(
+            "Input patterns tensor must be scalar or vector, "
+            f"but had shape: {shape_text(as_strings(pattern).shape)}"
+        )
+    found: list[str] = []
+    for item in items_of(pattern):
+        parts = pathlib.PurePath(os.fsdecode(item)).parts
+        fixed = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), len(parts))
+        root = str(pathlib.Path(*parts[:fixed])) if fixed else "."
+        context.step.files.check_read(root)
+        found += _matches(root if fixed else "", parts[fixed:])
+    return string_tensor(sorted(os.fsencode(path) for path in found))
+
+
+def _matches(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths below `folder` whose remaining components match the patterns `parts`."""
+    if not parts:
+        if os.path.lexists(folder):
+            yield folder
+        return
+    try:
+        names = sorted(os.listdir(folder or "."))
+    except (OSError, ValueError):
+        return  # no such folder: nothing matches
+    for name in names:
+        if fnmatch.fnmatchcase(name, parts[0]):
+            yield from _matches(os.path.join(folder, name), parts[1:])
+
+
+KERNELS = (
+    KernelDef("MatchingFiles", matching_files),
+    KernelDef("ReadFile", read_file),
+    KernelDef("WriteFile", write_file),
+)

@@ -1,0 +1,255 @@
+"""Element-wise arithmetic of two or more tensors: sums, products, quotients, remainders, powers.
+
+TF: tensorflow/core/kernels/cwise_ops.h
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
+from runtime.framework.dtypes import DataType
+from runtime.framework.op_kernel import Kernel, KernelDef
+from runtime.framework.register_types import (
+    COMPLEX_TYPES,
+    FLOAT_TYPES,
+    HALF_TYPES,
+    INTEGRAL_TYPES,
+    NUMBER_TYPES,
+    SINGLE_AND_DOUBLE,
+)
+from runtime.framework.shapes import shape_text
+from runtime.kernels.math.broadcasting import (
+    binary,
+    binary_in_place,
+    broadcast_shape,
+    in_float32,
+    incompatible_shapes,
+)
+
+
+def add_strings(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Concatenate strings element by element."""
+    broadcast_shape(x, y)
+    # np.add of two rank-0 object arrays returns bare bytes.
+    return np.asarray(np.add(x, y), object)
+
+
+def squared_difference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(x − y)², for complex numbers (x − y) · conj(x − y)."""
+    difference = np.subtract(x, y)
+    if difference.dtype.kind == "c":
+        return np.multiply(difference, np.conjugate(difference))
+    return np.square(difference)
+
+
+def _division_by_zero() -> OpError:
+    return InvalidArgumentError("Integer division by zero")
+
+
+def _truncate_division_by_zero() -> OpError:
+    # TensorFlow's truncating kernels report their error with another code and message.
+    return InternalError(
+        "Unexpected error in binary operator (only integer div and mod should have errors)"
+    )
+
+
+def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
+    """Make an integer division kernel that raises `error` for a zero divisor."""
+
+    def kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if not np.all(y) and np.size(x):
+            broadcast_shape(x, y)
+            raise error()
+        try:
+            return function(x, y)
+        except ValueError:
+            raise incompatible_shapes(x, y) from None
+
+    kernel.__name__ = kernel.__qualname__ = function.__name__
+    return kernel
+
+
+def truncate_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Integer quotient rounded toward zero."""
+    quotient = np.floor_divide(x, y)
+    # The floor is one too small where the quotient is negative and not exact.
+    inexact = np.multiply(quotient, y) != x
+    return np.add(quotient, inexact & (quotient < 0), dtype=quotient.dtype)
+
+
+def floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """floor(x / y); unlike numpy's floor_divide it keeps infinities."""
+    return np.floor(np.divide(x, y))
+
+
+def truncated_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x / y rounded toward zero."""
+    return np.trunc(np.divide(x, y))
+
+
+def integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x ** y of integers, which wraps around.
+
+    Raises InvalidArgumentError for a negative exponent of any element.
+    """
+    if np.any(np.less(y, 0)):
+        broadcast_shape(x, y)
+        if not np.size(x):
+            return np.multiply(x, y)
+        raise InvalidArgumentError("Integers to negative integer powers are not allowed")
+    return np.power(x, y)
+
+
+def _zero_where(condition: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    return np.where(condition, np.zeros((), otherwise.dtype), otherwise)
+
+
+def div_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x / y, and 0 where y is 0."""
+    return _zero_where(np.equal(y, 0), np.divide(x, y))
+
+
+def mul_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x · y, and 0 where y is 0, even if x is NaN or infinite."""
+    return _zero_where(np.equal(y, 0), np.multiply(x, y))
+
+
+def xdivy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x / y, and 0 where x is 0, even if y is 0 or NaN."""
+    return _zero_where(np.equal(x, 0), np.divide(x, y))
+
+
+def xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x · log(y), and 0 where x is 0, even if the logarithm is NaN or infinite."""
+    return _zero_where(np.equal(x, 0), np.multiply(x, np.log(y)))
+
+
+def xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x · log(1 + y), and 0 where x is 0, even if the logarithm is NaN or infinite."""
+    return _zero_where(np.equal(x, 0), np.multiply(x, np.log1p(y)))
+
+
+def add_n(*inputs: np.ndarray) -> np.ndarray:
+    """The sum of tensors of one shape.
+
+    Raises InvalidArgumentError if the shapes differ.
+    """
+    first = inputs[0]
+    for index, each in enumerate(inputs):
+        if each.shape != first.shape:
+            raise InvalidArgumentError(
+                "Inputs to operation AddN must have the same size and shape.  "
+                f"Input 0: {shape_text(first.shape)} != input {index}: {shape_text(each.shape)}"
+            )
+    if len(inputs) == 1:
+        return first
+    total = np.add(first, inputs[1])
+    for each in inputs[2:]:
+        total += each  # the buffer was made here
+    return total
+
+
+def clip_by_value(
+    t: np.ndarray, clip_value_min: np.ndarray, clip_value_max: np.ndarray
+) -> np.ndarray:
+    """max(min(t, clip_value_max), clip_value_min); a bound is a scalar or has the shape of t.
+
+    The parts of complex numbers are clipped separately.
+    """
+    if any(np.ndim(each) and each.shape != t.shape for each in (clip_value_min, clip_value_max)):
+        raise InvalidArgumentError(
+            "clip_value_min and clip_value_max must be either of the same shape as input, or "
+            f"a scalar. input shape: {shape_text(t.shape)}"
+            f"clip_value_min shape: {shape_text(clip_value_min.shape)}"
+            f"clip_value_max shape: {shape_text(clip_value_max.shape)}"
+        )
+    if np.iscomplexobj(t):
+        clipped = np.empty_like(t)
+        clipped.real, clipped.imag = (
+            np.maximum(np.minimum(part(t), part(clip_value_max)), part(clip_value_min))
+            for part in (np.real, np.imag)
+        )
+        return clipped
+    return np.maximum(np.minimum(t, clip_value_max), clip_value_min)
+
+
+ARITHMETIC: dict[str, Kernel] = {
+    "AddV2": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Maximum": np.maximum,
+    "Minimum": np.minimum,
+    "SquaredDifference": squared_difference,
+    "Atan2": np.arctan2,
+    "NextAfter": np.nextafter,
+}
+IN_PLACE: dict[str, Kernel | str] = {
+    "AddV2": "+=",
+    "Sub": "-=",
+    "Mul": "*=",
+    "Div": "/=",
+    "RealDiv": "/=",
+    "Maximum": binary_in_place(np.maximum),
+    "Minimum": binary_in_place(np.minimum),
+}
+CLIP_TYPES = tuple(t for t in NUMBER_TYPES if t not in (DataType.UINT32, DataType.UINT64))
+# Quotients of floating-point and complex numbers, with the types that TensorFlow registers.
+QUOTIENTS: dict[str, tuple[Kernel, tuple[DataType, ...]]] = {
+    "Div": (np.divide, FLOAT_TYPES + COMPLEX_TYPES),
+    "RealDiv": (np.divide, FLOAT_TYPES + COMPLEX_TYPES),
+    "FloorDiv": (floor_quotient, FLOAT_TYPES),
+    "TruncateDiv": (truncated_quotient, FLOAT_TYPES),
+    "FloorMod": (np.remainder, FLOAT_TYPES),
+    "TruncateMod": (np.fmod, SINGLE_AND_DOUBLE),
+    "Mod": (np.fmod, SINGLE_AND_DOUBLE),
+    "Pow": (np.power, FLOAT_TYPES + COMPLEX_TYPES),
+}
+INTEGER_QUOTIENTS: dict[str, tuple[Kernel, Callable[[], OpError]]] = {
+    "Div": (truncate_divide, _division_by_zero),
+    "FloorDiv": (np.floor_divide, _division_by_zero),
+    "FloorMod": (np.remainder, _division_by_zero),
+    "Mod": (np.fmod, _division_by_zero),
+    "TruncateDiv": (truncate_divide, _truncate_division_by_zero),
+    "TruncateMod": (np.fmod, _truncate_division_by_zero),
+}
+GUARDED: dict[str, Kernel] = {
+    "DivNoNan": div_no_nan,
+    "MulNoNan": mul_no_nan,
+    "Xdivy": xdivy,
+    "Xlogy": xlogy,
+    "Xlog1py": xlog1py,
+}
+# For half types, the logarithm is rounded before it is multiplied, as in TensorFlow.
+HALF_GUARDED: dict[str, Kernel] = {"Xlogy": xlogy, "Xlog1py": xlog1py}
+
+KERNELS: tuple[KernelDef, ...] = (
+    *(
+        KernelDef(op, binary(function), fresh=True, in_place=IN_PLACE.get(op))
+        for op, function in ARITHMETIC.items()
+    ),
+    KernelDef("Add", binary(np.add), {"T": NUMBER_TYPES}, fresh=True, in_place="+="),
+    KernelDef("Add", add_strings, {"T": (DataType.STRING,)}),
+    *(
+        KernelDef(op, binary(function), {"T": types}, fresh=True, in_place=IN_PLACE.get(op))
+        for op, (function, types) in QUOTIENTS.items()
+    ),
+    *(
+        KernelDef(op, _checked_division(function, error), {"T": INTEGRAL_TYPES})
+        for op, (function, error) in INTEGER_QUOTIENTS.items()
+    ),
+    KernelDef("Pow", binary(integer_power), {"T": INTEGRAL_TYPES}),
+    *(
+        KernelDef(op, binary(function), {"T": SINGLE_AND_DOUBLE + COMPLEX_TYPES})
+        for op, function in GUARDED.items()
+    ),
+    *(
+        KernelDef(op, binary(HALF_GUARDED.get(op, in_float32(function))), {"T": HALF_TYPES})
+        for op, function in GUARDED.items()
+    ),
+    KernelDef("AddN", add_n, {"T": NUMBER_TYPES}),
+    KernelDef("AccumulateNV2", add_n, {"T": NUMBER_TYPES}),
+    KernelDef("ClipByValue", clip_by_value, {"T": CLIP_TYPES}),
+)

@@ -1,0 +1,17 @@
+"""Kernels of variables and their training updates, and of the other resources of a session."""
+
+MODULES: tuple[str, ...] = (
+    "barriers",
+    "conditional_accumulators",
+    "lookup_table_handles",
+    "lookup_tables",
+    "mutexes",
+    "ref_variables",
+    "resource_variables",
+    "session_tensors",
+    "stacks",
+    "staging",
+    "tensor_arrays",
+    "training",
+    "variable_updates",
+)

@@ -1,0 +1,89 @@
+"""SharedArea: memory shared by two processes, for the tensors of one message at a time.
+
+A socket copies data twice, in chunks of a quarter of a megabyte, and wakes both sides for each
+chunk: 0.3 ms for the image of a MobileNetV2 step, against 0.13 ms through shared memory. The area
+is an anonymous file (memfd). It is freed when both processes have ended, it is sealed against
+shrinking, so that no mapping can lose its memory, and it does not count against `/dev/shm`, which
+is small in containers.
+
+Guarantees: one process calls `put`, the other `look`. An array stays valid until the next `begin`;
+the caller of `begin` ensures that the other process has finished with all arrays.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+
+import numpy as np
+
+LEAST_BYTES = 1 << 14  # of an array in the area; smaller ones are sent in the message
+_MOST_BYTES = 1 << 26  # of an area; arrays that do not fit are sent in the message
+_ALIGNMENT = 64  # bytes
+
+
+class SharedArea:
+    """One process's end of a shared area; it owns the file descriptor `fd`.
+
+    On a system without memfd, `fd` is −1 and `put` always returns None.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._bytes = np.empty(0, np.uint8)  # the part of the file that this process has mapped
+        self._used = 0
+
+    @classmethod
+    def create(cls) -> SharedArea:
+        """Create the file of a new area."""
+        try:
+            import fcntl  # does not exist on every system
+
+            fd = os.memfd_create("runstep", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        except (OSError, AttributeError, ImportError):
+            return cls(-1)
+        return cls(fd)
+
+    def begin(self) -> None:
+        """Free the whole area for the arrays of the next message."""
+        self._used = 0
+
+    def put(self, array: np.ndarray) -> int | None:
+        """Copy a contiguous array into the area; its byte offset, or None if it does not fit.
+
+        The array's dtype must not be `object`.
+        """
+        begin = self._used
+        end = begin + array.nbytes
+        if end > _MOST_BYTES:
+            return None
+        if end > len(self._bytes):
+            try:
+                os.ftruncate(self.fd, min(_MOST_BYTES, 1 << (end - 1).bit_length()))
+            except OSError:
+                return None
+            self._map()
+        self._bytes[begin:end].view(array.dtype)[:] = array.reshape(-1)
+        self._used = -(-end // _ALIGNMENT) * _ALIGNMENT
+        return begin
+
+    def look(self, begin: int, shape: list[int], dtype: np.dtype) -> np.ndarray:
+        """The array at byte offset `begin`, as a read-only view, valid until the next `begin()`."""
+        end = begin + math.prod(shape) * dtype.itemsize
+        if end > len(self._bytes):
+            self._map()
+        array = self._bytes[begin:end].view(dtype).reshape(shape)
+        array.flags.writeable = False
+        return array
+
+    def _map(self) -> None:
+        """Map the whole file. Arrays that view an older mapping keep that one alive."""
+        self._bytes = np.frombuffer(mmap.mmap(self.fd, os.fstat(self.fd).st_size), np.uint8)
+
+    def close(self) -> None:
+        """Close the file descriptor; existing arrays stay valid."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)

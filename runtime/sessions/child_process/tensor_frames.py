@@ -1,0 +1,91 @@
+"""Tensors as buffers of a message: numbers as their memory, strings as TensorProtos."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.message_channel import Buffer, MessageChannel
+from runtime.framework.dtypes import DataType, from_number, from_numpy
+from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
+from runtime.sessions.child_process.shared_area import LEAST_BYTES, SharedArea
+
+# [DataType number, shape] of a tensor that is the message's next buffer, or [DataType number,
+# shape, byte offset] of a tensor in the shared area.
+Description = list[Any]
+
+
+def frames(
+    values: Sequence[Any], area: SharedArea | None = None
+) -> tuple[list[Description], list[Buffer]]:
+    """The descriptions of tensors, for a message's header, and the message's buffers.
+
+    Tensors of at least LEAST_BYTES are copied into `area`, if it is given and has room. Raises
+    UnimplementedError for resources and variants, which exist in one process only.
+    """
+    descriptions: list[Description] = []
+    buffers: list[Buffer] = []
+    for value in values:
+        array = value if isinstance(value, np.ndarray) else _boxed(value)
+        shape = list(array.shape)
+        if array.dtype == object:
+            descriptions.append([int(DataType.STRING), shape])
+            buffers.append(tensor_to_proto(array).SerializeToString())
+            continue
+        description: Description = [int(from_numpy(array.dtype)), shape]
+        descriptions.append(description)
+        array = np.ascontiguousarray(array)  # makes rank 1 of rank 0; `shape` is from before
+        begin = None
+        if area is not None and array.nbytes >= LEAST_BYTES:
+            begin = area.put(array)
+        if begin is None:
+            buffers.append(_bytes_of(array))
+        else:
+            description.append(begin)
+    return descriptions, buffers
+
+
+def receive_tensor(
+    channel: MessageChannel, description: Description, area: SharedArea | None = None
+) -> np.ndarray:
+    """Receive the tensor of a description; one in the area is a read-only view of it."""
+    number, shape, *begin = description
+    data_type = from_number(number)[0]
+    if begin:
+        assert area is not None, "a tensor in an area that is not there"
+        return area.look(begin[0], shape, data_type.numpy)
+    if data_type is DataType.STRING:
+        return tensor_from_proto(pb.TensorProto.FromString(channel.receive_buffer()))
+    array = np.empty(shape, data_type.numpy)
+    channel.receive_into(_bytes_of(array))
+    return array
+
+
+def receive_tensors(
+    channel: MessageChannel, descriptions: Sequence[Description], area: SharedArea | None = None
+) -> list[np.ndarray]:
+    """Receive the tensors of several descriptions, as `receive_tensor` does."""
+    return [receive_tensor(channel, description, area) for description in descriptions]
+
+
+def copied_out(values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The arrays, with a copy of each that views a shared area: those are read-only."""
+    return [value if value.flags.writeable else value.copy() for value in values]
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    """The memory of a contiguous array, not copied."""
+    return memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type] # an array is a buffer
+
+
+def _boxed(value: Any) -> np.ndarray:
+    """A value that is no array as an array of rank 0; strings as dtype `object`."""
+    array = np.asarray(value)
+    if array.dtype.kind in "SU":  # a bare string
+        boxed = np.empty((), object)
+        boxed[()] = value
+        return boxed
+    return array

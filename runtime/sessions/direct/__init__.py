@@ -1,0 +1,1 @@
+"""DirectSession: the session that runs graphs in this process (target "")."""

@@ -1,0 +1,148 @@
+"""AsynchronousStep: runs a step on a pool and completes its future.
+
+Guarantees: the future is completed once, at the latest at the step's deadline or cancellation, even
+if a kernel is still running then; the step's references are released when the executor has ended.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from runtime.foundation.deadline_timer import Timeout, deadline_timer
+from runtime.foundation.errors import Code, DeadlineExceededError, InternalError, OpError
+from runtime.foundation.thread_pool import ThreadPool
+from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
+from runtime.sessions.direct.prepared_step import PreparedStep
+from runtime.sessions.runtime_session import Tensor
+
+Prepare = Callable[[CancellationManager, ThreadPool | None], PreparedStep]
+
+
+class AsynchronousStep:
+    """One step and its future. `prepare` compiles and checks the step in the thread that runs it.
+
+    `session` is the session's CancellationManager, `given` that of the request, if it has one.
+    """
+
+    __slots__ = (
+        "_answer_token",
+        "_cancellation",
+        "_given",
+        "_pool",
+        "_prepare",
+        "_prepared",
+        "_timeout",
+        "_token",
+        "future",
+    )
+
+    def __init__(
+        self, prepare: Prepare, session: CancellationManager, given: CancellationManager | None
+    ) -> None:
+        self._prepare = prepare
+        self._prepared: PreparedStep | None = None
+        self._given = given
+        self._pool: ThreadPool | None = None
+        self._timeout: Timeout | None = None
+        self._token: int | None = None
+        self._answer_token: int | None = None
+        self._cancellation = CancellationManager(session)
+        self.future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+
+    def start(self, pool: ThreadPool | None, deadline: float | None) -> None:
+        """Run on `pool`, or in the calling thread; `deadline` is a `time.monotonic()` instant."""
+        given = self._given
+        if given is not None:
+            self._token = given.add_callback(lambda: self._cancellation.cancel(given.error[0]))
+            if self._token is None:
+                given.check()
+        if deadline is not None:
+            self._timeout = deadline_timer.call_at(deadline, self._expire)
+        self._pool = pool
+        if pool is None:
+            self._execute()
+            return
+        # The last callback, so that the error of an op that was blocked is already in `failure`.
+        self._answer_token = self._cancellation.add_callback(self._answer_cancelled, is_last=True)
+        if self._answer_token is None:
+            self._cancellation.check()
+        pool.schedule(self._execute)
+
+    def _expire(self) -> None:
+        self._cancellation.cancel(DeadlineExceededError("Timed out waiting for notification"))
+
+    def _answer_cancelled(self) -> None:
+        """Complete the future at once; kernels that still run end when they check cancellation."""
+        failure = None if self._prepared is None else self._prepared.step.failure
+        self._resolve(None, self._told_first(failure) or self._cancellation.copy_of_error())
+
+    def _told_first(self, error: OpError | None) -> OpError | None:
+        """What the client hears: a deadline or an explicit cancellation goes before `error`."""
+        cancelled = self._cancellation.error
+        if not cancelled or cancelled[0].message == RUN_CANCELLED:
+            return error
+        if (
+            cancelled[0].code is Code.DEADLINE_EXCEEDED
+            or error is None
+            or error.code is Code.CANCELLED
+        ):
+            return self._cancellation.copy_of_error()
+        return error
+
+    def _execute(self) -> None:
+        if self._cancellation.error:
+            self.finish(None, self._cancellation.copy_of_error())
+            return
+        try:
+            self._prepared = prepared = self._prepare(self._cancellation, self._pool)
+            prepared.start(self._pool, self.finish)
+        except OpError as error:
+            self.finish(None, error)
+        except Exception as error:
+            self.finish(None, InternalError(f"{type(error).__name__}: {error}"))
+            raise
+
+    def finish(self, values: list[Any] | None, error: OpError | None) -> None:
+        """Complete the future: the executor has ended, or the step could not be started."""
+        if self._timeout is not None:
+            self._timeout.cancel()
+        if self._given is not None:
+            self._given.remove_callback(self._token)
+        self._cancellation.detach()
+        # A callback left there would be a reference cycle: the step's tensors would then be freed
+        # only by the garbage collector.
+        self._cancellation.remove_callback(self._answer_token)
+        if error is not None or values is None or self._prepared is None:
+            error = self._told_first(error)
+            self._answer(None, error or InternalError("A step ended without values"))
+            return
+        self._answer(self._prepared.results(values), None)
+
+    def _answer(self, values: list[Tensor] | None, error: OpError | None) -> None:
+        """Complete the future after the pool has counted the step in its metrics."""
+        if self._pool is not None and self._pool.is_current:
+            self._pool.after_task(lambda: self._resolve(values, error))
+        else:
+            self._resolve(values, error)
+
+    def _resolve(self, values: list[Tensor] | None, error: OpError | None) -> None:
+        """Complete the future, unless a deadline or a cancellation has done so already."""
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            if error is not None:
+                forget_frames(error)
+                self.future.set_exception(error)
+            else:
+                self.future.set_result(values or [])
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Remove the traceback of an error: its frames hold references to the feeds and the step.
+
+    An InternalError keeps it, because its cause has to be found.
+    """
+    while error is not None and not isinstance(error, InternalError):
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,103 @@
+"""The callables of a session: prepared steps with fixed feeds, fetches and targets, by handle.
+
+Guarantees: thread-safe; a handle is never used for a second callable.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (MakeCallable, RunCallable)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType, from_numpy
+from runtime.sessions.direct.executor_cache import CompiledStep
+from runtime.sessions.runtime_session import RunRequest, Tensor
+
+V = TypeVar("V")
+
+
+@dataclasses.dataclass(slots=True)
+class Callable:
+    """A step that has been compiled from its CallableOptions."""
+
+    options: pb.CallableOptions
+    compiled: CompiledStep
+    _types: list[DataType] = dataclasses.field(init=False)  # one for each of `options.feed`
+
+    def __post_init__(self) -> None:
+        types = dict(zip(self.compiled.feeds, self.compiled.feed_types, strict=True))
+        self._types = [types[name] for name in self.options.feed]
+
+    def by_name(self, values: Sequence[V]) -> dict[str, V]:
+        """What is given for each feed, by its name; InvalidArgumentError for a wrong number."""
+        names = self.options.feed
+        if len(values) != len(names):
+            raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(values)}")
+        return dict(zip(names, values, strict=True))
+
+    def feeds(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
+        """The feeds of a run; InvalidArgumentError for a wrong number or type of values."""
+        feeds = self.by_name(values)
+        for value, wanted in zip(values, self._types, strict=True):
+            if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
+                raise InvalidArgumentError(
+                    f"Type mismatch: actual {from_numpy(value.dtype).tf_name} "
+                    f"vs. expect {wanted.tf_name}"
+                )
+        return feeds
+
+    def request(self, values: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
+        """The run of this step with its own options; raises as `feeds`."""
+        return RunRequest(
+            self.feeds(values),
+            self.options.fetch,
+            self.options.target,
+            self.options.run_options,
+            metadata,
+            compiled=self.compiled,
+        )
+
+
+class Callables:
+    """The callables of one session, by handle."""
+
+    def __init__(self) -> None:
+        self._handles = itertools.count(1)  # next() is atomic
+        self._newest = 0
+        self._made: dict[int, Callable] = {}  # single operations on a dict are atomic
+
+    def add(self, made: Callable) -> int:
+        """Add a prepared step; its handle."""
+        handle = next(self._handles)
+        self._made[handle] = made
+        self._newest = max(self._newest, handle)
+        return handle
+
+    def get(self, handle: int) -> Callable:
+        """The step of a handle; InvalidArgumentError for a released or unknown handle."""
+        made = self._made.get(handle)
+        if made is not None:
+            return made
+        if 0 < handle <= self._newest:
+            raise InvalidArgumentError("Attempted to run callable after handle was released")
+        raise InvalidArgumentError("No such callable handle")
+
+    def release(self, handle: int) -> None:
+        """Remove a step. Releasing a handle again has no effect.
+
+        Raises InvalidArgumentError for an unknown handle.
+        """
+        if not 0 < handle <= self._newest:
+            raise InvalidArgumentError(f"No such callable handle: {handle}")
+        self._made.pop(handle, None)
+
+    def clear(self) -> None:
+        """Remove every step."""
+        self._made.clear()

@@ -1,0 +1,311 @@
+"""DirectSession: a session whose graph, state and steps are in this process.
+
+Guarantees: every method may be called from any thread. A run keeps the graph with which it started;
+`extend` is atomic. `close` cancels all running steps and refuses new ones. The session stays usable
+after a step that fails, is cancelled or exceeds its deadline.
+
+Locks: `_lock` guards `_is_closed`; it is never held while a step runs. The graph, resources, the
+executor cache, callables, partial runs and pools have locks of their own.
+
+TF: tensorflow/core/common_runtime/direct_session.cc
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+import protos as pb
+from runtime.devices.device import Device
+from runtime.executors.step import Step
+from runtime.foundation.errors import CancelledError, InternalError, OpError
+from runtime.foundation.thread_pool import ThreadPool
+from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
+from runtime.framework.dtypes import DataType
+from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.resource_manager import ResourceManager
+from runtime.sessions.direct.asynchronous_step import AsynchronousStep
+from runtime.sessions.direct.callables import Callable, Callables
+from runtime.sessions.direct.executor_cache import ExecutorCache, spelled_key
+from runtime.sessions.direct.kernel_states import KernelStates
+from runtime.sessions.direct.partial_runs import PartialRuns
+from runtime.sessions.direct.prepared_step import PreparedStep, StepPreparer
+from runtime.sessions.direct.session_graph import SessionGraph
+from runtime.sessions.direct.session_pools import SessionPools
+from runtime.sessions.direct.session_template import SessionTemplate
+from runtime.sessions.direct.step_compiler import StepCompiler
+from runtime.sessions.direct.step_limits import StepLimits
+from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
+from runtime.sessions.session_counts import session_counts
+from runtime.sessions.session_options import SessionOptions
+
+RUNTIME_TYPE = "DIRECT_SESSION"
+INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
+_now = time.monotonic
+
+
+class DirectSession(RuntimeSession):
+    """A session of the direct runtime (target "")."""
+
+    def __init__(
+        self,
+        options: SessionOptions,
+        devices: Sequence[Device],
+        pools: SessionPools,
+        kernels: KernelRegistry,
+        template: SessionTemplate | None = None,
+        resources: ResourceManager | None = None,
+    ) -> None:
+        self.options = options
+        self.session_handle = f"direct{secrets.token_hex(8)}"
+        self._devices = list(devices)
+        self._pools = pools
+        self._kernels = kernels
+        self._limits = StepLimits(options.config, pools)
+        self._graph = SessionGraph(
+            options, StepCompiler(options.config, devices, kernels), template
+        )
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._cancellation = CancellationManager()
+        self._state = KernelStates(
+            resources or options.resources or ResourceManager(), self.session_handle, self._devices
+        )
+        self._steps = StepPreparer(options, self._state, self._devices[0].name)
+        self._partial_runs = PartialRuns()
+        self._callables = Callables()
+
+    # The graph
+
+    def create(self, graph_def: pb.GraphDef) -> None:
+        """Set the session's graph; an empty graph changes nothing.
+
+        Raises AlreadyExistsError when the session has a graph, and what `extend` raises.
+        """
+        self._check_open()
+        if graph_def.node:
+            self._graph.create(graph_def)
+
+    def extend(self, graph_def: pb.GraphDef) -> None:
+        """Add nodes and functions; the graph is unchanged when this raises."""
+        self._check_open()
+        self._graph.extend(graph_def)
+
+    def graph_def(self) -> pb.GraphDef:
+        """The current graph."""
+        return self._graph.to_graph_def()
+
+    @property
+    def graph_version(self) -> int:
+        """The number of times that the graph was extended."""
+        return self._graph.version
+
+    def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
+        """The element type of an output, and its static shape; None if the node declares none.
+
+        Raises what a run that fetches `name` raises.
+        """
+        return self._graph.tensor_info(name)
+
+    # Runs
+
+    def run(
+        self,
+        feeds: Mapping[str, Tensor],
+        fetches: Sequence[str] = (),
+        targets: Sequence[str] = (),
+        options: pb.RunOptions | None = None,
+        metadata: pb.RunMetadata | None = None,
+    ) -> list[Tensor]:
+        """Run one step and wait for it."""
+        return self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata))
+
+    def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
+        """Start one step; its future ends at the deadline, even when a kernel does not."""
+        step = AsynchronousStep(
+            lambda cancellation, pool: self._prepare(request, cancellation, pool),
+            self._cancellation,
+            request.cancellation,
+        )
+        try:
+            self._check_open()
+            step.start(self._limits.pool_of(request), self._limits.deadline_of(request))
+        except OpError as error:
+            step.finish(None, error)
+        return step.future
+
+    def run_if_short(self, request: RunRequest) -> list[Tensor] | None:
+        """Run a step here and now if it cannot block and has measured short, else None.
+
+        It ends before it could be cancelled. For requests that name their pool.
+        """
+        compiled = request.compiled
+        if compiled is None:
+            key = spelled_key(request.feeds, request.fetches, request.targets)
+            compiled = request.compiled = self._graph.cache.find(key)
+        if compiled is None or self._is_closed:
+            return None
+        executor = compiled.executor
+        if (
+            executor.duration.seconds >= INLINE_SECONDS
+            or executor.may_block
+            or executor.uses_threads
+        ):
+            return None
+        if request.cancellation is not None:
+            request.cancellation.check()
+        try:
+            return self._steps.run_here(
+                request, compiled, self._graph.functions, self._cancellation
+            )
+        except OpError:
+            raise
+        except Exception as error:
+            raise InternalError(f"{type(error).__name__}: {error}") from error
+
+    def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
+        """Run in this thread without a future where the options say so, else on a pool."""
+        self._check_open()
+        if self._limits.pool_of(request) is not None or self._limits.timeout_seconds(request):
+            return self.run_async(request).result()
+        cancellation = CancellationManager(self._cancellation)
+        try:
+            return self._prepare(request, cancellation, None).run()
+        finally:
+            cancellation.detach()
+
+    def _prepare(
+        self, request: RunRequest, cancellation: CancellationManager, pool: ThreadPool | None
+    ) -> PreparedStep:
+        compiled = request.compiled
+        if compiled is None:
+            compiled = self._graph.compiled(request)
+        return self._steps.prepare(request, compiled, self._graph.functions, cancellation, pool)
+
+    def _new_step(self, cancellation: CancellationManager, pool: ThreadPool | None) -> Step:
+        return self._steps.new_step(self._graph.functions, cancellation, pool)
+
+    # Partial runs and callables
+
+    def partial_run_setup(
+        self,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        targets: Sequence[str] = (),
+        pool: ThreadPool | None = None,
+    ) -> str:
+        """Start a partial run on `pool`, or in the threads that call `partial_run`; its handle."""
+        self._check_open()
+        executor = self._graph.compiled_in_parts(feeds, fetches, targets)
+        step = self._new_step(CancellationManager(self._cancellation), pool)
+        return self._partial_runs.set_up(executor, step, feeds, fetches, targets)
+
+    def partial_run(
+        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
+    ) -> list[Tensor]:
+        """Feed some inputs of a partial run; the fetches. Raises as `PartialRun.start_part`."""
+        return self.partial_run_async(handle, feeds, fetches).result()
+
+    def partial_run_async(
+        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
+    ) -> concurrent.futures.Future[list[Tensor]]:
+        """Feed some inputs of a partial run; a future of the fetches.
+
+        Raises InvalidArgumentError for wrong names; errors of the step are in the future.
+        """
+        self._check_open()
+        return self._partial_runs.start_part(handle, feeds, fetches)
+
+    def make_callable(self, options: pb.CallableOptions) -> int:
+        """Check and compile a step; its handle. Raises what `run` and `connect_tensors` raise."""
+        self._check_open()
+        return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
+
+    def callable(self, handle: int) -> Callable:
+        """A prepared step; InvalidArgumentError for a handle that was released or never given."""
+        self._check_open()
+        return self._callables.get(handle)
+
+    def run_callable(
+        self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
+    ) -> list[Tensor]:
+        """Run a prepared step; InvalidArgumentError for a bad handle or number of feeds."""
+        return self._run_and_wait(self.callable(handle).request(feeds, metadata))
+
+    def release_callable(self, handle: int) -> None:
+        """Release a prepared step; InvalidArgumentError for an unknown handle."""
+        self._check_open()
+        self._callables.release(handle)
+
+    # State
+
+    def freeze_template(self) -> SessionTemplate:
+        """A template of the current graph, executors and resources, for new sessions.
+
+        Later changes of this session's resources do not change the template.
+        """
+        resources = self._state.resources.fork() if self._state.is_shareable else None
+        return SessionTemplate(
+            self._graph.current("Run"), self._graph.cache, resources, self._kernels
+        )
+
+    def finalize(self) -> None:
+        """Refuse graphs, and steps and callables that are not compiled yet, from now on."""
+        self._check_open()
+        self._graph.finalize()
+
+    @property
+    def resources(self) -> ResourceManager:
+        """The session's resources."""
+        return self._state.resources
+
+    @property
+    def thread_pools(self) -> list[ThreadPool]:
+        """The session's pools, by the index of `RunOptions.inter_op_thread_pool`."""
+        return list(self._pools.pools)
+
+    @property
+    def executor_cache(self) -> ExecutorCache:
+        """The cache of compiled steps, with its hit and miss counters."""
+        return self._graph.cache
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of tensors that only this session keeps alive."""
+        return self._state.resources.bytes_held
+
+    def list_devices(self) -> list[pb.DeviceAttributes]:
+        """The devices of the session, the client device first."""
+        self._check_open()
+        return [device.to_proto() for device in self._devices]
+
+    def close(self) -> None:
+        """Cancel running steps and refuse new ones. Closing again has no effect."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        session_counts.session_closed(RUNTIME_TYPE)
+        # The error of running steps, except those in a blocked op, which has an error of its own.
+        error = CancelledError(RUN_CANCELLED)
+        self._cancellation.cancel(error)
+        self._partial_runs.close(error)
+
+    def destroy(self) -> None:
+        """Close, shut down the session's own pools, and release resources and callables."""
+        self.close()
+        self._pools.shutdown()
+        self._state.end(self.options.resources is not None)
+        self._callables.clear()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise CancelledError("Session has been closed.")

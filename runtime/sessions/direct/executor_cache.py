@@ -1,0 +1,176 @@
+"""ExecutorCache: compiled steps by their feeds, fetches and targets; bounded, with hit counters.
+
+A step is looked up first by its names as the request spells them, then by their canonical spelling
+(`x:0` for `x`) in sorted order, so that the same names in another order find the same executor.
+
+Guarantees: thread-safe; a step is compiled once, and other threads that need it wait; compilations
+of different steps do not wait for each other; the least recently used step is evicted first, under
+whatever spelling it was used.
+
+Every run calls `find`, which takes no lock: a low-priority thread could lose the processor while
+holding it and so block normal steps. Instead each of its dict operations is atomic (comparing the
+keys, tuples of strings, runs no Python code). An entry that is evicted between two operations is
+still returned. `_lock` orders insertions, evictions and compilations.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (GetOrCreateExecutors)
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from runtime.executors.step import Executor
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
+from runtime.graph.graph import Graph
+from runtime.graph.passes.pruning import find_endpoint
+from runtime.graph.tensor_name import parse_tensor_name
+
+DEFAULT_CAPACITY = 1024  # compiled steps; TensorFlow's cache has no bound
+SpelledKey = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def spelled_key(feeds: Iterable[str], fetches: Iterable[str], targets: Iterable[str]) -> SpelledKey:
+    """The key of a step whose names are spelled like this."""
+    return tuple(feeds), tuple(fetches), tuple(targets)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CompiledStep:
+    """An executor, and the mapping of one request's names to its arguments and results."""
+
+    executor: Executor
+    sorted_key: SpelledKey  # the executor's key: canonical names in sorted order
+    feeds: tuple[str, ...]  # the request's names, in the order of the executor's arguments
+    feed_types: tuple[DataType, ...]
+    fetch_positions: tuple[int, ...]  # for each fetch of the request, its index in the results
+
+
+class ExecutorCache:
+    """Compiled steps of one graph and its extensions."""
+
+    def __init__(
+        self, parent: ExecutorCache | None = None, capacity: int = DEFAULT_CAPACITY
+    ) -> None:
+        self._parent = parent
+        self._capacity = capacity
+        # Held for insertions, evictions and counting misses; `find` reads and moves entries
+        # without it.
+        self._lock = threading.Lock()
+        self._compiling: dict[SpelledKey, threading.Event] = {}  # set when the compilation ends
+        self._spelled: collections.OrderedDict[SpelledKey, CompiledStep] = collections.OrderedDict()
+        self._sorted: collections.OrderedDict[SpelledKey, Executor] = collections.OrderedDict()
+        self.hits = 0  # counted without the lock: a race may lose one
+        self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def find(self, key: SpelledKey) -> CompiledStep | None:
+        """The step of a request with this spelling, or None."""
+        cache = self
+        found = cache._spelled.get(key)
+        if found is None and self._parent is not None:
+            cache = self._parent
+            found = cache._spelled.get(key)
+        if found is not None:
+            self.hits += 1
+            try:  # suppress() costs more than the look-up itself
+                cache._spelled.move_to_end(key)
+                cache._sorted.move_to_end(found.sorted_key)
+            except KeyError:
+                pass  # another thread has just evicted it
+        return found
+
+    def find_or_compile(
+        self,
+        graph: Graph,
+        key: SpelledKey,
+        compile_step: Callable[[Sequence[str], Sequence[str], Sequence[str]], Executor],
+    ) -> CompiledStep:
+        """The step of a request; `compile_step` makes its executor if no spelling is cached.
+
+        Raises InvalidArgumentError when an output is fed twice or both fed and fetched, and what
+        `compile_step` raises.
+        """
+        feeds, fetches, targets = key
+        canonical_feeds = _canonical_feeds(feeds)
+        canonical_fetches = [_canonical(name) for name in fetches]
+        for name, canonical in zip(fetches, canonical_fetches, strict=True):
+            if canonical in canonical_feeds:
+                raise InvalidArgumentError(f"{name} is both fed and fetched.")
+        ordered_feeds = tuple(sorted(canonical_feeds))
+        ordered_fetches = tuple(sorted(set(canonical_fetches)))
+        ordered_targets = tuple(sorted({parse_tensor_name(name)[0] for name in targets}))
+        sorted_key = (ordered_feeds, ordered_fetches, ordered_targets)
+        executor = self._find_sorted(sorted_key)
+        if executor is None:
+            executor = self._compile_once(sorted_key, lambda: compile_step(*sorted_key))
+        step = CompiledStep(
+            executor,
+            sorted_key,
+            tuple(canonical_feeds[name] for name in ordered_feeds),
+            tuple(_type_of(graph, name) for name in ordered_feeds),
+            tuple(ordered_fetches.index(name) for name in canonical_fetches),
+        )
+        with self._lock:
+            self._sorted[sorted_key] = executor
+            self._spelled[key] = step
+            for table in (self._sorted, self._spelled):
+                while len(table) > self._capacity:
+                    table.popitem(last=False)
+        return step
+
+    def _compile_once(self, key: SpelledKey, compile_step: Callable[[], Executor]) -> Executor:
+        while True:
+            with self._lock:
+                executor = self._sorted.get(key)
+                if executor is not None:
+                    self.hits += 1
+                    return executor
+                others = self._compiling.get(key)
+                if others is None:
+                    self.misses += 1
+                    ended = self._compiling[key] = threading.Event()
+                    break
+            others.wait()  # if that compilation has failed, the next round compiles again
+        try:
+            executor = compile_step()
+            with self._lock:
+                self._sorted[key] = executor
+            return executor
+        finally:
+            with self._lock:
+                del self._compiling[key]
+            ended.set()
+
+    def _find_sorted(self, key: SpelledKey) -> Executor | None:
+        with self._lock:
+            executor = self._sorted.get(key)
+            if executor is not None:
+                self._sorted.move_to_end(key)
+                self.hits += 1
+                return executor
+        return None if self._parent is None else self._parent._find_sorted(key)
+
+
+def _canonical(name: str) -> str:
+    node, index = parse_tensor_name(name)
+    return f"^{node}" if index < 0 else f"{node}:{index}"
+
+
+def _canonical_feeds(feeds: Sequence[str]) -> dict[str, str]:
+    """{canonical name: the request's name}; InvalidArgumentError if two names are one output."""
+    canonical: dict[str, str] = {}
+    for name in feeds:
+        if canonical.setdefault(_canonical(name), name) != name:
+            raise InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
+    return canonical
+
+
+def _type_of(graph: Graph, name: str) -> DataType:
+    node, index = find_endpoint(graph, name)
+    return node.output_types[index]

@@ -1,0 +1,66 @@
+"""KernelStates: the part of a session that kernels have access to (`op_kernel.SessionState`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.devices.device import Device, DeviceSpec, parse_device_spec
+from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.framework.resource_manager import ResourceHandle, ResourceManager
+
+
+class KernelStates:
+    """A session's resources, the state that its kernels keep between steps, and its devices."""
+
+    def __init__(
+        self, resources: ResourceManager, session_handle: str, devices: Sequence[Device]
+    ) -> None:
+        self.resources = resources
+        self.kernel_state: dict[str, Any] = {}
+        self.kernel_state_lock = threading.RLock()  # held while an entry is created
+        self.session_handle = session_handle
+        self._devices = devices
+
+    def end(self, is_shared: bool) -> None:
+        """Release the resources; if other sessions share the manager, only the private ones."""
+        if is_shared:
+            for state in self.kernel_state.values():
+                if isinstance(state, ResourceHandle):
+                    self.resources.end_private(state)
+        else:
+            self.resources.clear()
+        self.kernel_state.clear()
+
+    @property
+    def is_shareable(self) -> bool:
+        """Whether kernels keep only resource handles: other state can't be forked.
+
+        An example of other state is a random generator that has produced numbers.
+        """
+        return all(isinstance(state, ResourceHandle) for state in self.kernel_state.values())
+
+    def check_device(self, name: str) -> None:
+        """Check that the session has a device of that name; "" means any device.
+
+        Raises InvalidArgumentError for a string that is no device name, InternalError for a device
+        that the session does not have.
+        """
+        if not name:
+            return
+        spec = parse_device_spec(name if name.startswith("/") else f"/{name}")
+        if spec is None:
+            raise InvalidArgumentError(f"Could not parse {name} into a device specification.")
+        if not any(spec.matches(device.spec) for device in self._devices):
+            raise InternalError(
+                f"Currently don't support instantiating functions on device: {_full_name(spec)}"
+            )
+
+
+def _full_name(spec: DeviceSpec) -> str:
+    """The complete device name: parts that `spec` leaves open are those of this task."""
+    return (
+        f"/job:{spec.job or 'localhost'}/replica:{spec.replica or 0}/task:{spec.task or 0}"
+        f"/device:{spec.device_type or 'CPU'}:{spec.index or 0}"
+    )

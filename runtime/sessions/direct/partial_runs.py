@@ -1,0 +1,142 @@
+"""The partial runs of a session: their handles, and the expiry of those that are abandoned.
+
+Guarantees: thread-safe; a part that waits for its fetches blocks no thread, except that of a caller
+who waits for its future. A handle becomes invalid when everything was fed and fetched, after an
+error of the step, after IDLE_SECONDS without a part, and when its session is closed.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (PRunState). TensorFlow has no expiry: it keeps
+abandoned handles for ever.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import itertools
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from runtime.executors.dataflow import DataflowExecutor
+from runtime.executors.partial_run import PartialRun
+from runtime.executors.step import Step
+from runtime.foundation.deadline_timer import Timeout, deadline_timer
+from runtime.foundation.errors import CancelledError, InvalidArgumentError, OpError
+from runtime.sessions.runtime_session import Tensor
+
+IDLE_SECONDS = 600.0  # a partial run ends after so long without a part
+
+
+@dataclasses.dataclass(slots=True)
+class _Entry:
+    run: PartialRun
+    parts: int = 0  # parts that wait for their fetches; the run does not expire while there is one
+    deadline: float = 0.0  # time.monotonic() at which the run expires
+    timeout: Timeout | None = None
+
+
+class PartialRuns:
+    """The partial runs of one session, by handle."""
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
+        self._lock = threading.Lock()  # guards _entries and the fields of each entry
+        self._entries: dict[str, _Entry] = {}
+        self._numbers = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def set_up(
+        self,
+        executor: DataflowExecutor,
+        step: Step,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+    ) -> str:
+        """Start a partial run; its handle contains the names of feeds, fetches and targets."""
+        spelled = f"{','.join(feeds)}->{','.join(fetches)}/{','.join(targets)}/1/;"
+        handle = f"{spelled}{next(self._numbers)}"
+        run = PartialRun(executor, step, feeds, fetches)
+        entry = _Entry(run)
+        run.begin()
+        with self._lock:
+            self._entries[handle] = entry
+        self._restart_idle_time(handle, entry)
+        return handle
+
+    def start_part(
+        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
+    ) -> concurrent.futures.Future[list[Tensor]]:
+        """Start a part; its future has the values of `fetches`, or the error of the step.
+
+        Raises InvalidArgumentError for a handle that is unknown or finished, and what
+        `PartialRun.start_part` raises.
+        """
+        with self._lock:
+            entry = self._entries.get(handle)
+        if entry is None:
+            raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
+        future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+
+        def done(values: list[Tensor] | None, error: OpError | None) -> None:
+            self._count_part(handle, entry, -1)
+            if entry.run.is_complete:
+                self._forget(handle)
+            with contextlib.suppress(concurrent.futures.InvalidStateError):  # cancelled by a caller
+                if error is not None:
+                    future.set_exception(error)
+                else:
+                    future.set_result(values or [])
+
+        self._count_part(handle, entry, 1)
+        try:
+            entry.run.start_part(feeds, fetches, done)
+        except OpError:
+            self._count_part(handle, entry, -1)
+            raise
+        return future
+
+    def _count_part(self, handle: str, entry: _Entry, change: int) -> None:
+        with self._lock:
+            entry.parts += change
+        self._restart_idle_time(handle, entry)
+
+    def _restart_idle_time(self, handle: str, entry: _Entry) -> None:
+        """Restart the idle time of a run."""
+        with self._lock:
+            if entry.timeout is not None:
+                entry.timeout.cancel()
+            if self._entries.get(handle) is not entry:  # the run has ended in the meantime
+                return
+            entry.deadline = time.monotonic() + self._idle_seconds
+            entry.timeout = deadline_timer.call_at(entry.deadline, lambda: self._expire(handle))
+
+    def _expire(self, handle: str) -> None:
+        with self._lock:
+            entry = self._entries.get(handle)
+        if entry is None or time.monotonic() < entry.deadline:  # a timer from before a renewal
+            return
+        if entry.parts:  # a client is waiting
+            self._restart_idle_time(handle, entry)
+            return
+        self._forget(handle)
+        entry.run.abandon(
+            CancelledError(f"The partial run was left alone for {self._idle_seconds} s")
+        )
+
+    def _forget(self, handle: str) -> _Entry | None:
+        with self._lock:
+            entry = self._entries.pop(handle, None)
+        if entry is not None and entry.timeout is not None:
+            entry.timeout.cancel()
+        return entry
+
+    def close(self, error: CancelledError) -> None:
+        """End every partial run with `error`."""
+        for handle in list(self._entries):
+            entry = self._forget(handle)
+            if entry is not None:
+                entry.run.abandon(error)

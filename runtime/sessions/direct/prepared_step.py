@@ -1,0 +1,203 @@
+"""PreparedStep: a step with its executor, its arguments and its report, ready to run.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, DirectSessionCallFrame)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from runtime.executors.step import FunctionRunner, Step
+from runtime.executors.step_stats import StepStatsCollector
+from runtime.foundation.errors import InvalidArgumentError, OpError
+from runtime.foundation.thread_pool import ThreadPool
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.io.file_gate import AllowAll
+from runtime.framework.op_kernel import FileGate
+from runtime.framework.resource_manager import ResourceHandle, ResourceManager
+from runtime.framework.tensor_codec import as_bytes
+from runtime.kernels.state.session_tensors import session_tensor
+from runtime.sessions.child_process.step_process import run_in_process
+from runtime.sessions.direct.executor_cache import CompiledStep
+from runtime.sessions.direct.kernel_states import KernelStates
+from runtime.sessions.direct.run_metadata import MetadataRequest
+from runtime.sessions.runtime_session import RunRequest, Tensor
+from runtime.sessions.session_options import SessionOptions
+
+_now = time.monotonic
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PreparedStep:
+    """Everything that one run requires; to be used once."""
+
+    compiled: CompiledStep
+    step: Step
+    arguments: list[Tensor]
+    report: MetadataRequest | None
+    began: float  # `_now()` before the feeds were read, which is part of the step's time
+
+    def run(self) -> list[Tensor]:
+        """Run in the calling thread; the fetched values in the request's order."""
+        return self.results(self.compiled.executor.run(self.step, self.arguments))
+
+    def start(
+        self,
+        pool: ThreadPool | None,
+        done: Callable[[list[Tensor] | None, OpError | None], None],
+    ) -> None:
+        """Start the step in this thread, or run it in a child process of `pool`.
+
+        `done` is called as by `Executor.run_async`: once, in any thread.
+        """
+        executor, began = self.compiled.executor, self.began
+        is_low_priority = self.step.is_low_priority
+        if pool is not None and pool.own_process:
+            values = run_in_process(pool, executor, self.step, self.arguments)
+            if values is not None:
+                done(values, None)
+                return
+            began = _now()  # without the time of `run_in_process`
+
+        def ended(values: list[Tensor] | None, error: OpError | None) -> None:
+            seconds = _now() - began
+            if not is_low_priority:
+                executor.duration.note(seconds, is_completed=error is None)
+            if error is None:
+                executor.runs += 1
+                executor.last_seconds = seconds
+            done(values, error)
+
+        executor.run_async(self.step, self.arguments, ended)
+
+    def results(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """Write the report; the executor's values in the request's order."""
+        if self.report is not None:
+            self.report.fill()
+        return list(map(values.__getitem__, self.compiled.fetch_positions))
+
+
+class StepPreparer:
+    """Makes the steps of one session ready to run. Thread-safe: it holds nothing that changes."""
+
+    def __init__(self, options: SessionOptions, state: KernelStates, device: str) -> None:
+        self._config = options.config
+        self._state = state
+        self._files = options.files or AllowAll()
+        self._device = device
+        self._builds_cost_model = self._config.graph_options.build_cost_model > 0
+        self._has_metadata = self._config.experimental.HasField("session_metadata")
+
+    def prepare(
+        self,
+        request: RunRequest,
+        compiled: CompiledStep,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+        pool: ThreadPool | None,
+    ) -> PreparedStep:
+        """Everything for one run on `pool`, or in the calling thread without one.
+
+        Raises as `feed_arguments`, and InvalidArgumentError for a report that can't be had.
+        """
+        began = _now()
+        report = self._report(request, compiled)
+        arguments = feed_arguments(compiled, request, self._state.resources)
+        collector = report.collector if report is not None else None
+        step = self.new_step(functions, cancellation, pool, request.files, collector)
+        return PreparedStep(compiled, step, arguments, report, began)
+
+    def run_here(
+        self,
+        request: RunRequest,
+        compiled: CompiledStep,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+    ) -> list[Tensor]:
+        """Run in this thread, and record the executor's duration even if this raises."""
+        prepared = self.prepare(request, compiled, functions, cancellation, None)
+        executor = compiled.executor
+        is_completed = False
+        try:
+            results = prepared.results(executor.run(prepared.step, prepared.arguments))
+            is_completed = True
+        finally:
+            executor.duration.note(_now() - prepared.began, is_completed=is_completed)
+        return results
+
+    def new_step(
+        self,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+        pool: ThreadPool | None,
+        files: FileGate | None = None,
+        collector: StepStatsCollector | None = None,
+    ) -> Step:
+        """What belongs to one run; without `files` the session's gate decides about files."""
+        return Step(
+            self._state,
+            cancellation,
+            files or self._files,
+            functions,
+            runner=pool.schedule if pool is not None else None,
+            can_run_in_parallel=pool is not None and pool.num_threads > 1,
+            is_low_priority=pool is not None and pool.low_priority,
+            collector=collector,
+        )
+
+    def _report(self, request: RunRequest, compiled: CompiledStep) -> MetadataRequest | None:
+        """What the step has to report; None in the common case of nothing."""
+        options = request.options
+        if not self._builds_cost_model and (
+            request.metadata is None
+            or not (
+                self._has_metadata
+                or (options is not None and options.trace_level)
+                or (options is not None and options.output_partition_graphs)
+            )
+        ):
+            return None
+        return MetadataRequest(
+            request.metadata, options, self._config, self._device, compiled.executor
+        )
+
+
+def feed_arguments(
+    compiled: CompiledStep, request: RunRequest, resources: ResourceManager
+) -> list[Tensor]:
+    """The feeds in the executor's order; Python numbers, strings and lists become arrays.
+
+    The handle of a session tensor is replaced by the tensor. Raises InvalidArgumentError for an
+    array of another element type, and for a handle of any other resource.
+    """
+    arguments = []
+    for position, name in enumerate(compiled.feeds):
+        value = request.feeds[name]
+        wanted = compiled.feed_types[position]
+        if isinstance(value, ResourceHandle):
+            value = session_tensor(resources, value)
+        if not isinstance(value, np.ndarray | np.generic):
+            value = _as_array(value, wanted)
+        elif value.dtype != wanted.numpy:
+            raise InvalidArgumentError(
+                f"Expects arg[{position}] to be {wanted.tf_name} but "
+                f"{from_numpy(value.dtype).tf_name} is provided"
+            )
+        arguments.append(value)
+    return arguments
+
+
+def _as_array(value: Tensor, wanted: DataType) -> Tensor:
+    if wanted is DataType.STRING:
+        array = np.array(value, object)
+        flat = np.empty(array.size, object)
+        flat[:] = [as_bytes(item) for item in array.ravel()]
+        return flat.reshape(array.shape)
+    if wanted.numpy.kind == "O":  # a resource or a variant is a Python object
+        return value
+    return np.asarray(value, wanted.numpy)

@@ -1,0 +1,162 @@
+"""SessionGraph: the graph of a session, and the steps compiled from it.
+
+Guarantees: thread-safe; `extend` is atomic, and a step keeps the graph from which it was compiled.
+
+Locks: `_lock` guards the change from one graph to the next. Readers take no lock: `extend` replaces
+the cache before the graph, so no reader compiles steps of the new graph into a template's cache.
+
+TF: tensorflow/core/common_runtime/direct_session.cc (Create, Extend, GetOrCreateExecutors)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import protos as pb
+from runtime.executors.compiler import FunctionExecutors
+from runtime.executors.dataflow import DataflowExecutor
+from runtime.executors.step import Executor
+from runtime.foundation.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+)
+from runtime.framework.dtypes import DataType
+from runtime.graph.graph import Graph
+from runtime.graph.graph_constructor import extend_graph
+from runtime.graph.passes.pruning import find_endpoint
+from runtime.graph.tensor_connections import connect_tensors
+from runtime.sessions.direct.executor_cache import (
+    CompiledStep,
+    ExecutorCache,
+    SpelledKey,
+    spelled_key,
+)
+from runtime.sessions.direct.session_template import SessionTemplate
+from runtime.sessions.direct.step_compiler import StepCompiler
+from runtime.sessions.runtime_session import RunRequest
+from runtime.sessions.session_options import SessionOptions
+
+
+class SessionGraph:
+    """The graph and compiled steps of one session; no graph before `create` or `extend`."""
+
+    def __init__(
+        self, options: SessionOptions, compiler: StepCompiler, template: SessionTemplate | None
+    ) -> None:
+        self._options = options
+        self._template = template
+        self._lock = threading.Lock()
+        self._graph: Graph | None = None
+        self._is_finalized = False
+        self.compiler = compiler
+        self.cache = ExecutorCache()
+        self.functions: FunctionExecutors | None = None
+        self.version = 0  # grows by one with every `extend` of an existing graph
+        if template is not None:
+            # Until an `extend`, steps are compiled into the template's cache, for all its sessions.
+            self.cache = template.cache
+            self._set(template.graph)
+
+    # The graph
+
+    def create(self, graph_def: pb.GraphDef) -> None:
+        """Set the first graph; AlreadyExistsError when there is one, even an empty one."""
+        with self._lock:
+            if self._graph is not None:
+                raise AlreadyExistsError("A Graph has already been created for this session.")
+            self._set(self._extended(Graph(), graph_def))
+
+    def extend(self, graph_def: pb.GraphDef) -> None:
+        """Add nodes and functions; the graph is unchanged when this raises."""
+        with self._lock:
+            self._check_not_finalized()
+            is_first = self._graph is None
+            if not is_first:
+                self._check_not_static()
+            graph = self._extended(self._graph or Graph(), graph_def)
+            if self._template is not None and self.cache is self._template.cache:
+                self.cache = ExecutorCache(parent=self._template.cache)
+            self._set(graph)
+            if not is_first:
+                self.version += 1
+
+    def _set(self, graph: Graph) -> None:
+        self.functions = self.compiler.functions(graph)
+        self._graph = graph
+
+    def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
+        extended = extend_graph(graph, graph_def, self._options.max_graph_nodes)
+        self.compiler.place([extended.nodes[node.name] for node in graph_def.node], extended)
+        return extended
+
+    def current(self, what: str) -> Graph:
+        """The current graph; InvalidArgumentError, naming the method `what`, if there is none."""
+        graph = self._graph
+        if graph is None:
+            raise InvalidArgumentError(f"Session was not created with a graph before {what}()!")
+        return graph
+
+    def to_graph_def(self) -> pb.GraphDef:
+        """The current graph as a GraphDef; an empty one if there is none."""
+        return (self._graph or Graph()).to_graph_def()
+
+    def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
+        """The element type of an output, and its static shape; None if the node declares none."""
+        node, index = find_endpoint(self.current("Run"), name)
+        shapes = node.find_attr("_output_shapes")
+        if shapes:
+            return node.output_types[index], shapes[index]
+        if node.op.startswith("Placeholder"):
+            return node.output_types[index], node.attr("shape")
+        return node.output_types[index], None
+
+    def finalize(self) -> None:
+        """Refuse all further `extend`s and compilations with FailedPreconditionError."""
+        self._is_finalized = True
+
+    # Compiled steps
+
+    def compiled(self, request: RunRequest) -> CompiledStep:
+        """The step that a request asks for, compiled when it is new."""
+        key = spelled_key(request.feeds, request.fetches, request.targets)
+        found = self.cache.find(key)
+        return found if found is not None else self._compile(self.current("Run"), key, self.cache)
+
+    def compiled_callable(self, options: pb.CallableOptions) -> CompiledStep:
+        """The compiled step of a callable; raises what `connect_tensors` raises."""
+        graph = connect_tensors(
+            self.current("MakeCallable"), options.tensor_connection, options.feed
+        )
+        # A graph with tensor connections belongs to this callable alone, so its cache does too.
+        cache = ExecutorCache() if options.tensor_connection else self.cache
+        key = spelled_key(options.feed, options.fetch, options.target)
+        return cache.find(key) or self._compile(graph, key, cache)
+
+    def compiled_in_parts(
+        self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+    ) -> DataflowExecutor:
+        """The executor of a partial run, which is compiled for each setup and not cached."""
+        graph = self.current("PRunSetup")
+        self._check_not_finalized()
+        return self.compiler.compile_in_parts(graph, feeds, fetches, targets)
+
+    def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
+        def compile_step(*wanted: Sequence[str]) -> Executor:
+            self._check_not_finalized()  # only here: a cached step in another order is allowed
+            return self.compiler.compile(graph, *wanted)
+
+        return cache.find_or_compile(graph, key, compile_step)
+
+    def _check_not_static(self) -> None:
+        experimental = self._options.config.experimental
+        is_static = experimental.optimize_for_static_graph
+        if is_static and not experimental.disable_optimize_for_static_graph:
+            raise FailedPreconditionError(
+                "Extending the graph is not supported when `optimize_for_static_graph` is true."
+            )
+
+    def _check_not_finalized(self) -> None:
+        if self._is_finalized:
+            raise FailedPreconditionError("Session has been finalized.")

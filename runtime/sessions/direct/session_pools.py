@@ -1,0 +1,157 @@
+"""SessionPools: the thread pools of a session, as its configuration chooses them.
+
+| configuration | pools |
+| --- | --- |
+| `session_inter_op_thread_pool` | one for each entry: global if it has a `global_name`, else own |
+| `use_per_session_threads` | one that the session owns |
+| neither | the process's `Compute` pool, whose size the first session decides |
+
+TF: tensorflow/core/common_runtime/direct_session.cc (NewThreadPoolFromThreadPoolOptions),
+process_util.cc (NumInterOpThreadsFromSessionOptions)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.intra_op_pool import set_process_width
+from runtime.foundation.thread_pool import ThreadPool, global_thread_pools, schedulable_cores
+
+_MAX_THREADS = 4096  # in one pool: a configuration from the wire must not exhaust the system
+_process_pool: list[ThreadPool] = []
+_process_pool_lock = threading.Lock()  # guards _process_pool
+
+
+@dataclasses.dataclass(slots=True)
+class SessionPools:
+    """The pools of a session by index; those in `owned` are shut down with the session.
+
+    With `runs_in_caller` a step runs in the calling thread unless its RunRequest has a `pool`.
+    """
+
+    pools: list[ThreadPool]
+    owned: list[ThreadPool]
+    runs_in_caller: bool
+
+    def choose(self, index: int) -> ThreadPool | None:
+        """The pool of `RunOptions.inter_op_thread_pool`; None means the calling thread.
+
+        Raises InvalidArgumentError for an index without a pool.
+        """
+        if index == -1:
+            return None
+        if not 0 <= index < len(self.pools):
+            raise InvalidArgumentError(f"Invalid inter_op_thread_pool: {index}")
+        return None if self.runs_in_caller else self.pools[index]
+
+    def shutdown(self) -> None:
+        """Shut down the session's own pools; their queued tasks still run."""
+        for pool in self.owned:
+            pool.shutdown()
+
+
+def num_inter_op_threads(config: pb.ConfigProto) -> int:
+    """The size of a pool whose entry gives none.
+
+    It is `inter_op_parallelism_threads`, else the environment's TF_NUM_INTEROP_THREADS, else the
+    number of cores. Negative means that steps run in the caller's thread.
+    """
+    configured = config.inter_op_parallelism_threads
+    if configured:
+        return configured
+    from_environment = _environment_number("TF_NUM_INTEROP_THREADS")
+    return from_environment or schedulable_cores()
+
+
+def num_intra_op_threads(config: pb.ConfigProto) -> int:
+    """The number of threads that may work on one kernel, the step's own included; at least 1.
+
+    It is `intra_op_parallelism_threads`, else the environment's TF_NUM_INTRAOP_THREADS, else the
+    number of cores.
+    """
+    for number in (
+        config.intra_op_parallelism_threads,
+        _environment_number("TF_NUM_INTRAOP_THREADS"),
+    ):
+        if number > 0:
+            return number
+    return schedulable_cores()
+
+
+def _environment_number(name: str) -> int:
+    try:
+        return int(os.environ.get(name, "0"))
+    except ValueError:
+        return 0
+
+
+def make_session_pools(config: pb.ConfigProto, max_threads: int = _MAX_THREADS) -> SessionPools:
+    """Make or find the pools that a configuration requires.
+
+    The first session also sets the process's number of threads for one kernel; a pool that a
+    session owns has the number of that session's configuration.
+
+    Raises InvalidArgumentError for a global pool that was configured with another size (new pools
+    are shut down then), and for more than `max_threads` threads.
+    """
+    default = num_inter_op_threads(config)
+    listed = config.session_inter_op_thread_pool
+    for entry in listed:
+        _check_size(entry.num_threads, max_threads)
+    _check_size(config.inter_op_parallelism_threads, max_threads)
+    _check_size(config.intra_op_parallelism_threads, max_threads)
+    set_process_width(num_intra_op_threads(config))
+    count = default if default > 0 else schedulable_cores()
+    if listed:
+        return _listed_pools(config, count)
+    if config.use_per_session_threads and default > 0:
+        own = ThreadPool("Compute", count, intra_op_threads=_intra_op_width(config))
+        return SessionPools([own], [own], False)
+    return SessionPools([process_pool(count)], [], default < 0)
+
+
+def _listed_pools(config: pb.ConfigProto, default: int) -> SessionPools:
+    pools: list[ThreadPool] = []
+    owned: list[ThreadPool] = []
+    try:
+        for index, entry in enumerate(config.session_inter_op_thread_pool):
+            if entry.global_name:
+                pool = global_thread_pools.get_or_create(
+                    entry.global_name, entry.num_threads, default_num_threads=default
+                )
+            else:
+                pool = ThreadPool(
+                    f"Compute{index}",
+                    entry.num_threads or default,
+                    intra_op_threads=_intra_op_width(config),
+                )
+                owned.append(pool)
+            pools.append(pool)
+    except InvalidArgumentError:
+        for pool in owned:
+            pool.shutdown()
+        raise
+    return SessionPools(pools, owned, False)
+
+
+def _intra_op_width(config: pb.ConfigProto) -> int:
+    return max(config.intra_op_parallelism_threads, 0)
+
+
+def _check_size(num_threads: int, max_threads: int) -> None:
+    if num_threads > max_threads:
+        raise InvalidArgumentError(
+            f"A thread pool of {num_threads} threads was asked for; at most {max_threads} may be"
+        )
+
+
+def process_pool(num_threads: int) -> ThreadPool:
+    """The `Compute` pool of the process; the first call decides its size."""
+    with _process_pool_lock:
+        if not _process_pool:
+            _process_pool.append(ThreadPool("Compute", num_threads))
+        return _process_pool[0]

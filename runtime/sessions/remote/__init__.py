@@ -1,0 +1,1 @@
+"""Sessions on a server: TensorFlow's master protocol (grpc://) and Runstep's REST API (http://)."""

@@ -1,0 +1,83 @@
+"""One slow run counts more than many quick ones; slow first runs are forgotten."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import math
+
+import pytest
+
+from runtime.executors.duration_estimate import WARM_UP, DurationEstimate
+
+QUICK, LIMIT = 1e-4, 2e-4
+
+
+def warm(seconds: float = QUICK) -> DurationEstimate:
+    estimate = DurationEstimate()
+    for _ in range(WARM_UP + 1):
+        estimate.note(seconds)
+    return estimate
+
+
+def quick_runs_until_short(estimate: DurationEstimate) -> int:
+    for count in range(10_000):
+        if estimate.seconds < LIMIT:
+            return count
+        estimate.note(QUICK)
+    raise AssertionError("it never comes under the limit")
+
+
+def test_nothing_is_short_before_it_has_run() -> None:
+    assert DurationEstimate().seconds == math.inf
+
+
+def test_first_runs_that_fill_caches_are_forgotten() -> None:
+    estimate = DurationEstimate()
+    for _ in range(WARM_UP):
+        estimate.note(5.0)
+        assert estimate.seconds == 5.0
+    estimate.note(QUICK)
+    assert estimate.seconds == QUICK
+
+
+@pytest.mark.parametrize(("slow", "runs"), [(3e-4, 6), (4e-3, 28), (1.0, 69)])
+def test_a_slow_run_counts_for_many_quick_ones(slow: float, runs: int) -> None:
+    estimate = warm()
+    estimate.note(slow)
+    assert estimate.seconds == slow
+    assert quick_runs_until_short(estimate) == runs
+
+
+def test_the_slowest_of_several_counts() -> None:
+    estimate = warm()
+    for seconds in (1e-3, 4e-3, 2e-3):
+        estimate.note(seconds)
+    assert 3e-3 < estimate.seconds < 4e-3
+
+
+def test_a_failed_run_moves_the_estimate_up_only() -> None:
+    estimate = warm(1e-3)
+    estimate.note(1e-6, is_completed=False)
+    assert estimate.seconds == 1e-3
+    estimate.note(2e-3, is_completed=False)
+    assert estimate.seconds == 2e-3
+
+
+def test_failed_runs_are_no_first_runs() -> None:
+    estimate = DurationEstimate()
+    for _ in range(10):
+        estimate.note(QUICK, is_completed=False)
+    assert estimate.seconds == math.inf
+
+
+def test_a_slow_run_is_not_lost_among_threads() -> None:
+    estimate = warm()
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        quick = [
+            threads.submit(lambda: [estimate.note(QUICK) for _ in range(50)]) for _ in range(3)
+        ]
+        threads.submit(estimate.note, 1e30).result(60)
+        for each in quick:
+            each.result(60)
+    # At most 150 quick ones came after it.
+    assert estimate.seconds > 1e30 * (7 / 8) ** 151

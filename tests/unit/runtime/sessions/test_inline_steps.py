@@ -1,0 +1,235 @@
+"""Which steps run in the caller's thread: those that took less than 0.2 ms, however they ended."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import protos as pb
+from runtime.api import DirectSession, InternalError, OpError, RunRequest, ThreadPool
+from runtime.executors.adaptive import AdaptiveExecutor
+from runtime.executors.step import Executor
+from runtime.sessions.direct import prepared_step
+from runtime.sessions.direct.executor_cache import CompiledStep
+from runtime.sessions.direct.prepared_step import StepPreparer
+from tests.conformance.case import Graph
+from tests.unit.runtime.sessions.graphs import X, direct_session, g1
+
+QUICK, SLOW = 0.0001, 0.004
+
+
+class Clock:
+    """Every step that is measured takes `seconds`."""
+
+    def __init__(self) -> None:
+        self.seconds = QUICK
+        self._now = 0.0
+        self._is_running = False
+
+    def __call__(self) -> float:
+        if self._is_running:
+            self._now += self.seconds
+        self._is_running = not self._is_running
+        return self._now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(prepared_step, "_now", made)
+    return made
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
+    """The requests that ran in the caller's thread."""
+    seen: list[RunRequest] = []
+    run_here = StepPreparer.run_here
+
+    def noting(self: StepPreparer, request: RunRequest, *arguments: Any) -> list[Any]:
+        seen.append(request)
+        return run_here(self, request, *arguments)
+
+    monkeypatch.setattr(StepPreparer, "run_here", noting)
+    return seen
+
+
+@pytest.fixture
+def low_pool() -> Iterator[ThreadPool]:
+    pool = ThreadPool("low", 1, low_priority=True)
+    yield pool
+    pool.shutdown()
+
+
+def request(**changes: Any) -> RunRequest:
+    return RunRequest(**({"feeds": {"x": X}, "fetches": ["m"]} | changes))
+
+
+def run(session: DirectSession, step: RunRequest | None = None) -> list[Any]:
+    """Run as the server does: in the caller's thread if the session finds the step short."""
+    step = step or request()
+    values = session.run_if_short(step)
+    return session.run_async(step).result(30) if values is None else values
+
+
+def run_callable(session: DirectSession) -> Callable[[], list[Any]]:
+    handle = session.make_callable(pb.CallableOptions(feed=["x:0"], fetch=["m:0"]))
+    return lambda: run(session, session.callable(handle).request([X], None))
+
+
+def executor_of(session: DirectSession, step: RunRequest | None = None) -> Executor:
+    return session._graph.compiled(step or request()).executor
+
+
+@pytest.mark.parametrize("way", ["run", "callable"])
+def test_a_short_step_runs_in_the_caller_until_it_turns_slow(
+    way: str, clock: Clock, inline: list[RunRequest]
+) -> None:
+    session = direct_session(g1())
+    step = run_callable(session) if way == "callable" else lambda: run(session)
+    step()
+    assert not inline  # nothing is known of it
+    for _ in range(5):
+        assert step() == [6]
+    assert len(inline) == 5
+    clock.seconds = SLOW
+    step()
+    assert len(inline) == 6  # the one that turned slow counts
+    clock.seconds = QUICK
+    for _ in range(20):
+        step()
+    assert len(inline) == 6
+    for _ in range(20):
+        step()
+    assert len(inline) > 6
+
+
+def test_slow_first_runs_do_not_keep_a_step_from_the_caller(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    session = direct_session(g1())
+    clock.seconds = 1.0
+    run(session)
+    run(session)
+    clock.seconds = QUICK
+    run(session)
+    assert not inline
+    run(session)
+    assert len(inline) == 1
+
+
+class Elsewhere(Executor):
+    """Its work goes on in other threads: `run_async` returns long before `done` is called."""
+
+    may_block = False
+
+    def __init__(self, graph: Any) -> None:
+        super().__init__(graph)
+        self.done: list[Callable[..., None]] = []
+
+    def run(self, *_: Any) -> list[Any]:
+        raise AssertionError("not in this test")
+
+    def run_async(self, step: Any, arguments: Any, done: Callable[..., None]) -> None:
+        self.done.append(done)
+
+
+def test_a_step_is_measured_until_it_is_done(clock: Clock) -> None:
+    session = direct_session(g1())
+    compiled = session._graph.compiled(request())
+    elsewhere = Elsewhere(compiled.executor.graph)
+    found = CompiledStep(elsewhere, compiled.sorted_key, compiled.feeds, compiled.feed_types, (0,))
+    prepared = session._prepare(request(compiled=found), session._cancellation, None)
+    ended: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    prepared.start(None, lambda values, error: ended.set_result(values))
+    assert elsewhere.duration.seconds > 1e9
+    clock.seconds = SLOW
+    elsewhere.done[0]([6], None)
+    assert ended.result(0) == [6]
+    assert (elsewhere.duration.seconds, elsewhere.last_seconds) == pytest.approx((SLOW, SLOW))
+
+
+def test_a_step_whose_branches_go_to_other_threads_never_runs_in_the_caller(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    """Its time there is that of the longest branch, in the caller's thread that of all."""
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    first = graph.add("MatMul", x, x, name="first")
+    second = graph.add("MatMul", x, x, name="second", transpose_a=True)
+    graph.add("AddV2", first, second, name="m")
+    session = direct_session(graph.graph_def)
+    step = request(feeds={"x": np.ones((2, 2), np.float32)})
+    executor = executor_of(session, step)
+    assert isinstance(executor, AdaptiveExecutor)
+    executor._decide({node: 1.0 for node in executor.graph.nodes if node.op == "MatMul"})
+    for _ in range(5):
+        run(session, step)
+    assert executor.duration.seconds < 0.0002
+    assert not inline
+
+
+def test_a_step_that_fails_at_once_does_not_look_short(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    graph = Graph()
+    graph.add("AddV2", graph.placeholder("float32", "x"), np.zeros(3, np.float32), name="m")
+    session = direct_session(graph.graph_def)
+    clock.seconds = SLOW
+    for _ in range(3):
+        run(session)
+    clock.seconds = QUICK
+    for _ in range(100):
+        with pytest.raises(OpError):
+            run(session, request(feeds={"x": np.ones(2, np.float32)}))
+    run(session)
+    assert not inline
+
+
+def test_a_step_that_fails_slowly_in_the_caller_counts(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    graph = Graph()
+    graph.add("AddV2", graph.placeholder("float32", "x"), np.zeros(3, np.float32), name="m")
+    session = direct_session(graph.graph_def)
+    run(session)
+    clock.seconds = SLOW
+    with pytest.raises(OpError):
+        run(session, request(feeds={"x": np.ones(2, np.float32)}))
+    assert len(inline) == 1
+    run(session)
+    assert len(inline) == 1
+
+
+def test_low_priority_steps_say_nothing_about_others(
+    clock: Clock, inline: list[RunRequest], low_pool: ThreadPool
+) -> None:
+    """They wait for normal ones, and their child processes are as nice as can be."""
+    session = direct_session(g1())
+    for _ in range(3):
+        run(session)
+    clock.seconds = SLOW
+    session.run_async(request(pool=low_pool)).result(30)
+    clock.seconds = QUICK
+    seen = len(inline)
+    run(session)
+    assert len(inline) == seen + 1
+
+
+def test_a_fault_of_ours_in_the_caller_is_the_futures(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = direct_session(g1())
+    for _ in range(3):
+        run(session)
+
+    def fault(*_: Any) -> list[Any]:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(executor_of(session), "run", fault)
+    with pytest.raises(InternalError, match=r"^RuntimeError: a fault$"):
+        run(session)
