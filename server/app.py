@@ -92,7 +92,7 @@ def create_app(services: Services) -> ASGIApp:
     What every request goes through stands around the framework, not among its middleware: a
     prediction then passes none of the framework's own layers, which take as long as it does.
     """
-    settings = services.settings
+    settings, sessions = services.settings, services.sessions
     models_api = ModelsApi(services.inference, models_options(settings.rest))
     app = FastAPI(
         title="Runstep",
@@ -102,16 +102,14 @@ def create_app(services: Services) -> ASGIApp:
         docs_url=None,  # FastAPI's pages load scripts from elsewhere; ours is below
         redoc_url=None,
         # Routes are tried in this order: those of the hot paths come first.
-        routes=[*step_routes(SessionSteps(services.sessions, settings))],
+        routes=[*step_routes(SessionSteps(sessions, settings))],
     )
-    app.include_router(
-        session_router(SessionResource(services.sessions, settings.rest.max_body_bytes))
-    )
+    app.include_router(session_router(SessionResource(sessions, settings.rest.max_body_bytes)))
     app.include_router(
         operations_router(
             services.lifecycle,
             services.metrics,
-            services.sessions.thread_pools,
+            sessions.thread_pools,
             services.models.not_ready,
         )
     )

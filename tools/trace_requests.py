@@ -37,8 +37,8 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 MAX_FILES = 25
 MAX_MOVES = 45
 MAX_DECIDING = 10
-WARM_REQUESTS = 5  # compile, generate the plan, and measure that the step is short
-TRACED_REQUESTS = 10  # of which the shortest trace counts
+WARM_REQUESTS = 5  # compile the step, and measure it
+TRACED_REQUESTS = 3  # of which the shortest trace counts
 PAGE = ROOT / "runtime" / "README.md"
 _PACKAGES = ("runtime", "server", "protos")
 _MODEL = "half_plus_two"
@@ -179,19 +179,15 @@ async def call_application(
 
 
 async def ways() -> AsyncIterator[tuple[str, Way]]:
-    """Each way by its name; the server runs while this generator is open.
-
-    All of them run the same graph: the session is opened on the served model.
-    """
+    """Each way by its name; the server runs while this generator is open."""
     import grpc.aio
-    import numpy as np
 
-    import protos as pb
-    from runtime.api import tensor_to_proto
+    from runtime.sessions.direct import direct_session
     from server.app import create_app, lifespan, make_services
     from server.rpc.grpc_server import GrpcServer
     from server.settings import Settings
 
+    direct_session.INLINE_SECONDS = float("inf")
     settings = Settings(
         models=[{"name": _MODEL, "base_path": str(ROOT / "examples" / "models" / _MODEL)}],
         rest={"host": "127.0.0.1"},
@@ -199,35 +195,44 @@ async def ways() -> AsyncIterator[tuple[str, Way]]:
     )
     services = make_services(settings)
     application = create_app(services)
+    async with lifespan(services):
+        await asyncio.to_thread(services.models.wait_until_settled, 30)
+        server = GrpcServer(services.sessions, services.settings, services.lifecycle)
+        await server.start()
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{server.port}")
+        for name, way in (await _ways(application, channel)).items():
+            yield name, way
+        await channel.close()
+        await server.stop(0)
+
+
+async def _ways(application: Any, channel: Any) -> dict[str, Way]:
+    """Requests that run the same graph: the session is opened on the served model."""
+    import numpy as np
+
+    import protos as pb
+    from runtime.api import tensor_to_proto
 
     async def post(path: str, body: Any) -> Any:
         return json.loads(await call_application(application, path, json.dumps(body).encode()))
 
-    async with lifespan(services):
-        await asyncio.to_thread(services.models.wait_until_settled, 30)
-        session = (await post("/v1/sessions", {"model": _MODEL}))["session"]
-        path = f"/v1/sessions/{session}"
-        options = {"feed": [_FEED], "fetch": [_FETCH]}
-        handle = (await post(f"{path}:makeCallable", {"options": options}))["handle"]
-        values = [1.0, 2.0, 5.0]
-        step = pb.RunStepRequest(session_handle=session, fetch=[_FETCH])
-        step.feed.add(name=_FEED, tensor=tensor_to_proto(np.float32(values)))
-        message = step.SerializeToString()
-        server = GrpcServer(services.sessions, services.settings, services.lifecycle)
-        await server.start()
-        channel = grpc.aio.insecure_channel(f"127.0.0.1:{server.port}")
-        run_step = channel.unary_unary("/tensorflow.MasterService/RunStep")
-        run = {"feeds": {_FEED: values}, "fetches": [_FETCH]}
-        yield "REST run", lambda: post(f"{path}:run", run)
-        yield "predict", lambda: post(f"/v1/models/{_MODEL}:predict", {"instances": values})
-        yield "gRPC step", lambda: run_step(message)
-        yield (
-            "protobuf run",
-            lambda: call_application(application, f"{path}:run", message, _PROTOBUF),
-        )
-        yield "callable", lambda: post(f"{path}:runCallable", {"handle": handle, "feeds": [values]})
-        await channel.close()
-        await server.stop(0)
+    session = (await post("/v1/sessions", {"model": _MODEL}))["session"]
+    path = f"/v1/sessions/{session}"
+    options = {"feed": [_FEED], "fetch": [_FETCH]}
+    handle = (await post(f"{path}:makeCallable", {"options": options}))["handle"]
+    values = [1.0, 2.0, 5.0]
+    step = pb.RunStepRequest(session_handle=session, fetch=[_FETCH])
+    step.feed.add(name=_FEED, tensor=tensor_to_proto(np.float32(values)))
+    message = step.SerializeToString()
+    run_step = channel.unary_unary("/tensorflow.MasterService/RunStep")
+    run = {"feeds": {_FEED: values}, "fetches": [_FETCH]}
+    return {
+        "REST run": lambda: post(f"{path}:run", run),
+        "predict": lambda: post(f"/v1/models/{_MODEL}:predict", {"instances": values}),
+        "gRPC step": lambda: run_step(message),
+        "protobuf run": lambda: call_application(application, f"{path}:run", message, _PROTOBUF),
+        "callable": lambda: post(f"{path}:runCallable", {"handle": handle, "feeds": [values]}),
+    }
 
 
 async def trace_ways(recorder: Recorder) -> dict[str, Trace]:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 
 import protos as pb
 from runtime.devices.device import Device
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
@@ -43,7 +43,7 @@ from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 RUNTIME_TYPE = "DIRECT_SESSION"
-_INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
+INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
 _now = time.monotonic
 
 
@@ -148,15 +148,19 @@ class DirectSession(RuntimeSession):
             compiled = request.compiled = self._graph.cache.find(key)
         if compiled is None or self._is_closed:
             return None
-        if not _is_short(compiled.executor):
+        executor = compiled.executor
+        if (
+            executor.duration.seconds >= INLINE_SECONDS
+            or executor.may_block
+            or executor.uses_threads
+        ):
             return None
         if request.cancellation is not None:
             request.cancellation.check()
-        prepared = self._steps.prepare(
-            request, compiled, self._graph.functions, self._cancellation, None
-        )
         try:
-            return prepared.run_measured()
+            return self._steps.run_here(
+                request, compiled, self._graph.functions, self._cancellation
+            )
         except OpError:
             raise
         except Exception as error:
@@ -305,12 +309,3 @@ class DirectSession(RuntimeSession):
     def _check_open(self) -> None:
         if self._is_closed:
             raise CancelledError("Session has been closed.")
-
-
-def _is_short(executor: Executor) -> bool:
-    """Whether a run delays its caller's thread by less than _INLINE_SECONDS."""
-    return (
-        executor.duration.seconds < _INLINE_SECONDS
-        and not executor.may_block
-        and not executor.uses_threads
-    )

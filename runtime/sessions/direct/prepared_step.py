@@ -46,16 +46,6 @@ class PreparedStep:
         """Run in the calling thread; the fetched values in the request's order."""
         return self.results(self.compiled.executor.run(self.step, self.arguments))
 
-    def run_measured(self) -> list[Tensor]:
-        """Run as `run` does, and record the executor's duration even if this raises."""
-        is_completed = False
-        try:
-            results = self.run()
-            is_completed = True
-        finally:
-            self.compiled.executor.duration.note(_now() - self.began, is_completed=is_completed)
-        return results
-
     def start(
         self,
         pool: ThreadPool | None,
@@ -121,6 +111,24 @@ class StepPreparer:
         collector = report.collector if report is not None else None
         step = self.new_step(functions, cancellation, pool, request.files, collector)
         return PreparedStep(compiled, step, arguments, report, began)
+
+    def run_here(
+        self,
+        request: RunRequest,
+        compiled: CompiledStep,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+    ) -> list[Tensor]:
+        """Run in this thread, and record the executor's duration even if this raises."""
+        prepared = self.prepare(request, compiled, functions, cancellation, None)
+        executor = compiled.executor
+        is_completed = False
+        try:
+            results = prepared.results(executor.run(prepared.step, prepared.arguments))
+            is_completed = True
+        finally:
+            executor.duration.note(_now() - prepared.began, is_completed=is_completed)
+        return results
 
     def new_step(
         self,

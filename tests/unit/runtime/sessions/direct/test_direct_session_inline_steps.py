@@ -15,7 +15,7 @@ from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.step import Executor
 from runtime.sessions.direct import prepared_step
 from runtime.sessions.direct.executor_cache import CompiledStep
-from runtime.sessions.direct.prepared_step import PreparedStep
+from runtime.sessions.direct.prepared_step import StepPreparer
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1
 
@@ -45,16 +45,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch) -> list[PreparedStep]:
-    """The steps that ran in the caller's thread."""
-    seen: list[PreparedStep] = []
-    run_measured = PreparedStep.run_measured
+def inline(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
+    """The requests that ran in the caller's thread."""
+    seen: list[RunRequest] = []
+    run_here = StepPreparer.run_here
 
-    def noting(self: PreparedStep) -> Any:
-        seen.append(self)
-        return run_measured(self)
+    def noting(self: StepPreparer, request: RunRequest, *arguments: Any) -> list[Any]:
+        seen.append(request)
+        return run_here(self, request, *arguments)
 
-    monkeypatch.setattr(PreparedStep, "run_measured", noting)
+    monkeypatch.setattr(StepPreparer, "run_here", noting)
     return seen
 
 
@@ -87,7 +87,7 @@ def executor_of(session: DirectSession, step: RunRequest | None = None) -> Execu
 
 @pytest.mark.parametrize("way", ["run", "callable"])
 def test_a_short_step_runs_in_the_caller_until_it_turns_slow(
-    way: str, clock: Clock, inline: list[PreparedStep]
+    way: str, clock: Clock, inline: list[RunRequest]
 ) -> None:
     session = direct_session(g1())
     step = run_callable(session) if way == "callable" else lambda: run(session)
@@ -109,7 +109,7 @@ def test_a_short_step_runs_in_the_caller_until_it_turns_slow(
 
 
 def test_slow_first_runs_do_not_keep_a_step_from_the_caller(
-    clock: Clock, inline: list[PreparedStep]
+    clock: Clock, inline: list[RunRequest]
 ) -> None:
     session = direct_session(g1())
     clock.seconds = 1.0
@@ -154,7 +154,7 @@ def test_a_step_is_measured_until_it_is_done(clock: Clock) -> None:
 
 
 def test_a_step_whose_branches_go_to_other_threads_never_runs_in_the_caller(
-    clock: Clock, inline: list[PreparedStep]
+    clock: Clock, inline: list[RunRequest]
 ) -> None:
     """In a pool it takes as long as its longest branch, in the caller's thread as all branches."""
     graph = Graph()
@@ -174,7 +174,7 @@ def test_a_step_whose_branches_go_to_other_threads_never_runs_in_the_caller(
 
 
 def test_a_step_that_fails_at_once_does_not_look_short(
-    clock: Clock, inline: list[PreparedStep]
+    clock: Clock, inline: list[RunRequest]
 ) -> None:
     graph = Graph()
     graph.add("AddV2", graph.placeholder("float32", "x"), np.zeros(3, np.float32), name="m")
@@ -191,7 +191,7 @@ def test_a_step_that_fails_at_once_does_not_look_short(
 
 
 def test_a_step_that_fails_slowly_in_the_caller_counts(
-    clock: Clock, inline: list[PreparedStep]
+    clock: Clock, inline: list[RunRequest]
 ) -> None:
     graph = Graph()
     graph.add("AddV2", graph.placeholder("float32", "x"), np.zeros(3, np.float32), name="m")
@@ -206,7 +206,7 @@ def test_a_step_that_fails_slowly_in_the_caller_counts(
 
 
 def test_low_priority_steps_say_nothing_about_others(
-    clock: Clock, inline: list[PreparedStep], low_pool: ThreadPool
+    clock: Clock, inline: list[RunRequest], low_pool: ThreadPool
 ) -> None:
     """They wait for normal steps, and their child processes have the lowest priority."""
     session = direct_session(g1())
