@@ -1,7 +1,7 @@
-"""The REST resource of sessions: translate and delegate to the session service.
+"""The REST resource of sessions, on the session service.
 
-Steps are plain Starlette routes, the rest FastAPI's. Every call takes JSON; those that TensorFlow's
-master service has also take and answer `application/x-protobuf` bodies of its messages.
+Steps have plain Starlette routes, other calls FastAPI's. Every call takes JSON; calls that
+TensorFlow's master service has also take its messages as `application/x-protobuf`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PREFIX = "/v1/sessions"
 
 
 class _SessionIdConvertor(StringConvertor):
-    """Ids end before the verb: `GET …/id:run` is the wrong method, not a session's odd name."""
+    """Ids end before the verb, so that `GET …/id:run` is a wrong method, not an unknown id."""
 
     regex = "[^/:]+"
 
@@ -57,7 +57,7 @@ _ROUTES: tuple[tuple[str, str, str], ...] = (
     ("GET", "/{session_id:session}", "get_session"),
     ("DELETE", "/{session_id:session}", "delete_session"),
 )
-# Steps answer on plain routes: nothing stands between the router and the handler.
+# Steps have plain routes, which call the handler without FastAPI's layers.
 _STEP_ROUTES: tuple[tuple[str, str], ...] = (
     ("run", "run_session"),
     ("partialRunSetup", "partial_run_setup"),
@@ -77,7 +77,7 @@ def step_routes(steps: SessionSteps) -> list[Route]:
 
 
 def session_router(resource: SessionResource) -> APIRouter:
-    """The other calls."""
+    """The routes of all other calls."""
     router = APIRouter(prefix=PREFIX, tags=["sessions"])
     for method, path, name in _ROUTES:
         router.add_api_route(
@@ -88,7 +88,7 @@ def session_router(resource: SessionResource) -> APIRouter:
             operation_id=name,
             **SESSION_DOCS[name],
         )
-        if not path:  # with a slash at its end it is the same resource, not another place
+        if not path:  # a slash at the end names the same resource
             router.add_api_route(
                 "/",
                 getattr(resource, name),
@@ -100,7 +100,7 @@ def session_router(resource: SessionResource) -> APIRouter:
 
 
 class SessionResource:
-    """One method a call."""
+    """The endpoints of the calls."""
 
     def __init__(self, service: SessionService, max_body_bytes: int) -> None:
         self._service = service
