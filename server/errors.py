@@ -121,10 +121,10 @@ def _from_http(error: HTTPException) -> OpError:
 
 async def handle_error(request: Request, error: Exception) -> Response:
     """Starlette's exception handler for every kind of error."""
-    told = as_op_error(error)
-    if isinstance(told, MethodNotAllowedError):
-        told = MethodNotAllowedError(_methods_of_path(request) or told.allowed)
-    return error_response(told, request.scope)  # type: ignore[arg-type] # a dict
+    shown = as_op_error(error)
+    if isinstance(shown, MethodNotAllowedError):
+        shown = MethodNotAllowedError(_methods_of_path(request) or shown.allowed)
+    return error_response(shown, request.scope)  # type: ignore[arg-type] # a dict
 
 
 def _methods_of_path(request: Request) -> str:

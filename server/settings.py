@@ -218,11 +218,11 @@ def with_parallelism(
             "tensorflow_session_parallelism sets both numbers of threads; give either it or "
             "tensorflow_inter_op_parallelism and tensorflow_intra_op_parallelism"
         )
-    asked = {
+    threads = {
         "num_threads": session if inter_op is None else inter_op,
         "intra_op_threads": session if intra_op is None else intra_op,
     }
-    update = {key: number for key, number in asked.items() if number is not None}
+    update = {key: number for key, number in threads.items() if number is not None}
     name = settings.priorities[settings.default_priority]
     pools = tuple(
         pool.model_copy(update=update) if pool.name == name else pool

@@ -115,10 +115,10 @@ class SessionResource:
         as_protobuf = is_protobuf(dict(request.scope["headers"]))
         if as_protobuf:
             message = read_proto(body, pb.CreateSessionRequest)
-            asked = CreateRequest(graph_def=message.graph_def, config=message.config)
+            creation = CreateRequest(graph_def=message.graph_def, config=message.config)
         else:
-            asked = to_create_request(read_model(body, CreateBody))
-        opened = await self._service.create(asked)
+            creation = to_create_request(read_model(body, CreateBody))
+        opened = await self._service.create(creation)
         headers = {"Location": f"{PREFIX}/{opened.id}"}
         if as_protobuf:
             answer = pb.CreateSessionResponse(
@@ -136,9 +136,9 @@ class SessionResource:
                 session_id, message.graph_def, message.current_graph_version
             )
             return proto_response(pb.ExtendSessionResponse(new_graph_version=version))
-        asked = read_model(body, ExtendBody)
+        fields = read_model(body, ExtendBody)
         version = await self._service.extend(
-            session_id, read_graph_def(asked.graph_def), asked.graph_version
+            session_id, read_graph_def(fields.graph_def), fields.graph_version
         )
         return json_response({"graph_version": version})
 
@@ -156,14 +156,14 @@ class SessionResource:
 
     async def keep_session_alive(self, request: Request, session_id: str) -> Response:
         """Renew the lease."""
-        asked = read_model(await self._body(request), KeepAliveBody)
-        opened = self._service.keep_alive(session_id, asked.lease_seconds)
+        fields = read_model(await self._body(request), KeepAliveBody)
+        opened = self._service.keep_alive(session_id, fields.lease_seconds)
         return json_response({"expires_at": _expires_at(opened)})
 
     async def cancel_step(self, request: Request, session_id: str) -> Response:
         """Cancel the step of a request; the session lives on."""
-        asked = read_model(await self._body(request), CancelBody)
-        self._service.cancel(session_id, asked.request_id)
+        fields = read_model(await self._body(request), CancelBody)
+        self._service.cancel(session_id, fields.request_id)
         return json_response({})
 
     async def list_sessions(self) -> Response:

@@ -75,7 +75,7 @@ class SessionRegistry:
             if self._clock.monotonic() < opened.lease.deadline:
                 return opened
             raise SessionGoneError(self.expiry_message(opened))
-        self._forget_old()
+        self._drop_old_tombstones()
         if session_id in self._gone:
             raise SessionGoneError(self._gone[session_id][1])
         raise NotFoundError(f"Session {session_id} is not found.")
@@ -91,7 +91,7 @@ class SessionRegistry:
 
     def is_gone(self, session_id: str) -> bool:
         """Whether the id belonged to a session that was closed or has expired."""
-        self._forget_old()
+        self._drop_old_tombstones()
         return session_id in self._gone
 
     def expired(self) -> list[OpenSession]:
@@ -108,7 +108,7 @@ class SessionRegistry:
         now = self._clock.monotonic()
         return min((o.lease.expires_at(now) - now for o in self._open.values()), default=1.0)
 
-    def _forget_old(self) -> None:
+    def _drop_old_tombstones(self) -> None:
         oldest = self._clock.monotonic() - TOMBSTONE_SECONDS
         while self._gone and next(iter(self._gone.values()))[0] < oldest:
             self._gone.popitem(last=False)

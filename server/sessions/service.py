@@ -149,7 +149,7 @@ class SessionService:
             raise
         return OpenedModel(session, version=0, shared_weights=False)
 
-    async def close(self, session_id: str, steps_hear: str = RUN_CANCELLED) -> None:
+    async def close(self, session_id: str, step_message: str = RUN_CANCELLED) -> None:
         """Close a session and cancel its steps. Closing a closed session has no effect.
 
         `step_message` is the error of the steps. With the default, a step that waits in an
@@ -164,7 +164,7 @@ class SessionService:
         except OpError:  # its lease has just run out
             await self.reap()
             return
-        await self._end(session_id, CLOSED_MESSAGE, "closed", steps_hear)
+        await self._end(session_id, CLOSED_MESSAGE, "closed", step_message)
 
     async def reap(self) -> None:
         """Close the sessions whose lease has run out."""
@@ -188,11 +188,11 @@ class SessionService:
         self._builders.shutdown()
         self.runner.shutdown()
 
-    async def _end(self, session_id: str, message: str, reason: str, steps_hear: str) -> None:
+    async def _end(self, session_id: str, message: str, reason: str, step_message: str) -> None:
         opened = self._registry.remove(session_id, message)
         if opened is None:
             return
-        opened.cancel_all(steps_hear)
+        opened.cancel_all(step_message)
         await asyncio.to_thread(opened.session.destroy)
         self._metrics.session_closed(reason)
         _log.info("Session %s after %d steps", reason, opened.steps, extra={"session": session_id})
@@ -273,10 +273,10 @@ class SessionService:
         """(name, pool) of the pools that single sessions own."""
         return [entry for opened in self.open_sessions() for entry in opened.own_thread_pools()]
 
-    def _lease_seconds(self, asked: float | None, otherwise: float) -> float:
-        if asked is None:
-            return otherwise
-        return check_lease_seconds(asked, self._settings.max_lease_seconds)
+    def _lease_seconds(self, requested: float | None, default: float) -> float:
+        if requested is None:
+            return default
+        return check_lease_seconds(requested, self._settings.max_lease_seconds)
 
     async def _build(self, work: Callable[[], T]) -> T:
         return await asyncio.wrap_future(submit(self._builders, work))

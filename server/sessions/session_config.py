@@ -16,7 +16,7 @@ MAX_DEVICES = 64  # of one type in one session; more than cores have no use
 
 
 def session_config(
-    asked: pb.ConfigProto,
+    requested: pb.ConfigProto,
     settings: SessionSettings,
     thread_pools: tuple[ThreadPoolSettings, ...],
 ) -> pb.ConfigProto:
@@ -25,7 +25,7 @@ def session_config(
     Raises InvalidArgumentError for threads or pools that clients may not create.
     """
     config = pb.ConfigProto()
-    config.CopyFrom(asked)
+    config.CopyFrom(requested)
     _check_devices(config)
     _check_names(config, settings)
     _check_threads(config, settings)
