@@ -1,7 +1,8 @@
-"""create_app(): the page with every router, handler and lifespan step.
+"""create_app(): every router, handler and lifespan step on one page.
 
-Order of an HTTP request: RequestMiddleware → router → resource (`server/rest`) → codec → for steps
-`server/steps`, else the service (`server/sessions`, `server/models`) → runtime.
+An HTTP request passes RequestMiddleware, the router, a resource (`server/rest`) and its codec. From
+there a step goes to `server/steps`, any other call to a service (`server/sessions`,
+`server/models`), and both go on to the runtime.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from server.steps.step_runner import StepRunner
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Services:
-    """The transport-free services of one server: what REST and gRPC are fronts of."""
+    """The services of one server, which know no transport; REST and gRPC are fronts of them."""
 
     settings: Settings
     priorities: Priorities
@@ -60,7 +61,7 @@ class Services:
 
 
 def make_services(settings: Settings) -> Services:
-    """Make the services; nothing is loaded before the application starts.
+    """Make the services. Models are loaded when the application starts, not here.
 
     Raises InvalidArgumentError when the settings do not fit the process's thread pools.
     """
@@ -89,8 +90,8 @@ def make_services(settings: Settings) -> Services:
 def create_app(services: Services) -> ASGIApp:
     """The ASGI application of one server.
 
-    What every request goes through stands around the framework, not among its middleware: a
-    prediction then passes none of the framework's own layers, which take as long as it does.
+    RequestMiddleware wraps the framework instead of being one of its middlewares: a prediction then
+    passes none of the framework's layers, which take as long as the prediction does.
     """
     settings, sessions = services.settings, services.sessions
     models_api = ModelsApi(services.inference, models_options(settings.rest))
@@ -99,7 +100,7 @@ def create_app(services: Services) -> ASGIApp:
         version=package_version(),
         summary="TensorFlow graphs over HTTP, without TensorFlow",
         lifespan=lambda _: lifespan(services),
-        docs_url=None,  # FastAPI's pages load scripts from elsewhere; ours is below
+        docs_url=None,  # FastAPI's pages load scripts from other hosts; see docs_page
         redoc_url=None,
         # Routes are tried in this order: those of the hot paths come first.
         routes=[*step_routes(SessionSteps(sessions, settings))],
@@ -129,7 +130,7 @@ def create_app(services: Services) -> ASGIApp:
 
 
 def models_options(rest: RestSettings) -> ModelsOptions:
-    """Settings of `/v1/models`, which writes bare NaN tokens where sessions write strings."""
+    """The options of `/v1/models`, which writes bare NaN tokens where sessions write strings."""
     return ModelsOptions(
         timeout_ms=rest.timeout_ms,
         max_body_bytes=rest.max_body_bytes,
@@ -141,7 +142,7 @@ def models_options(rest: RestSettings) -> ModelsOptions:
 
 @contextlib.asynccontextmanager
 async def lifespan(services: Services) -> AsyncIterator[None]:
-    """Start what runs beside requests; at the end close the sessions, then the models."""
+    """Start the model poller and the task that ends leases; at the end close everything."""
     settings = services.settings
     poller = ModelPoller(
         services.models,

@@ -1,9 +1,9 @@
-"""The only place that knows which HTTP status an error has, and what an error body looks like.
+"""The HTTP status and the body of every error: no other module knows either.
 
 Bodies are `{"error": "<message>", "code": "NOT_FOUND", "request_id": "…"}`; those of `/v2` are
-`{"error": "<message>"}` alone, as the Open Inference Protocol has it.
+`{"error": "<message>"}` alone, as the Open Inference Protocol requires.
 
-Source of the table: google/rpc/code.proto, and 499 for CANCELLED as TensorFlow Serving's REST API.
+Source of the table: google/rpc/code.proto; 499 for CANCELLED is TensorFlow Serving's.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class BodyTooLargeError(InvalidArgumentError):
 
 
 class MethodNotAllowedError(UnimplementedError):
-    """The path exists, but not with this method; `allowed` are those that it takes."""
+    """The path exists, but not with this method; `allowed` lists the methods that it takes."""
 
     def __init__(self, allowed: str) -> None:
         super().__init__(f"Method not allowed here; the path takes {allowed}")
         self.allowed = allowed
 
 
-# Errors whose status is more telling than their code's.
+# Errors whose status is more specific than that of their code.
 _STATUS_OF_CLASS: dict[type[OpError], int] = {
     SessionGoneError: 410,
     BodyTooLargeError: 413,
@@ -73,16 +73,16 @@ _STATUS_OF_CLASS: dict[type[OpError], int] = {
 }
 _RETRIABLE = (429, 503)
 _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
-_RETRY_AFTER_SECONDS = 1  # queues drain in less; sessions say themselves
+_RETRY_AFTER_SECONDS = 1  # queues drain in less; TooManySessionsError has its own time
 
 
 def http_status(error: OpError) -> int:
-    """The status of an error's answer."""
+    """The HTTP status that answers an error."""
     return _STATUS_OF_CLASS.get(type(error)) or HTTP_STATUS[error.code]
 
 
 def error_response(error: OpError, scope: dict[str, Any]) -> Response:
-    """The answer that tells of an error; `scope` is the ASGI request's."""
+    """The response that reports an error; `scope` is that of the ASGI request."""
     body: dict[str, Any] = {"error": error.message}
     if not scope["path"].startswith("/v2"):
         body |= {"code": error.code.name, "request_id": scope.get("request_id", "")}
@@ -99,7 +99,7 @@ def error_response(error: OpError, scope: dict[str, Any]) -> Response:
 
 
 def as_op_error(error: Exception) -> OpError:
-    """The OpError that tells a client of any exception; unexpected ones are logged, not shown."""
+    """The OpError that reports an exception to the client; an unexpected one is only logged."""
     if isinstance(error, OpError):
         return error
     if isinstance(error, HTTPException):
@@ -111,7 +111,7 @@ def as_op_error(error: Exception) -> OpError:
 
 
 def _from_http(error: HTTPException) -> OpError:
-    """What Starlette's router raises: no such path, no such method."""
+    """The OpError for what Starlette's router raises: no such path, no such method."""
     if error.status_code == HTTPStatus.NOT_FOUND:
         return NotFoundError("No such path; GET /docs lists those there are")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -121,14 +121,14 @@ def _from_http(error: HTTPException) -> OpError:
 
 async def handle_error(request: Request, error: Exception) -> Response:
     """Starlette's exception handler for every kind of error."""
-    told = as_op_error(error)
-    if isinstance(told, MethodNotAllowedError):
-        told = MethodNotAllowedError(_methods_of_path(request) or told.allowed)
-    return error_response(told, request.scope)  # type: ignore[arg-type] # a dict
+    shown = as_op_error(error)
+    if isinstance(shown, MethodNotAllowedError):
+        shown = MethodNotAllowedError(_methods_of_path(request) or shown.allowed)
+    return error_response(shown, request.scope)  # type: ignore[arg-type] # a dict
 
 
 def _methods_of_path(request: Request) -> str:
-    """Every method that some route takes at this path; Starlette tells those of the first alone."""
+    """The methods of all routes at this path; Starlette reports those of the first route only."""
     taken = [
         method
         for method in _METHODS

@@ -1,12 +1,11 @@
-"""HttpProtocol: uvicorn's HTTP protocol, which notices that a client left behind a queued request.
+"""HttpProtocol: uvicorn's HTTP protocol, which notices disconnects behind pipelined requests.
 
-uvicorn stops reading a connection while a pipelined request waits for the one before it. The end of
-the connection is seen by reading only, and when it is seen, only the newest request is
-disconnected. So a step went on for ever when its client sent another request and left. Here all
-requests of a connection are disconnected with it, and while reading is paused the kernel reports
-the end (`EPOLLRDHUP`, whatever has not been read yet; on Linux only). An orderly end travels behind
-what the client has sent before: after more than the socket's buffers hold it arrives with the next
-reading.
+uvicorn stops reading a connection while a pipelined request waits for the one before it. It notices
+the end of the connection by reading only, and then disconnects only the newest request. So a step
+would run for ever if its client sent another request and disconnected. Here all requests of a
+connection are disconnected with it, and while reading is paused the kernel reports the end
+(`EPOLLRDHUP`, independent of unread data; on Linux only). If the client has sent more than the
+socket's buffers hold, an orderly end is noticed with the next read.
 
 Guarantees: used from one event loop; costs a request that is not pipelined two operations on a
 deque.
@@ -22,8 +21,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-# Most requests are over before: then a client that has closed its half of the connection, which
-# looks the same, still gets its answers.
+# Most requests end before. A client that has only closed its sending half, which looks the same as
+# a disconnect, then still receives its answers.
 WATCH_AFTER_SECONDS = 0.02
 
 
@@ -36,17 +35,17 @@ class HttpProtocol(HttpToolsProtocol):
         self._watch: asyncio.TimerHandle | HangUpWatch | None = None
 
     def on_headers_complete(self) -> None:
-        """A request begins, or waits for the one before it."""
+        """Register a request, which begins or waits for the one before it."""
         before = self.cycle
         super().on_headers_complete()
-        if self.cycle is before:  # an upgrade
+        if self.cycle is before:  # a protocol upgrade
             return
         self._unanswered.append(self.cycle)
         if self.pipeline and self._watch is None:
             self._watch = self.loop.call_later(WATCH_AFTER_SECONDS, self._begin_watch)
 
     def on_response_complete(self) -> None:
-        """The oldest request has been answered: the next one begins."""
+        """Remove the oldest request, which has been answered."""
         if self._unanswered:
             self._unanswered.popleft()
         super().on_response_complete()
@@ -54,7 +53,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._end_watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left: so has that of every request."""
+        """Disconnect every request of the connection."""
         self._end_watch()
         super().connection_lost(exc)
         self._disconnect()
@@ -71,7 +70,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _hung_up(self) -> None:
         self._watch = None
-        # Now, because a transport that still has something to write closes when that is written.
+        # Before `close`, which on a transport with unsent data takes effect only when it is sent.
         self._disconnect()
         self.transport.close()
 
@@ -94,13 +93,13 @@ class HangUpWatch:
     ) -> None:
         self._loop = loop
         self._hung_up = hung_up
-        # The loop takes no reader for a transport's socket, but for one that watches it.
+        # The loop accepts no reader for a transport's socket, but one for an epoll of it.
         self._poll = select.epoll()
         self._poll.register(transport.get_extra_info("socket").fileno(), select.EPOLLRDHUP)
         loop.add_reader(self._poll.fileno(), self._noticed)
 
     def cancel(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         if not self._poll.closed:
             self._loop.remove_reader(self._poll.fileno())
             self._poll.close()

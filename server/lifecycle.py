@@ -1,7 +1,7 @@
-"""What phase the server is in, and how it ends: drain, then close.
+"""The phases of a server: starting, serving, draining.
 
-Drain: new work answers 503, running requests finish within a grace time, health and metrics go on
-answering, `/readyz` says no. A second signal ends the process at once.
+While it drains, new work is answered with 503, running requests have a grace time to finish, health
+and metrics are still served, and `/readyz` answers 503. A second signal ends the process at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from runtime.errors import UnavailableError
 
 
 class Phase(enum.Enum):
-    """The life of a server."""
+    """The phases, in their order."""
 
     STARTING = "starting"
     SERVING = "serving"
@@ -48,7 +48,7 @@ class Lifecycle:
         self._idle.clear()
 
     def end_request(self) -> None:
-        """The request has been answered."""
+        """End what `begin_request` began."""
         self.in_flight -= 1
         if not self.in_flight:
             self._idle.set()
@@ -59,12 +59,12 @@ class Lifecycle:
             raise UnavailableError("The server is draining and takes no new work")
 
     def begin_serving(self) -> None:
-        """Everything is there that requests need."""
+        """Enter the serving phase, unless the server is draining already."""
         if self.phase is Phase.STARTING:
             self.phase = Phase.SERVING
 
     async def drain(self, grace_seconds: float) -> bool:
-        """Refuse new work and wait for what runs; False when the grace time was not enough."""
+        """Refuse new work and wait for running requests; False when some outlast the grace time."""
         self.phase = Phase.DRAINING
         try:
             await asyncio.wait_for(self._idle.wait(), grace_seconds)

@@ -1,7 +1,7 @@
-"""Logging, configured once: one line an event, as text or JSON, with the keys that tie them up.
+"""Logging, configured once: one line an event, as text or JSON, with keys to find related lines.
 
-Modules log through `logging.getLogger(__name__)` and pass `extra={"session": …}`; the keys below
-are the ones that are shown. Life-cycle events are INFO, requests and steps DEBUG.
+Modules log through `logging.getLogger(__name__)` and pass `extra={"session": …}`; only the keys
+below are shown. Life-cycle events are INFO, requests and steps DEBUG.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def configure_logging(level: str, line_format: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(_LEVELS[level])
-    # Other people's lines would drown ours.
+    # Libraries log too much at this level.
     for name in ("asyncio", "httpx", "httpcore", "uvicorn"):
         logging.getLogger(name).setLevel(max(_LEVELS[level], logging.WARNING))
 
@@ -46,7 +46,7 @@ class TextFormatter(logging.Formatter):
     """`2026-01-02T03:04:05.678Z INFO server.sessions: Session opened session=…`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line; a traceback follows on its own lines."""
+        """The record on one line; a traceback follows on lines of its own."""
         keys = "".join(f" {key}={value}" for key, value in _keys(record).items())
         line = f"{_instant(record)} {record.levelname} {record.name}: {record.getMessage()}{keys}"
         if record.exc_info:
@@ -58,7 +58,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line: time, level, logger, message, the keys, and `exception`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, whatever the record holds."""
+        """The record as one JSON object on one line."""
         entry: dict[str, object] = {
             "time": _instant(record),
             "level": record.levelname,

@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-# One thread: steps are what runs in parallel, and a second level of threads only gets in the way.
-# Has to be said before numpy is imported.
+# One thread each: steps run in parallel, and threads within them would compete for the same cores.
+# The variables are read when numpy is imported.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
@@ -29,14 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OpError as error:
         print(f"runstep: {error.code.name}: {error.message}", file=sys.stderr)
         return EXIT_FAILED
-    except BrokenPipeError:  # the reader of our output has seen enough: `runstep show … | head`
+    except BrokenPipeError:  # the reader has closed the pipe: `runstep show … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_FAILED
 
 
-# Each command imports what it needs and no more: `runstep version` must not load a server.
+# Each command imports only what it needs: `runstep version` must not load a server.
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -87,7 +87,7 @@ _Commands = argparse._SubParsersAction  # argparse has no public name for it
 
 
 def _boolean(text: str) -> bool:
-    """TensorFlow's spellings of a flag's value."""
+    """A boolean flag's value, in the spellings that TensorFlow accepts."""
     values = {"true": True, "1": True, "false": False, "0": False}
     if text.lower() not in values:
         raise argparse.ArgumentTypeError(f"expected true or false, got {text!r}")

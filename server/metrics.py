@@ -1,7 +1,7 @@
-"""Prometheus metrics, in a registry of their own.
+"""The Prometheus metrics `runstep_…`: requests, steps by priority, thread pools and sessions.
 
-`runstep_…` tell of requests, steps by priority, thread pools and sessions. Figures of pools and
-sessions are read when they are asked for, so keeping them costs a request nothing.
+They are in a registry of their own. Figures of pools and sessions are read when the metrics are
+scraped, so that they cost a request nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BUCKETS = (
     10, 30,
 )  # fmt: skip
 
-# (metric, what it is, whether it only grows, the figure of ThreadPoolStats)
+# (metric, description, whether it is a counter, field of ThreadPoolStats)
 _POOL_FIGURES: tuple[tuple[str, str, bool, str], ...] = (
     ("runstep_thread_pool_tasks", "Tasks that wait or run (TaskNum)", False, "tasks"),
     ("runstep_thread_pool_run_ratio", "Part of the threads that runs", False, "run_ratio"),
@@ -40,7 +40,7 @@ _POOL_FIGURES: tuple[tuple[str, str, bool, str], ...] = (
     ("runstep_thread_pool_run_seconds", "Time that tasks ran", True, "run_seconds_total"),
 )
 
-# Otherwise each series has a second one that says when it began.
+# Otherwise every series has a second one, with the time of its creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 NamedPools = Callable[[], Iterable[tuple[str, ThreadPool]]]
@@ -86,7 +86,7 @@ class Metrics:
         )
         self.registry.register(_PoolCollector(named_global_pools))
         self.registry.register(_RuntimeSessionCollector())
-        # prometheus_client's own look-up of labels costs 7 µs; a race makes a child twice, alike.
+        # By label values, because `labels()` takes 7 µs. Threads that race find the same children.
         self._of_request: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._of_step: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
 
@@ -100,7 +100,7 @@ class Metrics:
         found[1].observe(seconds)
 
     def step_finished(self, priority: str, code: str, seconds: float) -> None:
-        """Count a session step; `priority` is `pool` when the client chose a pool by index."""
+        """Count a step; `priority` is `pool` when the client chose a pool by index."""
         found = self._of_step.get((priority, code))
         if found is None:
             found = (self._steps.labels(priority, code), self._step_seconds.labels(priority))
@@ -121,18 +121,18 @@ class Metrics:
         self.registry.register(_SessionCollector(count))
 
     def exposition(self) -> bytes:
-        """Everything in Prometheus's text format."""
+        """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
 
 class _PoolCollector(Collector):
-    """Reads the pools' own figures when Prometheus asks."""
+    """The figures of thread pools, read when the metrics are scraped."""
 
     def __init__(self, pools: NamedPools) -> None:
         self._pools = pools
 
     def collect(self) -> Iterator[Metric]:
-        """One family a figure, one sample a pool."""
+        """One family per figure, with one sample per pool."""
         figures = [(name, pool.stats()) for name, pool in self._pools()]
         for metric, text, grows, field in _POOL_FIGURES:
             kind = CounterMetricFamily if grows else GaugeMetricFamily
@@ -144,10 +144,10 @@ class _PoolCollector(Collector):
 
 
 class _RuntimeSessionCollector(Collector):
-    """Sessions of the runtime: those of clients and those of served models."""
+    """The runtime's sessions: those that clients opened and those of served models."""
 
     def collect(self) -> Iterator[Metric]:
-        """One sample a kind of session."""
+        """One sample per kind of session."""
         created = CounterMetricFamily(
             "runstep_runtime_sessions_created", "Sessions made", labels=["runtime_type"]
         )

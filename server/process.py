@@ -1,8 +1,8 @@
-"""The server process: one event loop under uvicorn, and an orderly end on SIGTERM.
+"""The server process: one event loop under uvicorn, which drains on SIGTERM.
 
-The first SIGTERM or SIGINT drains: new work answers 503, running requests get
-`rest.drain_seconds`, then the sessions close and the process exits with 0. A second one exits at
-once.
+At the first SIGTERM or SIGINT new work is answered with 503, running requests have
+`rest.drain_seconds` to finish, then the sessions are closed and the process exits with 0. A second
+signal ends the process at once.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from server.settings import Settings
 _log = logging.getLogger(__name__)
 
 GRPC = "gRPC"
-FIRST_LOADS_SECONDS = 1.0  # gRPC waits so long for quick models to be served first
-CLOSING_SECONDS = 5  # for answers that are on their way out when everything has been closed
+FIRST_LOADS_SECONDS = 1.0  # that importing grpc waits for models that load quickly
+CLOSING_SECONDS = 5  # for answers that are still being sent when all sessions are closed
 
 
 def serve(settings: Settings) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until a signal; the exit code."""
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
     keep_freed_memory()
@@ -44,8 +44,8 @@ def serve(settings: Settings) -> int:
             port=settings.rest.port,
             http=HttpProtocol,
             lifespan="on",
-            log_config=None,  # ours
-            access_log=False,  # ours too
+            log_config=None,  # see server/log.py
+            access_log=False,  # see server/middleware.py
             server_header=False,
             timeout_graceful_shutdown=CLOSING_SECONDS,
         ),
@@ -63,13 +63,13 @@ class DrainingServer(uvicorn.Server):
         self._services = services
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
-        self._grpc: Any = None  # a GrpcServer, whose module is imported when HTTP answers
+        self._grpc: Any = None  # a GrpcServer; its module is imported once the HTTP port answers
         self._grpc_start: asyncio.Task[None] | None = None
         services.lifecycle.expect_port(GRPC)
         self.has_failed = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the socket, and say where it is."""
+        """Open the HTTP port and log its address."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         for listener in self.servers:
@@ -80,16 +80,16 @@ class DrainingServer(uvicorn.Server):
             self._grpc_start = self._loop.create_task(self._start_grpc())
 
     async def _start_grpc(self) -> None:
-        """Open the gRPC port; a server that cannot ends, as one without its HTTP port does."""
+        """Open the gRPC port. A server that cannot open it ends, as without its HTTP port."""
         services = self._services
-        # Importing grpc and loading the first models would take the interpreter from each other.
+        # Importing grpc and loading the first models would compete for the interpreter.
         await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
         try:
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
             self._grpc = module.GrpcServer(services.sessions, services.settings, services.lifecycle)
             await self._grpc.start()
             services.lifecycle.port_is_open(GRPC)
-            keep_from_collector()  # everything is imported: sessions come and go, that stays
+            keep_from_collector()  # modules stay until the end; no collection needs to visit them
         except OpError as error:
             _log.error("%s", error.message)
             self.has_failed = self.should_exit = True
@@ -98,11 +98,11 @@ class DrainingServer(uvicorn.Server):
             self.has_failed = self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal: the first one drains, the next one ends the process."""
+        """Handle a signal: the first one drains, the next one ends the process."""
         if self._loop is None or self._drain is not None:
             self.should_exit = self.force_exit = True
             return
-        # From a signal handler, which runs between any two instructions of the main thread.
+        # A signal handler runs between any two instructions, so the loop has to do the work.
         self._loop.call_soon_threadsafe(self._begin_drain)
 
     def _begin_drain(self) -> None:
@@ -120,7 +120,7 @@ class DrainingServer(uvicorn.Server):
                 lifecycle.in_flight,
                 settings.rest.drain_seconds,
             )
-        # What still runs is cancelled and answers 499, so that the connections can end.
+        # Steps that still run are cancelled and answered with 499, so that connections can close.
         await self._services.sessions.close_all()
         if self._grpc is not None:
             await self._grpc.stop(CLOSING_SECONDS)

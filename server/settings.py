@@ -1,8 +1,8 @@
 """Settings: built-in defaults < YAML file < environment `RUNSTEP_…` < flags.
 
 Every key of `configs/server.yaml` is a field here, with the same default; a test compares them.
-Nesting in the environment is `__` (`RUNSTEP_REST__PORT`), lists are JSON. `MODEL_NAME` and
-`MODEL_BASE_PATH` mean what they mean to TensorFlow Serving's image.
+In the environment `__` separates nested keys (`RUNSTEP_REST__PORT`), and lists are JSON.
+`MODEL_NAME` and `MODEL_BASE_PATH` have the meaning of TensorFlow Serving's image.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class ModelLoadingSettings(_Section):
 class ThreadPoolSettings(_Section):
     """One named inter-op pool; 0 threads means one per schedulable core.
 
-    `intra_op_threads` may work on one kernel of a step; a low-priority pool has one whatever it
-    says. `own_process` lets long steps of a low-priority pool run in a child process, those that
-    only read.
+    `intra_op_threads` is how many threads may work on one kernel; in a low-priority pool it is
+    always one. `own_process` lets long steps of a low-priority pool that change no state run in a
+    child process.
     """
 
     name: str = Field(min_length=1)
@@ -105,7 +105,7 @@ class SessionSettings(_Section):
 
 
 class LogSettings(_Section):
-    """What is logged, and how a line looks."""
+    """The lowest level that is logged, and the format of a line."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["text", "json"] = "text"
@@ -118,7 +118,7 @@ _DEFAULT_POOLS = (
 
 
 class Settings(BaseSettings):
-    """All settings of one server; immutable once made."""
+    """All settings of one server; read-only."""
 
     model_config = SettingsConfigDict(
         env_prefix="RUNSTEP_", env_nested_delimiter="__", extra="forbid", frozen=True
@@ -142,7 +142,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _names_agree(self) -> Settings:
-        """Every name that points at a pool, a priority or a model must point at exactly one."""
+        """Check that every name of a pool, a priority or a model refers to exactly one."""
         pools = [pool.name for pool in self.thread_pools]
         _reject_duplicates("thread_pools", pools)
         _reject_duplicates("models", [model.name for model in self.models])
@@ -174,8 +174,8 @@ def load_settings(
 ) -> Settings:
     """Read the settings; `flags` are nested values by key, as in the YAML file.
 
-    Without `config_path` the default file is read if it exists. `environment` is only asked for
-    MODEL_NAME and MODEL_BASE_PATH; RUNSTEP_… always comes from the process.
+    Without `config_path` the default file is read if it exists. Only MODEL_NAME and MODEL_BASE_PATH
+    are read from `environment`; RUNSTEP_… always comes from the process.
 
     Raises NotFoundError for a missing file, InvalidArgumentError naming each wrong key.
     """
@@ -198,10 +198,10 @@ def with_parallelism(
 ) -> Settings:
     """The settings with these numbers of threads in the pool of the default priority.
 
-    `inter_op` is its size, `intra_op` how many threads may work on one kernel, `session` both; 0 is
-    one a core, None leaves what is set.
+    `inter_op` is the size of the pool, `intra_op` how many threads may work on one kernel, and
+    `session` sets both. 0 means one per core, None leaves the setting unchanged.
 
-    Raises InvalidArgumentError for a negative number, and for `session` beside another.
+    Raises InvalidArgumentError for a negative number, and for `session` together with another.
 
     TF: tensorflow_serving/model_servers/main.cc (--tensorflow_session_parallelism)
     """
@@ -218,11 +218,11 @@ def with_parallelism(
             "tensorflow_session_parallelism sets both numbers of threads; give either it or "
             "tensorflow_inter_op_parallelism and tensorflow_intra_op_parallelism"
         )
-    asked = {
+    threads = {
         "num_threads": session if inter_op is None else inter_op,
         "intra_op_threads": session if intra_op is None else intra_op,
     }
-    update = {key: number for key, number in asked.items() if number is not None}
+    update = {key: number for key, number in threads.items() if number is not None}
     name = settings.priorities[settings.default_priority]
     pools = tuple(
         pool.model_copy(update=update) if pool.name == name else pool
@@ -232,7 +232,7 @@ def with_parallelism(
 
 
 def _with_yaml(path: Path) -> type[Settings]:
-    """Settings that read `path` below the environment; a file that is not there adds nothing."""
+    """A Settings class that reads the file `path`; the environment overrides it."""
 
     class FileSettings(Settings):
         @classmethod
@@ -250,7 +250,7 @@ def _with_yaml(path: Path) -> type[Settings]:
 
 
 def _model_of_container(environment: Mapping[str, str]) -> dict[str, str] | None:
-    """TensorFlow Serving's image serves `$MODEL_BASE_PATH/$MODEL_NAME`: /models/model."""
+    """The model of TensorFlow Serving's image: `$MODEL_BASE_PATH/$MODEL_NAME`, if either is set."""
     if not ("MODEL_NAME" in environment or "MODEL_BASE_PATH" in environment):
         return None
     name = environment.get("MODEL_NAME") or "model"

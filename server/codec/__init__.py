@@ -1,1 +1,1 @@
-"""Tensors as JSON, bytes and protobuf."""
+"""Bodies to arrays and arrays to bodies: JSON and protobuf, by contract."""

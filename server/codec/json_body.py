@@ -1,4 +1,4 @@
-"""JSON bodies: parse what clients send, bare NaN and Infinity included; write compact answers."""
+"""JSON bodies: parse those of clients, bare NaN and Infinity included; write compact ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from runtime.errors import InvalidArgumentError
 def parse_json(body: bytes) -> Any:
     """The value of a JSON text; an empty body is an empty object.
 
-    `NaN`, `Infinity` and `-Infinity` are read as numbers, as TensorFlow Serving does. Raises
-    InvalidArgumentError that says where the text is wrong.
+    `NaN`, `Infinity` and `-Infinity` are read as numbers, as in TensorFlow Serving. Raises
+    InvalidArgumentError with the position of the fault.
     """
     if not body.strip():
         return {}
@@ -24,7 +24,7 @@ def parse_json(body: bytes) -> Any:
         if b"NaN" not in body and b"Infinity" not in body:
             raise InvalidArgumentError(f"The body is not valid JSON: {error}") from None
     try:
-        return json.loads(body)  # slower, and reads the bare tokens
+        return json.loads(body)  # slower, but accepts the bare tokens
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"The body is not valid JSON: {error}") from None
 
@@ -57,7 +57,7 @@ _TYPE_NAMES = {
 
 
 def type_name(value: object) -> str:
-    """What JSON calls a parsed value, for error messages."""
+    """JSON's name for the kind of a parsed value, for error messages."""
     return _TYPE_NAMES.get(type(value), type(value).__name__)
 
 

@@ -14,7 +14,7 @@ M = TypeVar("M", bound=Message)
 
 
 def read_proto(content: bytes, kind: type[M]) -> M:
-    """A serialized message; InvalidArgumentError when the bytes are none."""
+    """Parse a message; InvalidArgumentError when the bytes are not a serialized `kind`."""
     message = kind()
     try:
         message.ParseFromString(content)
@@ -25,7 +25,7 @@ def read_proto(content: bytes, kind: type[M]) -> M:
 
 
 def read_json_proto(value: Any, key: str, kind: type[M]) -> M:
-    """A message from its JSON form; unknown fields are refused."""
+    """Parse the JSON form of a message; InvalidArgumentError for an unknown field."""
     if not isinstance(value, dict):
         raise InvalidArgumentError(f"{key} must be an object, got {type_name(value)}")
     try:

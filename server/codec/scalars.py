@@ -1,4 +1,4 @@
-"""Scalars as every JSON form writes them: bytes, text, and numbers that are not finite."""
+"""Scalars in JSON: bytes, text, and numbers that are not finite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class NonFinite(enum.StrEnum):
-    """What stands for NaN and the infinities, which JSON has no word for."""
+    """How NaN and the infinities are written, for which JSON has no form."""
 
     TOKEN = "token"  # bare NaN, Infinity, -Infinity, as TensorFlow Serving writes them
     STRING = "string"
@@ -19,7 +19,7 @@ class NonFinite(enum.StrEnum):
 
 
 def non_finite_word(value: float) -> str:
-    """The word in NON_FINITE for a value that is not finite."""
+    """The key of NON_FINITE for a value that is not finite."""
     if value != value:
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
@@ -31,7 +31,7 @@ def encode_base64(content: bytes) -> str:
 
 
 def base64_object(content: bytes) -> dict[str, str]:
-    """`{"b64": "…"}`: bytes where a string is expected."""
+    """`{"b64": "…"}`, which stands for bytes where a string is expected."""
     return {"b64": encode_base64(content)}
 
 

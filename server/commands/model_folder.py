@@ -1,4 +1,4 @@
-"""The folder that a command means: a SavedModel, or the latest version below it."""
+"""Find the SavedModel of a command's folder: the folder itself or its latest version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show on a terminal that something long is going on, and for how long."""
+"""Show on a terminal that a command is still running, and for how long."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-_PATIENCE_SECONDS = 0.5  # what is over sooner needs no bar
+_PATIENCE_SECONDS = 0.5  # shorter work shows no bar
 _FRAME_SECONDS = 0.1
 _WIDTH = 24
 
 
 class Progress:
-    """Within it, a bar moves on standard error; nothing is written when that is no terminal."""
+    """Show a moving bar on standard error while the block runs, if that is a terminal."""
 
     def __init__(self, text: str, stream: TextIO | None = None) -> None:
         self._text = text
@@ -23,7 +23,7 @@ class Progress:
         self._thread = threading.Thread(target=self._draw, daemon=True)
 
     def __enter__(self) -> Progress:
-        """Begin."""
+        """Show the bar from now on."""
         if self._stream.isatty():
             self._thread.start()
         return self
@@ -34,7 +34,7 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End, and take the bar away."""
+        """Remove the bar."""
         self._done.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -54,7 +54,7 @@ class Progress:
 
 
 def bar(frame: int) -> str:
-    """A block that goes to and fro: how much there is to do is not known."""
+    """A block that moves to and fro, because the amount of work is not known."""
     position = frame % (2 * _WIDTH - 2)
     if position >= _WIDTH:
         position = 2 * _WIDTH - 2 - position

@@ -24,7 +24,7 @@ _CALLER_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Load, run, print; raises OpError with a message that says what to change."""
+    """Load the model, run a step and print it; raises OpError that says what to change."""
     feeds = [_split_feed(feed) for feed in options.feed]
     folder = find_saved_model(options.directory)
     with Progress(f"Loading {folder}"):
@@ -52,7 +52,7 @@ def _run_step(
     fetches: Sequence[str],
     options: argparse.Namespace,
 ) -> list[Any]:
-    """The step's values; with --trace its timeline is written too."""
+    """Run the step; its values. With --trace the timeline is written as well."""
     if options.trace is None:
         return bundle.session.run(feeds, fetches, options.target, _CALLER_THREAD)
     metadata = pb.RunMetadata()
@@ -74,7 +74,7 @@ def _split_feed(feed: str) -> tuple[str, str]:
 
 
 class _Step:
-    """Names of a signature, or of tensors, and what they stand for."""
+    """Resolves names of a signature's inputs and outputs, or of tensors."""
 
     def __init__(self, bundle: SavedModelBundle, signature: str) -> None:
         self._session = as_direct_session(bundle.session)
@@ -83,11 +83,11 @@ class _Step:
         self._signature = bundle.signatures.get(signature)
 
     def input_tensor(self, name: str) -> str:
-        """The tensor of a signature's input; another name is a tensor's own."""
+        """The tensor of a signature's input; any other name is that of a tensor."""
         return self._tensor(name, {} if self._signature is None else self._signature.inputs)
 
     def output_tensor(self, name: str) -> str:
-        """The tensor of a signature's output; another name is a tensor's own."""
+        """The tensor of a signature's output; any other name is that of a tensor."""
         return self._tensor(name, {} if self._signature is None else self._signature.outputs)
 
     def all_outputs(self) -> dict[str, str]:
@@ -151,14 +151,14 @@ def _load_npz(path: str, array: str) -> np.ndarray:
 
 
 def _as_tensor(array: np.ndarray) -> np.ndarray:
-    """numpy's text and bytes arrays become string tensors."""
+    """The array; numpy's text and bytes arrays become string tensors."""
     if array.dtype.kind == "U":
         array = np.char.encode(array, "utf-8")
     return array.astype(object) if array.dtype.kind == "S" else array
 
 
 def _save(path: Path, outputs: Mapping[str, Any]) -> None:
-    """An .npz file; strings as numpy's bytes, which need no pickle."""
+    """Write an .npz file; strings are stored as numpy's bytes, which require no pickle."""
     arrays = {
         name: np.asarray(value.tolist(), np.bytes_) if value.dtype == object else value
         for name, value in ((name, np.asarray(value)) for name, value in outputs.items())
@@ -167,5 +167,5 @@ def _save(path: Path, outputs: Mapping[str, Any]) -> None:
 
 
 def _file_names(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """A colon is not for file names: `y:0` becomes `y_0`."""
+    """Names without colons, which file names may not have: `y:0` becomes `y_0`."""
     return {name.replace(":", "_"): array for name, array in arrays.items()}

@@ -9,7 +9,7 @@ from typing import Any
 from runtime.errors import InvalidArgumentError
 from server.settings import load_settings, with_parallelism
 
-# (flag as argparse names it, the setting's section or "", the setting)
+# (argparse's name of the flag, section of the setting or "", setting)
 _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("host", "rest", "host"),
     ("port", "grpc", "port"),
@@ -40,7 +40,7 @@ def serve(options: argparse.Namespace) -> int:
         options.tensorflow_inter_op_parallelism,
         options.tensorflow_intra_op_parallelism,
     )
-    # The server's imports come after the settings: a wrong setting is told at once.
+    # Imported after the settings are read: a wrong setting is reported at once.
     from server.process import serve as serve_process
 
     return serve_process(settings)
@@ -64,7 +64,7 @@ def flag_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _model(name: str | None, base_path: str | None) -> dict[str, str] | None:
-    """TF: --model_name defaults to `default`; the base path has no default."""
+    """The model of the flags. TF: --model_name defaults to `default`, the base path to nothing."""
     if name is None and base_path is None:
         return None
     if base_path is None:

@@ -11,7 +11,7 @@ from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 
 EXIT_NOT_SERVED = 1
-_MAX_NODES = 3  # of an op that are named; the rest are counted
+_MAX_NODES = 3  # of an op whose names are printed; the others are counted
 
 
 def show(options: argparse.Namespace) -> int:
@@ -31,7 +31,7 @@ def describe(folder: str, meta_graph_def: pb.MetaGraphDef, report: OpReport) -> 
     yield f"tags: {', '.join(sorted(info.tags)) or 'none'}"
     yield f"written by: TensorFlow {info.tensorflow_version or '(not said)'}"
     for name in sorted(meta_graph_def.signature_def):
-        if name.startswith("__saved_model"):  # the loader's own: init op, train op
+        if name.startswith("__saved_model"):  # for the loader: init op, train op
             continue
         yield ""
         yield from _describe_signature(name, meta_graph_def.signature_def[name])
@@ -77,7 +77,7 @@ def _describe_signature(name: str, signature: pb.SignatureDef) -> Iterator[str]:
 
 def _describe_tensor(info: pb.TensorInfo) -> str:
     encoding = info.WhichOneof("encoding")
-    if encoding != "name":  # made of several tensors
+    if encoding != "name":  # a composite tensor: sparse, ragged
         return f"{encoding or 'no tensor'}  {', '.join(tensor_names([info]))}".rstrip()
     shape = "unknown rank"
     if not info.tensor_shape.unknown_rank:

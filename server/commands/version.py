@@ -8,6 +8,6 @@ from server.package import package_version
 
 
 def version() -> int:
-    """Print the versions that a report of a problem should have."""
+    """Print the versions that a bug report should contain."""
     print(f"runstep {package_version()} (Python {platform.python_version()})")
     return 0

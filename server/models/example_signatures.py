@@ -1,4 +1,4 @@
-"""Classify and regress: what such a signature must look like, and its tensors as results.
+"""Signatures of classify and regress: their required form, and results from their tensors.
 
 TF: tensorflow_serving/servables/tensorflow/{classifier,regressor}.cc
 """
@@ -15,7 +15,7 @@ from runtime.errors import InvalidArgumentError
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 
-INPUTS = "inputs"  # the alias of the one input: serialized examples
+INPUTS = "inputs"  # alias of the only input, serialized examples
 CLASSES, SCORES = "classes", "scores"
 OUTPUTS = "outputs"
 
@@ -28,7 +28,7 @@ class Classifications(NamedTuple):
 
 
 def find_example_signature(version: ModelVersion, name: str) -> Signature:
-    """The signature for a classify or regress request, in those calls' words when there is none."""
+    """The signature of that name; InvalidArgumentError in the words of classify and regress."""
     signature = version.signatures.get(name)
     if signature is None:
         raise InvalidArgumentError(f"No signature was found with the name: {name}")

@@ -1,9 +1,9 @@
-"""Memory of models: out of the garbage collector's sight while loaded, back to the system after.
+"""Memory of models: not visited by the garbage collector, and returned to the system when freed.
 
-A full collection walks every object that was ever made, and stops all requests for it: 6 ms in a
-bare process with one small model, tens of milliseconds with large graphs. What a model consists
-of stays, so it need not be walked. The allocator, for its part, keeps freed pages for later; a
-server that has unloaded gigabytes should not.
+A full collection visits every object of the process, and all requests wait for it: 6 ms in a
+process with one small model, tens of milliseconds with large graphs. The objects of a loaded model
+live long, so visiting them finds nothing. The C library keeps freed pages for later allocations,
+which wastes gigabytes after a large model has been unloaded.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import ctypes
 import gc
 import sys
 
-# Objects made since the last collection of young ones; Python's own number is 700. What a step
-# makes dies without the collector, a graph's nodes stay: walking them often finds nothing.
+# Objects made between two collections of the youngest generation; Python's default is 700. The
+# objects of a step are freed without the collector, and graphs live long.
 YOUNG_OBJECTS = 5_000
 
 
 def collect_less_often() -> None:
-    """For a server: fewer collections of young objects; each takes well under a millisecond."""
+    """Collect the youngest generation less often; one collection takes well under 1 ms."""
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
 
 
 def keep_from_collector() -> None:
-    """Take all that exists now out of collections; takes microseconds."""
+    """Exclude all objects that exist now from later collections; takes microseconds."""
     gc.freeze()
 
 
 def return_freed_memory() -> None:
-    """Collect cycles (graphs have some) and, with glibc, trim the heap. Takes milliseconds."""
+    """Collect reference cycles, which graphs have, and trim glibc's heap; takes milliseconds."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
     if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # another C library
+        with contextlib.suppress(OSError, AttributeError):  # not glibc
             ctypes.CDLL(None).malloc_trim(0)

@@ -146,7 +146,8 @@ class InferenceService:
     ) -> tuple[dict[str, np.ndarray], int, int]:
         """The outputs by alias, the bytes of their content, and the version.
 
-        `choose_outputs` is for signatures of examples, and refuses others.
+        `choose_outputs` is for signatures of examples: it raises for any other, and returns the
+        aliases to fetch.
         """
         served = self.manager.acquire(name, version, label)
         try:

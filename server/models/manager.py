@@ -1,8 +1,8 @@
-"""ModelManager: loads the versions that are wanted, serves them, unloads them.
+"""ModelManager: loads, serves and unloads the versions that the version policies choose.
 
-Versions serve side by side; a transition never leaves a model without a version that worked (see
-`version_states`). Loading and unloading run on `load_pool`, whose threads have low priority, so
-that they do not disturb requests.
+Several versions of a model can serve at once. A transition to another version keeps the old one
+until the new one serves (see `version_states`). Loading and unloading run on `load_pool`, whose
+threads have low priority, so that they do not delay requests.
 
 Guarantees: thread-safe; `find` and `acquire` take no lock of the manager and never wait; a version
 is closed only when its last request has been answered.
@@ -37,13 +37,13 @@ from server.models.warmup import warm_up
 
 _log = logging.getLogger(__name__)
 
-_FULL_QUEUE_SECONDS = 1.0  # until a load that the pool had no room for is queued again
+_FULL_QUEUE_SECONDS = 1.0  # before a load that found the pool's queue full is tried again
 _PENDING = (ModelState.START, ModelState.LOADING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class VersionStatus:
-    """What the status API tells of one version."""
+    """What the status API reports of one version."""
 
     version: int
     state: ModelState
@@ -51,7 +51,7 @@ class VersionStatus:
 
 
 class _Model:
-    """A configured model, or one that was configured before and whose versions are still known."""
+    """A configured model, or one that is no longer configured but has known versions."""
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
@@ -104,10 +104,10 @@ class ModelManager:
             what = f"version {pending[0]} of model {name}" if pending else f"model {name}"
             raise UnavailableError(f"Still loading {what}; try again soon")
 
-    # What is known.
+    # State.
 
     def statuses(self, name: str, version: int | None = None) -> list[VersionStatus]:
-        """Every version ever seen, the highest first, or the one asked for.
+        """The states of every version ever seen, the highest first, or of `version` alone.
 
         Raises NotFoundError with TensorFlow Serving's text.
         """
@@ -121,7 +121,7 @@ class ModelManager:
         return known
 
     def known_statuses(self, name: str) -> list[VersionStatus]:
-        """Like `statuses`; empty when nothing is known of the model."""
+        """As `statuses`, but empty for a model without known versions."""
         with self._changed:
             model = self._models.get(name)
             records = {} if model is None else model.records
@@ -141,7 +141,7 @@ class ModelManager:
         return {} if model is None else dict(model.labels)
 
     def available_versions(self) -> Iterator[ModelVersion]:
-        """Every version that serves now."""
+        """The versions that serve now."""
         for model in self._serving.snapshot.models.values():
             yield from model.versions.values()
 
@@ -152,9 +152,9 @@ class ModelManager:
         ]
 
     def wait_until_settled(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until every model was polled and nothing is left to load or unload now.
+        """Wait until every model has been polled and nothing remains to be loaded or unloaded.
 
-        False when the time ran out. Never call this on an event loop.
+        False at the timeout. Blocks: not for the event loop.
         """
         with self._changed:
             return self._changed.wait_for(self._is_settled, timeout_seconds)
@@ -162,7 +162,7 @@ class ModelManager:
     # Changes.
 
     def poll(self) -> None:
-        """Look at the file system, and bring about what it asks for."""
+        """List the versions on disk, and start the loads and unloads that follow from them."""
         for model in self._configured():
             try:
                 wanted = self._wanted_versions(model.config)
@@ -177,7 +177,7 @@ class ModelManager:
             self._advance(model)
 
     def retry_due_loads(self) -> None:
-        """Try the loads again whose time has come."""
+        """Retry the failed loads whose retry time has passed."""
         now = self._clock()
         for model in self._configured():
             with self._changed:
@@ -190,7 +190,7 @@ class ModelManager:
                 self._schedule_load(model, record)
 
     def next_retry_at(self) -> float | None:
-        """The instant of the next planned attempt, by the manager's clock."""
+        """The earliest retry time of a failed load, by the manager's clock; None without one."""
         with self._changed:
             planned = [
                 record.retry_at
@@ -201,9 +201,9 @@ class ModelManager:
         return min(planned, default=None)
 
     def reconfigure(self, models: Sequence[ModelConfig]) -> None:
-        """Serve exactly these models from now on; takes effect with the poll that follows here.
+        """Serve exactly these models from now on, and poll.
 
-        Raises FailedPreconditionError, and changes nothing, when a label is moved to a version
+        Raises FailedPreconditionError, and changes nothing, when a label would move to a version
         that does not serve.
         """
         with self._changed:
@@ -226,7 +226,7 @@ class ModelManager:
         self.poll()
 
     def stop(self) -> None:
-        """Unload everything as soon as nobody uses it, and load nothing more."""
+        """Unload every version once no request uses it, and load no more."""
         with self._changed:
             self._is_stopped = True
             models = list(self._models.values())
@@ -235,7 +235,7 @@ class ModelManager:
         for model in models:
             self._advance(model)
 
-    # Inner workings.
+    # Transitions.
 
     def _configured(self) -> list[_Model]:
         with self._changed:
@@ -281,7 +281,7 @@ class ModelManager:
             self._changed.notify_all()
 
     def _advance(self, model: _Model) -> None:
-        """Do what can be done for a model now; called after every change."""
+        """Start every load and unload of a model that is due; called after each change of state."""
         while True:
             with self._changed:
                 step = next_action(model.records.values())
@@ -299,7 +299,7 @@ class ModelManager:
                 return
 
     def _schedule_load(self, model: _Model, record: VersionRecord) -> bool:
-        """Queue a load; False when the pool has no room, and the next poll tries again."""
+        """Queue a load; False when the pool's queue is full, so that the next poll retries."""
         with self._changed:
             if record.state is ModelState.START:
                 record.move_to(ModelState.LOADING)
@@ -378,7 +378,7 @@ class ModelManager:
         def schedule_close() -> None:
             try:
                 self._load_pool.schedule(close)
-            except ResourceExhaustedError:  # the queue is full: closing must not get lost
+            except ResourceExhaustedError:  # the queue is full, and the close must still happen
                 threading.Thread(target=close, name="unload", daemon=True).start()
 
         loaded.close_when_unused(schedule_close)

@@ -1,4 +1,4 @@
-"""What a ModelManager is made with: how to load, where, and how often to try again."""
+"""The options of a ModelManager: the loader, the load pool, retries, labels and warm-up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Loader = Callable[[str, int, Path], SavedModelBundle]  # (model, version, its fo
 
 
 class LoadPool(Protocol):
-    """Runs loads and unloads: a ThreadPool, or something simpler in a test."""
+    """Runs loads and unloads: a ThreadPool, or a substitute in tests."""
 
     def schedule(self, task: Callable[[], object]) -> None:
         """Run `task` soon; ResourceExhaustedError when that is not possible."""
@@ -22,7 +22,7 @@ class LoadPool(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ManagerOptions:
-    """How often a load is tried again, when labels may point at what does not serve yet, warm-up.
+    """Retries of failed loads, labels of versions that do not serve yet, and warm-up.
 
     TF: `--max_num_load_retries`, `--load_retry_interval_micros`,
     `--allow_version_labels_for_unavailable_models`, `--enable_model_warmup`
@@ -35,7 +35,7 @@ class ManagerOptions:
 
 
 def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
-    """The options that the settings ask for."""
+    """The options of the settings."""
     return ManagerOptions(
         settings.max_retries,
         settings.retry_seconds,

@@ -1,6 +1,6 @@
-"""What is configured for each model: where it is, which versions to serve, their labels.
+"""The configuration of each model: its folder, the versions to serve, their labels.
 
-Comes from the settings' `models` or from TensorFlow Serving's own configuration file.
+It is read from the settings' `models` or from TensorFlow Serving's model config file.
 
 TF: tensorflow_serving/config/model_server_config.proto, model_servers/server_core.cc
 """
@@ -29,7 +29,7 @@ _PLATFORM = "tensorflow"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """One served model. `base_path` holds one folder a version."""
+    """One served model. `base_path` has one folder per version."""
 
     name: str
     base_path: str
@@ -53,8 +53,8 @@ def check_labels(
 ) -> None:
     """Raise FailedPreconditionError for a label of a running model that must not be assigned.
 
-    A label may point at an `available` version; with `allow_labels_for_unavailable` a new label
-    may point anywhere, but one that exists still may not move to a version that does not serve.
+    A label may point to an `available` version. With `allow_labels_for_unavailable` a new label may
+    point to any version, but an existing one may not move to a version that does not serve.
     """
     for label, version in new.labels.items():
         is_moved = old_labels.get(label, version) != version
@@ -79,7 +79,7 @@ def read_model_config_file(path: Path) -> list[ModelConfig]:
     """The models of a text ModelServerConfig, TensorFlow Serving's `--model_config_file`.
 
     Raises NotFoundError when there is no such file, InvalidArgumentError when it does not parse,
-    lists a model twice, or asks for another platform than TensorFlow.
+    lists a model twice, or names another platform than TensorFlow.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -16,10 +16,10 @@ _MAX_VERSION = (1 << 63) - 1
 
 
 def find_versions(name: str, base_path: str) -> dict[int, Path]:
-    """Version number to folder; what has no number for a name is ignored.
+    """The folders of the versions by number; other names are ignored.
 
-    Raises InvalidArgumentError when the base path cannot be listed. That is no empty list: a file
-    system that is away for a moment must not unload a model.
+    Raises InvalidArgumentError when the base path cannot be listed, instead of returning an empty
+    mapping: a file system that is unreachable for a moment must not unload a model.
     """
     try:
         children = sorted(Path(base_path).iterdir())
@@ -42,7 +42,7 @@ def find_versions(name: str, base_path: str) -> dict[int, Path]:
 
 
 def _version_number(child: Path) -> int | None:
-    """The number that a folder's name is; `00000123` is 123."""
+    """The version number of a folder, or None; `00000123` is 123."""
     text = child.name
     if not (text.isascii() and text.isdigit()) or not child.is_dir():
         return None

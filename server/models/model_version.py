@@ -1,7 +1,7 @@
-"""A loaded version of a model: its session, its signatures, and who is using it.
+"""A loaded version of a model: its session, its signatures, and the number of its users.
 
-Guarantees: thread-safe; once `close_when_unused` was called nobody gets in any more, and its
-callback runs exactly once, when the last one has left.
+Guarantees: thread-safe; once `close_when_unused` was called `acquire` fails, and the callback runs
+exactly once, after the last `release`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from server.models.signature import Signature, signature_table
 
 
 class SavedModelBundle(Protocol):
-    """What a loaded SavedModel offers here.
+    """The parts of a loaded SavedModel that are used here.
 
     TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
     """
@@ -35,7 +35,7 @@ class SavedModelBundle(Protocol):
 
 
 class ModelVersion:
-    """One version that answers requests; predict, classify and regress run in `bundle.session`."""
+    """One version; predict, classify and regress run in the session of its bundle."""
 
     def __init__(self, name: str, version: int, bundle: SavedModelBundle) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class ModelVersion:
 
     @property
     def bundle(self) -> SavedModelBundle:
-        """What was loaded; UnavailableError once the version has been unloaded."""
+        """The loaded SavedModel; UnavailableError once the version has been unloaded."""
         bundle = self._bundle
         if bundle is None:
             raise UnavailableError(f"Version {self.version} of {self.name} has been unloaded")
@@ -61,7 +61,7 @@ class ModelVersion:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are being answered now."""
+        """How many requests use the version now."""
         return self._in_flight
 
     def signature(self, name: str) -> Signature:
@@ -90,7 +90,7 @@ class ModelVersion:
             on_unused()
 
     def close_when_unused(self, on_unused: Callable[[], None]) -> None:
-        """Let nobody in any more; call `on_unused` once everybody has left."""
+        """Refuse new users; call `on_unused` once no request uses the version."""
         with self._lock:
             self._on_unused = on_unused
             is_unused = self._in_flight == 0
@@ -98,7 +98,7 @@ class ModelVersion:
             on_unused()
 
     def close(self) -> None:
-        """Close the serving session and let go of the model's memory."""
+        """Close the serving session and drop the reference to the model."""
         bundle, self._bundle = self._bundle, None
         if bundle is not None:
             bundle.session.close()

@@ -1,7 +1,7 @@
 """The thread that polls the file system and the model config file, and retries loads.
 
-TF: `--file_system_poll_wait_seconds`: > 0 that often, 0 once at the start, < 0 never;
-    `--model_config_file_poll_wait_seconds`: > 0 that often, else never again.
+TF: `--file_system_poll_wait_seconds`: an interval if > 0, once at the start if 0, never if < 0;
+    `--model_config_file_poll_wait_seconds`: an interval if > 0, else never again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from server.models.model_config import read_model_config_file
 
 _log = logging.getLogger(__name__)
 
-_IDLE_SECONDS = 1.0  # how often planned retries are looked for when nothing is polled
+_IDLE_SECONDS = 1.0  # between two checks for retries when nothing is polled
 
 
 @dataclasses.dataclass(slots=True)
 class _Job:
-    """Something to do every `interval` seconds, next at the monotonic instant `due`."""
+    """A task that runs every `interval` seconds, next at the monotonic instant `due`."""
 
     action: Callable[[], None]
     interval: float
@@ -32,7 +32,7 @@ class _Job:
 
 
 class ModelPoller:
-    """Calls the manager from a thread of its own between `start` and `stop`."""
+    """A thread that calls the manager between `start` and `stop`."""
 
     def __init__(
         self,
@@ -56,17 +56,17 @@ class ModelPoller:
         self._thread = threading.Thread(target=self._work, name="model_poller", daemon=True)
 
     def start(self) -> None:
-        """Begin; the first poll happens at once."""
+        """Start the thread; the first poll happens at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after what may be running, and wait for that."""
+        """Stop the thread, and wait for the task that it runs."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def reload_config_file(self) -> None:
-        """Serve what the file says now; a file that is wrong changes nothing and is logged."""
+        """Apply the config file; a file with an error is logged and changes nothing."""
         if self._config_file is None:
             return
         try:
@@ -95,5 +95,5 @@ class ModelPoller:
     def _attempt(action: Callable[[], None]) -> None:
         try:
             action()
-        except Exception:  # the next time may succeed; a dead poller would go unnoticed
+        except Exception:  # the next run may succeed; a poller that ended would not be noticed
             _log.exception("Polling the models failed")

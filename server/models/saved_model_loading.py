@@ -1,4 +1,4 @@
-"""How the server loads a SavedModel: on the load pool's thread, with the gate of wire steps."""
+"""Load a SavedModel for serving, with the file access that steps of clients have."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SavedModelLoading:
         self._allowed_paths = settings.sessions.allowed_paths
 
     def load(self, name: str, version: int, folder: Path) -> SavedModelBundle:
-        """The bundle of a version's folder; raises what the runtime's loader raises.
+        """Load the SavedModel in a version's folder; raises as `load_saved_model`.
 
-        Restore and init run in the calling thread, which is the load pool's: with one thread in
-        that pool, a step that it queued there would wait for ever.
+        Restore and init ops run in the calling thread, which belongs to the load pool: queued on
+        that pool they would never run if it has one thread.
         """
         options = SessionOptions(
             config=self._config, files=FolderGate(self._allowed_paths, write=True)

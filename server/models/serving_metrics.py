@@ -1,6 +1,6 @@
-"""TensorFlow Serving's own metrics, by its names, so that dashboards and alerts go on working.
+"""TensorFlow Serving's metrics under its names, so that its dashboards and alerts still work.
 
-Latencies are in microseconds and count successful requests only, as there.
+Latencies are in microseconds and of successful requests only, as in TensorFlow Serving.
 
 TF: tensorflow_serving/servables/tensorflow/util.cc
 """
@@ -17,12 +17,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 _PREFIX = ":tensorflow:serving:"
-# Microseconds, about 20 minutes at the end.
+# Upper bounds of the buckets in microseconds, up to about 20 minutes.
 _BOUNDS = tuple(10 * 1.8**power for power in range(33))
 
 
 class _Histogram:
-    """Counts by bucket, and the sum."""
+    """The counts of the buckets, and the sum of all values."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(_BOUNDS) + 1)
@@ -33,7 +33,7 @@ class _Histogram:
         self.sum += microseconds
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """(upper bound, how many up to it) for each bucket."""
+        """(upper bound, number of values up to it) of each bucket."""
         total = 0
         buckets = []
         for bound, count in zip([*map(repr, _BOUNDS), "+Inf"], self.counts, strict=True):
@@ -43,7 +43,7 @@ class _Histogram:
 
 
 class ServingMetrics(Collector):
-    """Register it with a CollectorRegistry. All methods may be called from any thread."""
+    """A collector for a CollectorRegistry. All methods may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards everything below
@@ -60,7 +60,7 @@ class ServingMetrics(Collector):
                 _add(self._request_latency, (model, api, "REST"), seconds)
 
     def step_finished(self, model: str, api: str, seconds: float) -> None:
-        """Note how long a request's step took, queueing included."""
+        """Record the time of a request's step, queueing included."""
         with self._lock:
             _add(self._runtime_latency, (model, api, "TF1"), seconds)
 

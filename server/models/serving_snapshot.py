@@ -1,4 +1,4 @@
-"""What serves at one instant: an immutable table that requests read without a lock.
+"""The versions that serve: an immutable snapshot, which requests read without a lock.
 
 TF: tensorflow_serving/core/basic_manager.cc (ServingMap), model_servers/server_core.cc (labels)
 """
@@ -23,7 +23,7 @@ class ServedModel:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServingSnapshot:
-    """Every configured model by name."""
+    """The configured models by name, at one instant."""
 
     models: Mapping[str, ServedModel] = dataclasses.field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class ServingSnapshot:
 
 
 class ServingTable:
-    """The snapshot of now. Reading takes no lock; only the model manager replaces the snapshot."""
+    """The current snapshot, which only the model manager replaces. Reading takes no lock."""
 
     def __init__(self) -> None:
         self.snapshot = ServingSnapshot()

@@ -1,4 +1,4 @@
-"""A model's signatures as tables that requests need: names, types and shapes, worked out once.
+"""The signatures of a model as tables of names, types and shapes, computed once.
 
 TF: tensorflow/core/protobuf/meta_graph.proto (SignatureDef, TensorInfo)
 """

@@ -1,4 +1,4 @@
-"""Which of the versions in a model's folder are to be served.
+"""Policies that choose which versions of a model's folder are served.
 
 TF: tensorflow_serving/sources/storage_path/file_system_storage_path_source.proto
     (ServableVersionPolicy)
@@ -32,7 +32,7 @@ class AllVersions:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpecificVersions:
-    """The versions that are named, as far as they are there."""
+    """The named versions, those of them that are present."""
 
     versions: tuple[int, ...]
 

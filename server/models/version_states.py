@@ -1,10 +1,10 @@
-"""The life of a model version, and which step comes next: pure state, no threads, no clocks.
+"""The states of a model version, and the next transition: no threads, no clocks.
 
     START ──→ LOADING ──→ AVAILABLE ──→ UNLOADING ──→ END
       └───────────┴──────── given up, or no longer wanted ──→ END
 
 Rule: availability is preserved. The last version that serves is unloaded only when another wanted
-one serves, or when none is wanted any more. A version that failed to load changes nothing.
+version serves, or when no version is wanted. A version that fails to load unloads no other.
 
 TF: tensorflow_serving/core/servable_state.h, availability_preserving_policy.cc
 """
@@ -20,7 +20,7 @@ from runtime.errors import InternalError, OpError
 
 
 class ModelState(enum.Enum):
-    """The states by TensorFlow Serving's names."""
+    """The states, with TensorFlow Serving's names."""
 
     START = "START"
     LOADING = "LOADING"
@@ -40,7 +40,7 @@ _NEXT: dict[ModelState, tuple[ModelState, ...]] = {
 
 @dataclasses.dataclass(slots=True)
 class VersionRecord:
-    """What is known of one version. `error` is why the last attempt to load it failed."""
+    """The state of one version. `error` is that of the last attempt to load it."""
 
     version: int
     path: Path
@@ -48,10 +48,10 @@ class VersionRecord:
     is_wanted: bool = True
     error: OpError | None = None
     attempts: int = 0
-    retry_at: float | None = None  # monotonic seconds of the next attempt, while one is planned
+    retry_at: float | None = None  # monotonic instant of the next attempt, if planned
 
     def move_to(self, state: ModelState) -> None:
-        """Change the state; InternalError for a change that the diagram does not have."""
+        """Change the state; InternalError for a transition that the diagram does not have."""
         if state not in _NEXT[self.state]:
             raise InternalError(
                 f"Version {self.version} cannot go from {self.state.value} to {state.value}"
@@ -67,7 +67,7 @@ class Action(enum.Enum):
 
 
 def want(records: dict[int, VersionRecord], wanted: dict[int, Path]) -> None:
-    """Note which versions are wanted now; one that comes back after its end starts anew."""
+    """Set which versions are wanted; one that had ended starts again."""
     for version, path in wanted.items():
         record = records.get(version)
         if record is None or (record.state is ModelState.END and not record.is_wanted):
@@ -83,7 +83,7 @@ def want(records: dict[int, VersionRecord], wanted: dict[int, Path]) -> None:
 
 
 def next_action(records: Collection[VersionRecord]) -> tuple[Action, VersionRecord] | None:
-    """The next thing to do, if any; call again after doing it."""
+    """The next load or unload that is due, or None; call again after each."""
     wanted = [record for record in records if record.is_wanted]
     serving = [record for record in records if record.state is ModelState.AVAILABLE]
     superfluous = [record for record in serving if not record.is_wanted]

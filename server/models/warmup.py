@@ -1,4 +1,4 @@
-"""Replays a model's recorded requests before it serves, so that the first client waits for nothing.
+"""Replay a model's recorded requests before it serves, so that no client waits for compiling.
 
 The file is `assets.extra/tf_serving_warmup_requests`: a TFRecord file of PredictionLog messages.
 
@@ -36,10 +36,10 @@ _IN_CALLING_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
 def warm_up(version: ModelVersion, folder: Path) -> int:
-    """Run every recorded request once, in the calling thread; how many there were.
+    """Run every recorded request once, in the calling thread; their number, 0 without a file.
 
-    No file is no fault. Raises DataLossError for a damaged file, InvalidArgumentError for a record
-    that is no PredictionLog or for too many, and whatever a step raises: the load fails then.
+    Raises DataLossError for a damaged file, InvalidArgumentError for a record that is no
+    PredictionLog or for too many records, and the errors of steps; the load then fails.
     """
     path = folder / REQUESTS_FILE
     if not path.is_file():

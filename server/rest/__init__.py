@@ -1,1 +1,1 @@
-"""REST resources: translate and delegate."""
+"""The REST front: translates HTTP requests for `server.steps` and the services."""

@@ -1,4 +1,4 @@
-"""Notice that a client went away while its step runs, and cancel the step."""
+"""Cancel a step when its client disconnects."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from starlette.types import Receive
 from runtime.api import CancellationManager
 from runtime.errors import CancelledError
 
-# Most steps are over before anybody looks: a timer costs 1 µs, a task for each request 20 µs.
+# Most steps end before: a timer costs 1 µs, a task for each request 20 µs.
 WATCH_AFTER_SECONDS = 0.02
 
 
 class DisconnectWatch:
-    """Within it, a client that closes its connection cancels `cancellation`."""
+    """Cancels `cancellation` if the client closes the connection within the block."""
 
     def __init__(self, receive: Receive, cancellation: CancellationManager) -> None:
         self._receive = receive
@@ -24,7 +24,7 @@ class DisconnectWatch:
         self._task: asyncio.Task[None] | None = None
 
     def __enter__(self) -> DisconnectWatch:
-        """Begin to watch, a little later."""
+        """Start to watch after WATCH_AFTER_SECONDS."""
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._start)
         return self
 

@@ -1,4 +1,4 @@
-"""`/docs`: the OpenAPI document as one plain page, which needs no script and no other host."""
+"""`/docs`: the OpenAPI document as one plain page, without scripts and other hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCHEMAS = "#/components/schemas/"
 
 
 def docs_route(openapi: Callable[[], dict[str, Any]]) -> Route:
-    """The route of the page; the document is asked for when the page is."""
+    """The route of the page; `openapi` is called at every request."""
 
     async def docs(_: Request) -> HTMLResponse:
         return HTMLResponse(docs_page(openapi()))
@@ -29,7 +29,7 @@ def docs_route(openapi: Callable[[], dict[str, Any]]) -> Route:
 
 
 def docs_page(schema: Mapping[str, Any]) -> str:
-    """The page of an OpenAPI document: each call with its parameters, example and answers."""
+    """The page of an OpenAPI document: parameters, example and answers of each call."""
     info = schema["info"]
     title = escape(f"{info['title']} {info['version']}")
     body = "\n".join(
@@ -67,7 +67,7 @@ def _operation(
 
 
 def _body_values(schema: Mapping[str, Any], content: Mapping[str, Any]) -> Iterator[Any]:
-    """The examples of a body, else its schema."""
+    """The examples of a body, or its schema without any."""
     if "example" in content:
         yield content["example"]
     for example in content.get("examples", {}).values():

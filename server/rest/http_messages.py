@@ -1,4 +1,4 @@
-"""HTTP requests and answers: their bodies, and what headers say of a step."""
+"""HTTP requests and answers: their bodies, and the headers that concern a step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from server.rest.disconnect import DisconnectWatch
 from server.steps.step_request import StepRequest
 
 PROTOBUF = "application/x-protobuf"
-Headers = Mapping[bytes, bytes]  # by name in lower case
+Headers = Mapping[bytes, bytes]  # values by lower-case name
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 _GZIP = 31  # zlib's window bits that expect a gzip header
 
@@ -33,7 +33,7 @@ _GZIP = 31  # zlib's window bits that expect a gzip header
 async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
     """All of the body, inflated when it is gzipped.
 
-    Raises CancelledError when the client goes away, InvalidArgumentError for a broken gzip
+    Raises CancelledError when the client disconnects, InvalidArgumentError for a broken gzip
     stream, BodyTooLargeError when it inflates to more than `max_bytes`.
     """
     message = await receive()
@@ -52,7 +52,7 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
 
 
 def inflate(body: bytes, max_bytes: int) -> bytes:
-    """The content of a gzip stream, of all its members."""
+    """The content of all members of a gzip stream; raises as `read_body`."""
     chunks = []
     left = max_bytes
     while body:
@@ -74,23 +74,23 @@ def inflate(body: bytes, max_bytes: int) -> bytes:
 
 
 async def request_body(request: Request, max_bytes: int) -> bytes:
-    """The body of a framework's request; raises as `read_body`."""
+    """The body of a Starlette request; raises as `read_body`."""
     return await read_body(request.receive, dict(request.scope["headers"]), max_bytes)
 
 
 def is_protobuf(headers: Headers) -> bool:
-    """Whether the body is a serialized message; the answer is one too then."""
+    """Whether the body is a serialized message; the answer then is one too."""
     content_type = headers.get(b"content-type", b"")
     return content_type.partition(b";")[0].strip() == PROTOBUF.encode()
 
 
-# --- what a step's request brings besides its body ----------------------------------------------
+# --- headers and query of a step ----------------------------------------------------------------
 
 
 def step_request(
     scope: Scope, headers: Headers, receive: Receive, default_timeout_ms: int = 0
 ) -> StepRequest:
-    """A StepRequest with what every HTTP request says of how its step runs.
+    """A StepRequest with the priority, deadline, id and client of an HTTP request.
 
     `default_timeout_ms` is the deadline without an `X-Timeout-Ms` header; 0 is none. Raises
     InvalidArgumentError when that header is no positive integer of milliseconds.
@@ -110,7 +110,7 @@ def step_request(
 
 
 def answer_encoding(scope: Scope) -> Encoding:
-    """`?encoding=`: how tensors of the answer are written."""
+    """The form of tensors in the answer, from `?encoding=`."""
     query: bytes = scope["query_string"]
     if not query:
         return "json"
@@ -124,12 +124,12 @@ def answer_encoding(scope: Scope) -> Encoding:
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Compact JSON."""
+    """A response of compact JSON."""
     return Response(to_json(value), status, headers, "application/json")
 
 
 def proto_response(
     message: Message, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    """A serialized message."""
+    """A response of a serialized message."""
     return Response(message.SerializeToString(), status, headers, PROTOBUF)

@@ -1,4 +1,4 @@
-"""What `/docs` says about served models: the paths of `ModelsApi`, which is no route.
+"""The OpenAPI paths of served models: `ModelsApi` is not a route that FastAPI could document.
 
 TF: tensorflow_serving/g3doc/api_rest.md
 """
@@ -10,7 +10,7 @@ from typing import Any
 _TAG = ["models"]
 _EXAMPLE_MODEL = "half_plus_two"  # y = x / 2 + 2
 
-# Bodies by call; they work on the model of that name in examples/models.
+# Example bodies by call, for the model of that name in examples/models.
 EXAMPLES: dict[str, dict[str, Any]] = {
     "predict": {"instances": [1.0, 2.0, 5.0]},
     "classify": {"signature_name": "classify_x_to_y", "examples": [{"x": 20.0}]},
@@ -63,7 +63,7 @@ _INFORMATION: dict[str, tuple[str, str]] = {
     "/v1/models/{name}/metadata": ("The signatures of a model", "Those of the latest version."),
     "/v1/models/{name}/versions/{version}/metadata": ("The signatures of one version", ""),
 }
-# What may stand between a model's name and the call, and its parameter.
+# The optional parts of a path between a model's name and the call.
 _CHOICES = ("", "/versions/{version}", "/labels/{label}")
 _ERRORS = {
     "400": {"description": "The request is wrong; `error` says how."},

@@ -70,7 +70,7 @@ def _tensor_infos(infos: Mapping[str, pb.TensorInfo]) -> dict[str, Any]:
 
 
 def _tensor_info(info: pb.TensorInfo) -> dict[str, Any]:
-    """Like proto JSON with defaults, in TensorFlow Serving's order of the members."""
+    """A TensorInfo as proto JSON with defaults, its members in TensorFlow Serving's order."""
     value: dict[str, Any] = {"dtype": _dtype_name(info.dtype)}
     if info.HasField("tensor_shape"):
         value["tensor_shape"] = {
@@ -98,17 +98,17 @@ def _message(message: Any) -> dict[str, Any]:
 
 
 def _indented(value: Any) -> bytes:
-    """As protobuf prints JSON with white space: one space a level, a line end at the end."""
+    """JSON in protobuf's layout: one space per level, and a line end after the value."""
     return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 def _callable(version: ModelVersion) -> list[str]:
-    """The signatures that a request may name; the init op's is for the loader."""
+    """The signatures that a request may name, without that of the init op."""
     return [name for name in version.signatures if not name.startswith(_INTERNAL)]
 
 
 def write_model_list(manager: ModelManager) -> bytes:
-    """Every configured model with its versions, labels and signatures: an addition of ours."""
+    """Every configured model with its versions, labels and signatures; not in TF Serving."""
     available = {(v.name, v.version): v for v in manager.available_versions()}
     models = []
     for name in manager.model_names():

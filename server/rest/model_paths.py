@@ -1,6 +1,6 @@
-"""The URLs of TensorFlow Serving's REST API, exactly as its router reads them.
+"""Parse the URLs of TensorFlow Serving's REST API exactly as its router does.
 
-Everything is case-insensitive, names are percent-decoded after matching, and what does not match
+URLs are case-insensitive, names are percent-decoded after matching, and a URL that does not match
 is a malformed request (400), not an unknown path or method.
 
 TF: tensorflow_serving/model_servers/http_rest_api_util.cc (ParseModelInfo)
@@ -41,7 +41,7 @@ class ModelPath:
 
 @functools.lru_cache(maxsize=1024)
 def parse_model_path(method: str, path: str) -> ModelPath:
-    """What a request asks for; `path` is percent-encoded still, without the query.
+    """The parsed URL of a request; `path` is percent-encoded and without the query.
 
     Raises InvalidArgumentError `Malformed request: <method> <path>`.
     """
@@ -50,7 +50,7 @@ def parse_model_path(method: str, path: str) -> ModelPath:
     if match is None:
         raise _malformed(method, path)
     call = match["call"]
-    if call is not None and call not in _CALLS:  # in other letters: it matched, but is no method
+    if call is not None and call not in _CALLS:  # in upper case: it matches, but names no call
         if method == "POST":
             raise _malformed(method, path)
         call = None

@@ -1,7 +1,7 @@
-"""TensorFlow Serving's REST API: predict, classify, regress, status, metadata, and a list of ours.
+"""TensorFlow Serving's REST API: predict, classify, regress, status, metadata; a list of models.
 
-One plain ASGI application: its URLs are matched as TensorFlow Serving matches them, which no
-router does (see `model_paths`), and a predict request must cost next to nothing.
+A plain ASGI application, because no router matches URLs as TensorFlow Serving does (`model_paths`),
+and because a router takes as long as a small prediction.
 
 With `strict`, answers and errors are TensorFlow Serving's byte for byte, and small integers wrap.
 
@@ -47,15 +47,16 @@ _CORS = [
     (b"access-control-allow-headers", b"Content-Type"),
 ]
 _V1 = re.compile(r"/v1/", re.IGNORECASE)
-MODELS_PATH = re.compile(r"/v1/models(?:[/:]|$)", re.IGNORECASE)  # what this application answers
-# What TensorFlow Serving does not have; the router answers for it by 404 and 405.
+# The paths that ModelsApi answers.
+MODELS_PATH = re.compile(r"/v1/models(?:[/:]|$)", re.IGNORECASE)
+# Paths that TensorFlow Serving does not have; the router answers them with 404 and 405.
 _V1_OF_OURS = re.compile(r"/v1/(?:sessions|threadpools)(?:[/:]|$)")
 _HTTP_ORIGIN = re.compile(rb"https?://")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelsOptions:
-    """Settings of the API. `timeout_ms` 0: no deadline unless a request brings one."""
+    """Options of the API. `timeout_ms` is the deadline without an X-Timeout-Ms header; 0: none."""
 
     timeout_ms: int = 30000
     max_body_bytes: int = 64 << 20
@@ -66,7 +67,7 @@ class ModelsOptions:
 
 @dataclasses.dataclass(slots=True)
 class _Call:
-    """One request: what it asks for and where it comes from."""
+    """One request: its parsed URL, and the ASGI connection."""
 
     target: ModelPath
     scope: Scope
@@ -75,7 +76,7 @@ class _Call:
 
 
 class MalformedRoute(BaseRoute):
-    """The route behind all others: what is left below `/v1`, whatever the method."""
+    """The last route: requests below `/v1` that no other route has matched, of any method."""
 
     name = "malformed"
 
@@ -83,7 +84,7 @@ class MalformedRoute(BaseRoute):
         self._api = api
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Full for `/v1/…`: such a request is malformed, not a path that does not exist."""
+        """A full match for `/v1/…`: such a request is malformed, not an unknown path."""
         path = scope["path"]
         if scope["type"] == "http" and _V1.match(path) and not _V1_OF_OURS.match(path):
             return Match.FULL, {"endpoint": self._api}
@@ -97,7 +98,7 @@ class MalformedRoute(BaseRoute):
 class ModelsApi:
     """The API of one server."""
 
-    __name__ = "models"  # until the URL has been read, for metrics
+    __name__ = "models"  # for metrics, until the URL has been parsed
 
     def __init__(self, service: InferenceService, options: ModelsOptions | None = None) -> None:
         self._service = service
@@ -153,7 +154,7 @@ class ModelsApi:
     # Information.
 
     async def model_status(self, call: _Call) -> bytes:
-        """The states of a model's versions; a label asks for all of them, as there."""
+        """The states of a model's versions; with a label of all, as in TensorFlow Serving."""
         target = call.target
         return write_status(
             self._manager.statuses(target.name, target.version), self._options.strict
@@ -186,7 +187,7 @@ class ModelsApi:
         return await self._measured(call, "Regress", self._regress(call))
 
     async def _measured(self, call: _Call, api: str, answer: Coroutine[Any, Any, bytes]) -> bytes:
-        """The answer, counted under its outcome."""
+        """Await the answer, and count the request by its outcome."""
         started = time.perf_counter()
         code = Code.UNKNOWN
         try:
@@ -201,7 +202,7 @@ class ModelsApi:
             raise
         finally:
             name = call.target.name
-            # No label for names that clients make up.
+            # Names that clients make up must not become labels of a metric.
             if code is Code.OK or self._manager.is_configured(name):
                 seconds = time.perf_counter() - started
                 self._service.metrics.request_finished(name, api, code.name, seconds)
@@ -248,9 +249,9 @@ class ModelsApi:
         return await off_loop(size, write_regress_response, values, *self._form)
 
     async def _read(self, call: _Call) -> tuple[Document, str, StepRequest]:
-        """The body, the signature that it names, and how its step runs.
+        """The parsed body, the signature that it names, and the step without its tensors.
 
-        A priority in the body comes before the header's.
+        A priority in the body overrides that of the header.
         """
         options = self._options
         step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
@@ -267,5 +268,5 @@ class ModelsApi:
 
 
 def _preflight(headers: dict[bytes, bytes]) -> int:
-    """The status for OPTIONS: fine from a web page, whether or not CORS is enabled."""
+    """The status for OPTIONS: 200 with an HTTP origin, whether or not CORS is enabled."""
     return 200 if _HTTP_ORIGIN.search(headers.get(b"origin", b"")) else 400

@@ -1,4 +1,4 @@
-"""Put plain Starlette routes, which FastAPI does not see, into the OpenAPI schema."""
+"""Add plain Starlette routes, which FastAPI does not document, to the OpenAPI schema."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def document_plain_routes(
     operations: Mapping[str, dict[str, Any]],
     paths: Mapping[str, dict[str, Any]],
 ) -> None:
-    """Add `operations` (by endpoint name) to the schema, at the paths where the app has them.
+    """Add `operations`, by the name of the endpoint, to the schema at the paths of the routes.
 
-    `paths` are added as they are: those of an application that is no route.
+    `paths` are those of an application that is not a route, and are added unchanged.
 
-    The schema is made when it is first asked for, as FastAPI does.
+    The schema is made when it is first requested, as FastAPI does.
     """
     generate = app.openapi
 

@@ -13,14 +13,14 @@ from server.lifecycle import Lifecycle, Phase
 from server.metrics import CONTENT_TYPE, Metrics, NamedPools, named_global_pools
 from server.rest.http_messages import json_response
 
-# Says what is not ready yet: nothing, or names of models.
+# The names of the models that are not ready; none when the server is.
 NotReady = Callable[[], Iterable[str]]
 
 
 def operations_router(
     lifecycle: Lifecycle, metrics: Metrics, session_pools: NamedPools, not_ready: NotReady
 ) -> APIRouter:
-    """The routes that load balancers, orchestrators and Prometheus ask."""
+    """The routes for load balancers, orchestrators and Prometheus."""
     router = APIRouter(tags=["operations"], default_response_class=Response)
 
     @router.get("/healthz", summary="Alive")

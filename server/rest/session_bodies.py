@@ -1,6 +1,6 @@
-"""The bodies of session calls that run no step, as pydantic models, which also describe them.
+"""The JSON bodies of session calls that run no step, as pydantic models for `/docs` too.
 
-Those of steps are read by `server.codec.session`.
+`server.codec.session` reads the bodies of steps.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class CreateBody(_Body):
 
 
 class ExtendBody(_Body):
-    """Nodes to add; with `graph_version` only if that is the current one."""
+    """Nodes to add; `graph_version`, if given, must be the current one."""
 
     graph_def: StrictStr = Field(description="base64 of a serialized GraphDef")
     graph_version: StrictInt | None = None
 
 
 class KeepAliveBody(_Body):
-    """Renews the lease, with a new length if one is given."""
+    """Renews the lease, for another length if `lease_seconds` is given."""
 
     lease_seconds: StrictFloat | None = None
 
@@ -89,7 +89,7 @@ class ReleaseCallableBody(_Body):
 
 
 def read_model(body: bytes, kind: type[B]) -> B:
-    """A body as its pydantic model; InvalidArgumentError names each wrong key."""
+    """Parse a body as a pydantic model; InvalidArgumentError names each invalid key."""
     value = parse_json(body)
     if not isinstance(value, dict):
         raise InvalidArgumentError(f"The body must be a JSON object, got {type_name(value)}")
@@ -108,7 +108,7 @@ def _describe(problem: Any, kind: type[BaseModel]) -> str:
 
 
 def to_create_request(body: CreateBody) -> CreateRequest:
-    """The request of a create body; InvalidArgumentError when its parts do not go together."""
+    """The request of a create body; InvalidArgumentError when keys exclude each other."""
     return CreateRequest(
         model=_model_source(body),
         graph_def=_read_base64_proto(body.graph_def, "graph_def", pb.GraphDef),

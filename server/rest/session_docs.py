@@ -1,7 +1,7 @@
-"""What `/docs` says about session calls. A test sends every example to a server.
+"""The documentation of session calls in `/docs`. A test sends every example to a server.
 
-FastAPI's routes take their row as keyword arguments; the rows of plain routes are operations of
-OpenAPI, which `server.rest.openapi` puts into the schema.
+An entry is the keyword arguments of a FastAPI route, or the OpenAPI operation of a plain route,
+which `server.rest.openapi` adds to the schema.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from server.rest.session_bodies import (
 
 
 def half_plus_two_graph() -> pb.GraphDef:
-    """y = x / 2 + 2 on float32, the graph of the examples."""
+    """The graph of the examples: y = x / 2 + 2 on float32."""
     graph = pb.GraphDef()
     x = graph.node.add(name="x", op="Placeholder")
     x.attr["dtype"].type = DataType.FLOAT  # type: ignore[assignment] # the same numbers
@@ -39,7 +39,7 @@ def half_plus_two_graph() -> pb.GraphDef:
 
 
 def square_of_y_graph() -> pb.GraphDef:
-    """z = y * y: what the examples extend the session with."""
+    """The graph by which the examples extend the session: z = y * y."""
     graph = pb.GraphDef()
     _binary(graph, "Mul", "z", "y", "y")
     return graph
@@ -60,7 +60,7 @@ def _base64(graph: pb.GraphDef) -> str:
     return encode_base64(graph.SerializeToString(deterministic=True))
 
 
-# Bodies that work one after the other on one server, by the name of the call.
+# Example bodies by call, which work on one server in this order.
 EXAMPLES: dict[str, dict[str, Any]] = {
     "create_session": {
         "graph_def": _base64(half_plus_two_graph()),

@@ -1,9 +1,9 @@
 """The calls that run steps: `:run`, the partial runs and the callables.
 
-A body is JSON, or the matching message of TensorFlow's master service, and the answer is of the
-same kind. A failure is answered with its HTTP status and the JSON body of every other error,
-whatever `store_errors_in_response_body` says: HTTP's bodies can be as long as a message needs,
-which gRPC's trailers cannot. `session_handle` is not read, the URL says which session is meant.
+A body is JSON or the matching message of TensorFlow's master service, and the answer has the same
+form. Errors are always answered with their HTTP status and a JSON body:
+`store_errors_in_response_body` is for gRPC, whose trailers cannot have long texts. `session_handle`
+is not read, because the URL names the session.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from server.steps.step_runner import off_loop
 
 
 class _Begun(NamedTuple):
-    """A request whose body has been received and not read, and what reads it."""
+    """A request whose body has been received, and the codec that reads it."""
 
     opened: OpenSession
     step: StepRequest
@@ -50,7 +50,7 @@ class _Begun(NamedTuple):
 
 
 class SessionSteps:
-    """One method a call; each is a plain Starlette endpoint."""
+    """The endpoints of the calls, for plain Starlette routes."""
 
     def __init__(self, service: SessionService, settings: Settings) -> None:
         self._service = service
@@ -92,7 +92,7 @@ class SessionSteps:
         codec = self._protobuf if is_protobuf(headers) else self._json[encoding]
         return _Begun(opened, step, body, codec)
 
-    # --- what prepares steps ------------------------------------------------------------------
+    # --- calls that prepare steps --------------------------------------------------------------
 
     async def partial_run_setup(self, request: Request) -> Response:
         """Begin a step that is fed and fetched in parts."""

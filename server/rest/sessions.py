@@ -1,7 +1,7 @@
-"""The REST resource of sessions: translate and delegate to the session service.
+"""The REST resource of sessions, on the session service.
 
-Steps are plain Starlette routes, the rest FastAPI's. Every call takes JSON; those that TensorFlow's
-master service has also take and answer `application/x-protobuf` bodies of its messages.
+Steps have plain Starlette routes, other calls FastAPI's. Every call takes JSON; calls that
+TensorFlow's master service has also take its messages as `application/x-protobuf`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PREFIX = "/v1/sessions"
 
 
 class _SessionIdConvertor(StringConvertor):
-    """Ids end before the verb: `GET …/id:run` is the wrong method, not a session's odd name."""
+    """Ids end before the verb, so that `GET …/id:run` is a wrong method, not an unknown id."""
 
     regex = "[^/:]+"
 
@@ -57,7 +57,7 @@ _ROUTES: tuple[tuple[str, str, str], ...] = (
     ("GET", "/{session_id:session}", "get_session"),
     ("DELETE", "/{session_id:session}", "delete_session"),
 )
-# Steps answer on plain routes: nothing stands between the router and the handler.
+# Steps have plain routes, which call the handler without FastAPI's layers.
 _STEP_ROUTES: tuple[tuple[str, str], ...] = (
     ("run", "run_session"),
     ("partialRunSetup", "partial_run_setup"),
@@ -77,7 +77,7 @@ def step_routes(steps: SessionSteps) -> list[Route]:
 
 
 def session_router(resource: SessionResource) -> APIRouter:
-    """The other calls."""
+    """The routes of all other calls."""
     router = APIRouter(prefix=PREFIX, tags=["sessions"])
     for method, path, name in _ROUTES:
         router.add_api_route(
@@ -88,7 +88,7 @@ def session_router(resource: SessionResource) -> APIRouter:
             operation_id=name,
             **SESSION_DOCS[name],
         )
-        if not path:  # with a slash at its end it is the same resource, not another place
+        if not path:  # a slash at the end names the same resource
             router.add_api_route(
                 "/",
                 getattr(resource, name),
@@ -100,7 +100,7 @@ def session_router(resource: SessionResource) -> APIRouter:
 
 
 class SessionResource:
-    """One method a call."""
+    """The endpoints of the calls."""
 
     def __init__(self, service: SessionService, max_body_bytes: int) -> None:
         self._service = service
@@ -115,10 +115,10 @@ class SessionResource:
         as_protobuf = is_protobuf(dict(request.scope["headers"]))
         if as_protobuf:
             message = read_proto(body, pb.CreateSessionRequest)
-            asked = CreateRequest(graph_def=message.graph_def, config=message.config)
+            creation = CreateRequest(graph_def=message.graph_def, config=message.config)
         else:
-            asked = to_create_request(read_model(body, CreateBody))
-        opened = await self._service.create(asked)
+            creation = to_create_request(read_model(body, CreateBody))
+        opened = await self._service.create(creation)
         headers = {"Location": f"{PREFIX}/{opened.id}"}
         if as_protobuf:
             answer = pb.CreateSessionResponse(
@@ -136,9 +136,9 @@ class SessionResource:
                 session_id, message.graph_def, message.current_graph_version
             )
             return proto_response(pb.ExtendSessionResponse(new_graph_version=version))
-        asked = read_model(body, ExtendBody)
+        fields = read_model(body, ExtendBody)
         version = await self._service.extend(
-            session_id, read_graph_def(asked.graph_def), asked.graph_version
+            session_id, read_graph_def(fields.graph_def), fields.graph_version
         )
         return json_response({"graph_version": version})
 
@@ -156,14 +156,14 @@ class SessionResource:
 
     async def keep_session_alive(self, request: Request, session_id: str) -> Response:
         """Renew the lease."""
-        asked = read_model(await self._body(request), KeepAliveBody)
-        opened = self._service.keep_alive(session_id, asked.lease_seconds)
+        fields = read_model(await self._body(request), KeepAliveBody)
+        opened = self._service.keep_alive(session_id, fields.lease_seconds)
         return json_response({"expires_at": _expires_at(opened)})
 
     async def cancel_step(self, request: Request, session_id: str) -> Response:
         """Cancel the step of a request; the session lives on."""
-        asked = read_model(await self._body(request), CancelBody)
-        self._service.cancel(session_id, asked.request_id)
+        fields = read_model(await self._body(request), CancelBody)
+        self._service.cancel(session_id, fields.request_id)
         return json_response({})
 
     async def list_sessions(self) -> Response:

@@ -1,1 +1,1 @@
-"""gRPC services: translate and delegate."""
+"""The gRPC front: translates calls for `server.steps` and the services."""

@@ -1,4 +1,4 @@
-"""One gRPC call: how its method reads and writes messages, and what it brings besides them."""
+"""One gRPC call: the context besides its message, and how a method reads and answers it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PRIORITY_METADATA = "x-priority"
 
 
 class Reply(NamedTuple):
-    """An answer that is not written yet: `write(*arguments)` gives its bytes.
+    """An answer that is not serialized yet: `write(*arguments)` returns its bytes.
 
-    `size` is that of its content; large ones are written on another thread.
+    `size` is the bytes of its content; a large answer is written on another thread.
     """
 
     size: int
@@ -29,14 +29,14 @@ class Reply(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class CallContext:
-    """What a call brings besides its message. `seconds_left` is None without a deadline."""
+    """The deadline and metadata of a call. `seconds_left` is None without a deadline."""
 
     seconds_left: float | None
     metadata: Mapping[str, str]
     received_at: float = dataclasses.field(default_factory=time.monotonic)
 
     def step(self, options: pb.RunOptions, *, pool_is_chosen: bool) -> StepRequest:
-        """How the step of this call runs; what it runs is left to be filled in."""
+        """A StepRequest with the priority and deadline of this call, and nothing to run yet."""
         return StepRequest(
             received_at=self.received_at,
             request_id=secrets.token_hex(8),
@@ -49,9 +49,10 @@ class CallContext:
 
 
 class Method(NamedTuple):
-    """A method of a service: `read` makes its request of the bytes, `answer` the reply to it.
+    """A method of a service: `read` parses the request, `answer` handles it.
 
-    `read` runs on another thread when the bytes are many; it may use nothing of the event loop's.
+    `read` runs on another thread when the request is large, so it may use nothing that belongs to
+    the event loop.
     """
 
     read: Callable[[bytes], Any]

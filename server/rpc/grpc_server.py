@@ -1,7 +1,7 @@
 """The gRPC front: a grpc.aio server on the HTTP server's event loop.
 
-It is imported and started after the HTTP socket answers, because importing grpc takes longer than
-everything else.
+It is imported and started after the HTTP port answers, because importing grpc takes longer than
+all other imports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class GrpcServer:
-    """The port and its services."""
+    """The gRPC port and its services."""
 
     def __init__(self, sessions: SessionService, settings: Settings, lifecycle: Lifecycle) -> None:
         limit = settings.grpc.max_message_bytes
@@ -46,12 +46,12 @@ class GrpcServer:
             raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
 
     async def start(self) -> None:
-        """Begin to answer."""
+        """Start to answer calls."""
         await self._server.start()
         _log.info("gRPC listens on port %d", self.port)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Refuse new calls; those in flight have `grace_seconds`."""
+        """Refuse new calls; running ones are cancelled after `grace_seconds`."""
         await self._server.stop(grace_seconds)
 
     def _add(self, service: str, methods: Mapping[str, Method]) -> None:
@@ -64,7 +64,10 @@ class GrpcServer:
         )
 
     def _handle(self, method: Method) -> Callable[[bytes, Any], Any]:
-        """Bytes in, bytes out: large messages are read and written on another thread."""
+        """The handler of a method: serialized request in, serialized answer out.
+
+        Large messages are read and written on another thread.
+        """
 
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
             call = CallContext(context.time_remaining(), _metadata(context))

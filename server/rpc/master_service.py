@@ -1,9 +1,9 @@
 """TensorFlow's master service on the session service: `/tensorflow.MasterService/…`.
 
-What differs from REST is what TensorFlow's own server of one task does: sessions share one
-resource manager unless `isolate_session_state`, Reset clears it and closes those sessions, a
-session that is not there is ABORTED, an unknown fetch NOT_FOUND. Leases are as long as the
-configuration allows, because TensorFlow's clients know none.
+It behaves as TensorFlow's server of one task where that differs from REST: sessions share one
+resource manager unless `isolate_session_state`, Reset clears it and closes those sessions, an
+unknown session is ABORTED, and an unknown fetch NOT_FOUND. Leases have the maximal length, because
+TensorFlow's clients do not renew them.
 
 Guarantees: used from one event loop.
 
@@ -45,7 +45,7 @@ STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
 
 
 class MasterService:
-    """The ten methods; each takes its request message and gives its response message."""
+    """The ten methods of the service."""
 
     def __init__(self, sessions: SessionService, settings: Settings) -> None:
         self._sessions = sessions
@@ -90,7 +90,7 @@ class MasterService:
     async def extend_session(
         self, request: pb.ExtendSessionRequest, _: CallContext
     ) -> pb.ExtendSessionResponse:
-        """Add nodes; ABORTED when the caller has not seen the newest version."""
+        """Add nodes; AbortedError when `current_graph_version` is not the current one."""
         opened = self._find(request.session_handle)
         version = await self._sessions.extend(
             opened.id, request.graph_def, request.current_graph_version
@@ -100,7 +100,7 @@ class MasterService:
     async def partial_run_setup(
         self, request: pb.PartialRunSetupRequest, _: CallContext
     ) -> pb.PartialRunSetupResponse:
-        """Begin a step in parts."""
+        """Begin a partial run."""
         opened = self._find(request.session_handle)
         _check_names(opened, request.feed, request.fetch)
         handle = await self._sessions.partial_run_setup(
@@ -111,7 +111,7 @@ class MasterService:
     async def run_step(
         self, received: ReceivedRunStep, context: CallContext
     ) -> pb.RunStepResponse | Reply:
-        """Run a step, or a part of one; errors go into the body on request."""
+        """Run a step or a part of one; errors are returned in the body on request."""
         try:
             return await self._run_step(received, context)
         except OpError as error:
@@ -144,7 +144,7 @@ class MasterService:
     async def close_session(
         self, request: pb.CloseSessionRequest, _: CallContext
     ) -> pb.CloseSessionResponse:
-        """Close a session; closing it again is ABORTED, as everything else on it."""
+        """Close a session. Any later call on it is ABORTED, another close as well."""
         opened = self._find(request.session_handle)
         await self._sessions.close(opened.id, STEP_CLOSED)
         return pb.CloseSessionResponse()
@@ -152,7 +152,7 @@ class MasterService:
     async def list_devices(
         self, request: pb.ListDevicesRequest, context: CallContext
     ) -> pb.ListDevicesResponse:
-        """The devices of a session; without a handle those that a plain session would have."""
+        """The devices of a session; without a handle those of a session with default options."""
         if request.session_handle:
             opened = self._find(request.session_handle)
             return pb.ListDevicesResponse(local_device=opened.session.list_devices())
@@ -174,7 +174,7 @@ class MasterService:
                 continue
             try:
                 await self._sessions.close(opened.id, STEP_CLOSED)
-            except NotFoundError:  # closed and forgotten meanwhile
+            except NotFoundError:  # closed in the meantime
                 continue
         return pb.ResetResponse()
 
@@ -220,12 +220,12 @@ class MasterService:
 
 
 def _is_pool(index: int, opened: OpenSession) -> bool:
-    """Whether a step names a pool; TensorFlow's master ignores an index that no pool has."""
+    """Whether an index selects a pool; TensorFlow's master ignores indices without a pool."""
     return index != 0 and -1 <= index < len(opened.session.thread_pools)
 
 
 def _check_names(opened: OpenSession, feeds: Iterable[str], fetches: Iterable[str]) -> None:
-    """Raise for unknown names in the words of TensorFlow's master.
+    """Raise for unknown names, with the texts of TensorFlow's master.
 
     TF: tensorflow/core/graph/subgraph.cc (FeedInputs, FetchOutputs)
     """

@@ -1,6 +1,6 @@
-"""OpErrors to gRPC statuses: the only place that knows both.
+"""Map OpErrors to gRPC statuses; no other module knows both.
 
-The numbers are the same, so the table is made from them.
+Codes and statuses have the same numbers, from which the table is made.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import grpc
 from runtime.errors import OpError
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
-MAX_DETAILS_BYTES = 3000  # trailers travel in headers, which clients limit to 8 KiB in all
+MAX_DETAILS_BYTES = 3000  # trailers are HTTP/2 headers, which clients limit to 8 KiB
 
 
 def status_of(error: OpError) -> tuple[grpc.StatusCode, str]:
-    """The status code, and the message short enough to travel as a trailer."""
+    """The status code, and the message cut to the size of a trailer."""
     details = error.message.encode()[:MAX_DETAILS_BYTES].decode(errors="ignore")
     return _STATUS_BY_NUMBER[int(error.code)], details

@@ -1,1 +1,1 @@
-"""Sessions that clients hold."""
+"""The sessions that clients have opened."""

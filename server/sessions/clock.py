@@ -1,4 +1,4 @@
-"""The two clocks of a server: one measures, the other is what clients are told."""
+"""The two clocks of a server: one for leases, one for times in answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Clock:
-    """`monotonic` measures leases, `wall` (seconds since 1970, UTC) tells clients about them."""
+    """`monotonic` measures leases; `wall`, seconds since 1970 (UTC), is for answers."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time

@@ -1,4 +1,4 @@
-"""Open sessions on served models: each starts from the version's template, never from its state."""
+"""Open sessions on served models, from the version's template and never from its state."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from server.sessions.requests import ModelSource, OpenedModel, as_direct_session
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelSessions:
-    """Finds the version that is meant, and opens a session on it."""
+    """Looks up a version and opens a session on it."""
 
     manager: ModelManager
 
     def open(self, source: ModelSource, options: SessionOptions) -> OpenedModel:
-        """A session at the state right after restore and init. Blocks; call it on a thread.
+        """A session in the state right after restore and init. Blocks: not for the event loop.
 
         Raises NotFoundError for an unknown model or version, UnavailableError for one that is
-        being loaded, InvalidArgumentError for an unknown label or tags that are not the loaded.
+        being loaded, InvalidArgumentError for an unknown label or other tags than the loaded.
         """
         try:
             version = self.manager.acquire(source.name, source.version, source.label)
-        except (NotFoundError, InvalidArgumentError):  # a label may point at what is loading
+        except (NotFoundError, InvalidArgumentError):
+            # Also for a label, which may point to a version that is loading.
             self.manager.check_not_loading(source.name, source.version)
             raise
         try:

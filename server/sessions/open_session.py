@@ -1,4 +1,4 @@
-"""One open session: the runtime's session, its lease, and what the server knows about it."""
+"""One open session: the runtime's session, its lease, its steps and its properties."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from runtime.errors import CancelledError, ResourceExhaustedError
 from server.sessions.clock import Clock
 from server.steps.step_request import StepRequest
 
-CHECK_SECONDS = 0.1  # between two counts of what a session holds
+CHECK_SECONDS = 0.1  # between two counts of the bytes that a session holds
 Shape = tuple[int, ...] | None  # None: unknown rank; −1: unknown dimension
 TensorInfo = Callable[[str], tuple[DataType, Shape]]
 
 
 class Lease:
-    """Idle time that is left. It does not run out while something holds it (a step that runs).
+    """The idle time after which a session is closed.
 
-    `deadline` is the instant at which it runs out; infinite while it is held.
+    `deadline` is the instant at which the lease runs out, infinite while something holds it, as a
+    running step does.
     """
 
     __slots__ = ("_holders", "deadline", "seconds")
@@ -39,7 +40,7 @@ class Lease:
         self._holders = 0
 
     def renew(self, now: float, seconds: float | None = None) -> None:
-        """Start anew, with another length if one is given."""
+        """Start again now, with another length if `seconds` is given."""
         if seconds is not None:
             self.seconds = seconds
         if not self._holders:
@@ -51,23 +52,23 @@ class Lease:
         self.deadline = math.inf
 
     def release(self, now: float) -> None:
-        """Idle time begins when the last holder lets go."""
+        """Undo one `hold`; idle time starts with the last one."""
         self._holders -= 1
         if not self._holders:
             self.deadline = now + self.seconds
 
     def expires_at(self, now: float) -> float:
-        """The instant when it runs out if nothing happens; while held, as if released now."""
+        """The instant at which it runs out; while held, as if it were released now."""
         return now + self.seconds if self._holders else self.deadline
 
     def has_expired(self, now: float) -> bool:
-        """Whether it ran out."""
+        """Whether the lease has run out."""
         return now >= self.deadline
 
 
 @dataclasses.dataclass(slots=True)
 class OpenSession:
-    """A session in the registry. Used from the event loop only, apart from `session` itself."""
+    """A session in the registry. Only `session` and `tensor_info` may be used off the loop."""
 
     id: str
     session: DirectSession
@@ -76,18 +77,18 @@ class OpenSession:
     shared_weights: bool
     lease: Lease
     clock: Clock
-    default_timeout_ms: int = 0  # of steps whose request brings no deadline; 0: none
+    default_timeout_ms: int = 0  # for requests without a deadline; 0: none
     runs_in_caller: bool = False  # see session_config
-    max_bytes: int = sys.maxsize  # that its resources may hold before a step
+    max_bytes: int = sys.maxsize  # the resources may hold when a step begins
     steps: int = 0
     last_used_at: float = 0  # wall time
-    _next_check: float = 0.0  # instant from which bytes are counted again
+    _next_check: float = 0.0  # instant of the next count of bytes
     _bytes: int = 0
-    # Extends are checked against the version and applied one after the other.
+    # Held while an extend compares the version and changes the graph.
     extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
     _running: dict[str, list[StepRequest]] = dataclasses.field(default_factory=dict)
-    # Element type and static shape of a tensor, by name; the direct session's error for an unknown
-    # one. May be called from any thread.
+    # Element type and static shape of a tensor by name; raises the direct session's error for an
+    # unknown name. May be called from any thread.
     tensor_info: TensorInfo = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,19 +101,19 @@ class OpenSession:
 
     @property
     def graph_version(self) -> int:
-        """How many extends the graph has had."""
+        """How many times the graph has been extended."""
         return self.session.graph_version
 
     def thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """(name as listed, pool) by index; a pool of the session alone is `<id>/Compute0`."""
+        """(name, pool) by index; the session's own pools are named `<id>/Compute0`."""
         return [
             (pool.name if self._is_global(pool) else f"{self.id}/Compute{index}", pool)
             for index, pool in enumerate(self.session.thread_pools)
         ]
 
     def own_thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """The entries of `thread_pools` that end with the session."""
-        if self.runs_in_caller:  # it has the process's pool, and does not use it
+        """The entries of `thread_pools` whose threads end with the session."""
+        if self.runs_in_caller:  # its pool is the process's, and is not used
             return []
         return [(name, pool) for name, pool in self.thread_pools() if not self._is_global(pool)]
 
@@ -131,7 +132,7 @@ class OpenSession:
             self.last_used_at = self.clock.wall()
 
     def begin_step(self, request: StepRequest) -> None:
-        """Count a step, hold the lease for it, and let it be found by its request id.
+        """Count a step, hold the lease, and register the step under its request id.
 
         Raises ResourceExhaustedError when the session's resources hold too much.
         """
@@ -151,16 +152,16 @@ class OpenSession:
         self.last_used_at = self.clock.wall()
 
     def _check_bytes(self, now: float) -> None:
-        """Raise when the resources hold more than `max_bytes`.
+        """Raise ResourceExhaustedError when the resources hold more than `max_bytes`.
 
-        Counting takes time for many variables, so it happens every CHECK_SECONDS at most; a step
-        may exceed the limit by what it adds.
+        Counting many variables takes time, so it happens at most every CHECK_SECONDS. A step may
+        exceed the limit by the tensors that it adds.
         """
         if now >= self._next_check:
             self._next_check = now + CHECK_SECONDS
             self._bytes = self.session.bytes_held
         if self._bytes > self.max_bytes:
-            self._next_check = 0.0  # it may be less by the next step
+            self._next_check = 0.0  # count again before the next step
             raise ResourceExhaustedError(
                 f"The resources of the session hold {self._bytes} bytes; "
                 f"sessions.max_session_bytes is {self.max_bytes}"
@@ -182,12 +183,12 @@ class OpenSession:
 
 def _cancel(requests: list[StepRequest], message: str) -> None:
     for request in list(requests):
-        if request.cancellation is not None:  # as it is for whatever did not end at once
+        if request.cancellation is not None:  # None only for a step that ends at once
             request.cancellation.cancel(CancelledError(message))
 
 
 class _KnownTensors(dict[str, tuple[DataType, Shape]]):
-    """What is known of a session's tensors; an extend only adds nodes, so it stays true."""
+    """The tensors looked up so far; they stay valid, because an extend only adds nodes."""
 
     def __init__(self, session: DirectSession) -> None:
         super().__init__()

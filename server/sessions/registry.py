@@ -1,7 +1,7 @@
-"""The open sessions by id, and for a while the ids of those that are gone.
+"""The open sessions by id, and for a limited time the ids of closed ones.
 
 Guarantees: used from the event loop only, so nothing changes between two awaits; a place is
-reserved before a session is made, so that `max_open` holds however many are being opened.
+reserved before a session is made, so `max_open` also counts the sessions that are being opened.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from server.sessions.clock import Clock, rfc3339
 from server.sessions.open_session import OpenSession
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
 
-TOMBSTONE_SECONDS = 3600  # how long a gone id answers 410 instead of 404
+TOMBSTONE_SECONDS = 3600  # how long the id of a closed session is answered with 410
 MAX_TOMBSTONES = 10_000
 ID_BYTES = 16  # 128 random bits: 22 characters of [A-Za-z0-9_-]
 CLOSED_MESSAGE = "Session has been closed."
 
 
 def new_session_id() -> str:
-    """An unguessable id, which is the gRPC handle too."""
+    """A random id, which is also the session handle in gRPC."""
     return secrets.token_urlsafe(ID_BYTES)
 
 
 class SessionRegistry:
-    """Handles, leases and the limit on open sessions."""
+    """The sessions by id, and the limit on how many are open."""
 
     def __init__(self, max_open: int, clock: Clock) -> None:
         self._max_open = max_open
         self._clock = clock
         self._open: dict[str, OpenSession] = {}
         self._being_opened = 0
-        # id -> (instant when it went, message); the oldest first.
+        # id → (instant of its end, message); the oldest first.
         self._gone: collections.OrderedDict[str, tuple[float, str]] = collections.OrderedDict()
 
     def __iter__(self) -> Iterator[OpenSession]:
@@ -43,7 +43,7 @@ class SessionRegistry:
         return iter(list(self._open.values()))
 
     def __len__(self) -> int:
-        """How many are open."""
+        """How many sessions are open."""
         return len(self._open)
 
     @contextlib.contextmanager
@@ -61,27 +61,27 @@ class SessionRegistry:
             self._being_opened -= 1
 
     def add(self, opened: OpenSession) -> None:
-        """Enter a session under its id."""
+        """Add a session under its id."""
         self._open[opened.id] = opened
 
     def get(self, session_id: str) -> OpenSession:
-        """The open session.
+        """The open session of an id.
 
         Raises SessionGoneError for one that was closed or has expired, NotFoundError for an id
-        that is not known, or not any more.
+        that was never known or has been dropped.
         """
         opened = self._open.get(session_id)
         if opened is not None:
             if self._clock.monotonic() < opened.lease.deadline:
                 return opened
             raise SessionGoneError(self.expiry_message(opened))
-        self._forget_old()
+        self._drop_old_tombstones()
         if session_id in self._gone:
             raise SessionGoneError(self._gone[session_id][1])
         raise NotFoundError(f"Session {session_id} is not found.")
 
     def remove(self, session_id: str, message: str) -> OpenSession | None:
-        """Take a session out; `message` is what its id answers from now on."""
+        """Remove a session; `message` is the error of its id from now on."""
         opened = self._open.pop(session_id, None)
         if opened is not None:
             self._gone[session_id] = (self._clock.monotonic(), message)
@@ -91,7 +91,7 @@ class SessionRegistry:
 
     def is_gone(self, session_id: str) -> bool:
         """Whether the id belonged to a session that was closed or has expired."""
-        self._forget_old()
+        self._drop_old_tombstones()
         return session_id in self._gone
 
     def expired(self) -> list[OpenSession]:
@@ -100,7 +100,7 @@ class SessionRegistry:
         return [opened for opened in self._open.values() if opened.lease.has_expired(now)]
 
     def expiry_message(self, opened: OpenSession) -> str:
-        """What an id answers after its lease ran out."""
+        """The error of an id whose lease has run out."""
         instant = opened.lease.expires_at(self._clock.monotonic())
         return f"Session lease expired at {rfc3339(self._clock.wall_at(instant))}"
 
@@ -108,7 +108,7 @@ class SessionRegistry:
         now = self._clock.monotonic()
         return min((o.lease.expires_at(now) - now for o in self._open.values()), default=1.0)
 
-    def _forget_old(self) -> None:
+    def _drop_old_tombstones(self) -> None:
         oldest = self._clock.monotonic() - TOMBSTONE_SECONDS
         while self._gone and next(iter(self._gone.values()))[0] < oldest:
             self._gone.popitem(last=False)

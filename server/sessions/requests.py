@@ -1,4 +1,4 @@
-"""What a transport asks of the session service: plain values, decoded and named."""
+"""The requests of the session service, decoded and without anything of a transport."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.errors import InternalError, InvalidArgumentError
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Which loaded model version to open a session on; None means the latest, the loaded tags."""
+    """The model version to open a session on; None: the latest version, the loaded tags."""
 
     name: str
     version: int | None = None
@@ -25,7 +25,7 @@ class ModelSource:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """What a model source gives: a session at the state right after restore and init."""
+    """A session on a model, in the state right after restore and init."""
 
     session: DirectSession
     version: int
@@ -42,7 +42,7 @@ class CreateRequest:
     config: pb.ConfigProto = dataclasses.field(default_factory=pb.ConfigProto)
     lease_seconds: float | None = None
     name: str = ""
-    # Shared with other sessions (the master service's rule); None: a manager of its own.
+    # Shared with other sessions, as the master service does; None: the session has its own.
     resources: ResourceManager | None = None
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class CreateRequest:
 
 
 def as_direct_session(session: RuntimeSession) -> DirectSession:
-    """A session of target "", which the server's sessions all have; InternalError otherwise."""
+    """The session as a DirectSession, which all sessions of the server are; else InternalError."""
     if not isinstance(session, DirectSession):
         raise InternalError(f"Expected a DirectSession, got a {type(session).__name__}")
     return session

@@ -1,8 +1,9 @@
-"""The session service: open, run, extend, close. REST and gRPC are thin fronts of it.
+"""The session service: open, extend and close sessions, and prepare steps.
 
-Guarantees: used from one event loop; what may take long (building graphs, closing) happens on
-threads of its own; a step's answer comes at its deadline or cancellation at the latest; a lease
-does not run out while something works on the session.
+REST and gRPC are fronts of it; steps run through its `runner`.
+
+Guarantees: used from one event loop; work that may take long (building graphs, closing) runs on
+other threads; a lease does not run out while a call works on the session.
 
 TF: tensorflow/core/distributed_runtime/master.h (Master), master_session.h
 """
@@ -48,7 +49,7 @@ from server.steps.step_runner import StepRunner, submit
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-REAP_INTERVAL_SECONDS = 1.0  # how late a lease may be noticed; calls notice at once
+REAP_INTERVAL_SECONDS = 1.0  # between two checks of all leases; a call checks its own at once
 BUILDING_THREADS = 2  # sessions that are opened or extended at the same time
 
 ModelOpener = Callable[[ModelSource, SessionOptions], OpenedModel]
@@ -75,7 +76,7 @@ class SessionService:
         self._registry = SessionRegistry(settings.sessions.max_open, self._clock)
         self._files = FolderGate(settings.sessions.allowed_paths, write=True)
         self._builders = ThreadPool("sessions", BUILDING_THREADS)
-        # The open session of an id; SessionGoneError or NotFoundError.
+        # The open session of an id; raises SessionGoneError or NotFoundError.
         self.get = self._registry.get
         metrics.watch_sessions(lambda: len(self._registry))
 
@@ -123,7 +124,7 @@ class SessionService:
         return opened
 
     async def _made(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
-        """A session from a builder thread; it is destroyed when the caller has gone meanwhile."""
+        """Make a session on a builder thread; it is destroyed when the caller is cancelled."""
         making = submit(self._builders, lambda: self._make(request, options))
         try:
             return await asyncio.wrap_future(making)
@@ -132,7 +133,7 @@ class SessionService:
             raise
 
     def _make(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
-        """Runs on a builder thread."""
+        """Make a session; runs on a builder thread."""
         if request.model is not None:
             return self._open_model(request.model, options)
         if request.meta_graph_def is not None:
@@ -148,11 +149,11 @@ class SessionService:
             raise
         return OpenedModel(session, version=0, shared_weights=False)
 
-    async def close(self, session_id: str, steps_hear: str = RUN_CANCELLED) -> None:
-        """End a session at once: running steps are cancelled. Closing a closed one is fine.
+    async def close(self, session_id: str, step_message: str = RUN_CANCELLED) -> None:
+        """Close a session and cancel its steps. Closing a closed session has no effect.
 
-        With the default text a step that waits hears from the operation that waited. Raises
-        NotFoundError for an id that was never known.
+        `step_message` is the error of the steps. With the default, a step that waits in an
+        operation has that operation's error. Raises NotFoundError for an id that was never known.
         """
         if self._registry.is_gone(session_id):
             return
@@ -160,10 +161,10 @@ class SessionService:
             self._registry.get(session_id)
         except NotFoundError:
             raise
-        except OpError:  # it expired a moment ago
+        except OpError:  # its lease has just run out
             await self.reap()
             return
-        await self._end(session_id, CLOSED_MESSAGE, "closed", steps_hear)
+        await self._end(session_id, CLOSED_MESSAGE, "closed", step_message)
 
     async def reap(self) -> None:
         """Close the sessions whose lease has run out."""
@@ -172,7 +173,7 @@ class SessionService:
             await self._end(opened.id, message, "expired", message)
 
     async def reap_forever(self) -> None:
-        """The one task that looks at leases."""
+        """Close expired sessions until cancelled; one task runs it."""
         while True:
             await asyncio.sleep(REAP_INTERVAL_SECONDS)
             try:
@@ -181,17 +182,17 @@ class SessionService:
                 _log.exception("Closing expired sessions failed; trying again")
 
     async def close_all(self) -> None:
-        """Close every session, and the threads of the service: the server ends."""
+        """Close every session, and end the service's threads."""
         for opened in self._registry:
             await self._end(opened.id, CLOSED_MESSAGE, "server stopped", CLOSED_MESSAGE)
         self._builders.shutdown()
         self.runner.shutdown()
 
-    async def _end(self, session_id: str, message: str, reason: str, steps_hear: str) -> None:
+    async def _end(self, session_id: str, message: str, reason: str, step_message: str) -> None:
         opened = self._registry.remove(session_id, message)
         if opened is None:
             return
-        opened.cancel_all(steps_hear)
+        opened.cancel_all(step_message)
         await asyncio.to_thread(opened.session.destroy)
         self._metrics.session_closed(reason)
         _log.info("Session %s after %d steps", reason, opened.steps, extra={"session": session_id})
@@ -206,10 +207,7 @@ class SessionService:
     async def partial_run_setup(
         self, session_id: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> str:
-        """Begin a step that is fed and fetched in parts; its handle.
-
-        It runs on the pool of the default priority.
-        """
+        """Begin a partial run on the pool of the default priority; its handle."""
         opened = self.get(session_id)
         pool = self.runner.default_pool
         return await self._call(
@@ -222,16 +220,16 @@ class SessionService:
         return await self._call(opened, lambda: opened.session.make_callable(options))
 
     async def release_callable(self, session_id: str, handle: int) -> None:
-        """Forget a prepared step."""
+        """Release a prepared step."""
         opened = self.get(session_id)
         await self._call(opened, lambda: opened.session.release_callable(handle))
 
     async def _call(self, opened: OpenSession, work: Callable[[], T]) -> T:
-        """Do work that compiles on a caller's thread."""
+        """Do work that may compile a step, on a thread of the runner."""
         with opened.using():
             return await self.runner.call(work)
 
-    # --- the rest -----------------------------------------------------------------------------
+    # --- graph, lease and pools ----------------------------------------------------------------
 
     async def extend(
         self, session_id: str, graph_def: pb.GraphDef, expected_version: int | None
@@ -257,7 +255,7 @@ class SessionService:
         return [opened for opened in self._registry if not opened.lease.has_expired(now)]
 
     def keep_alive(self, session_id: str, lease_seconds: float | None) -> OpenSession:
-        """Renew the lease, with another length from now on if one is given."""
+        """Renew the lease, for another length if `lease_seconds` is given."""
         opened = self.get(session_id)
         seconds = self._lease_seconds(lease_seconds, opened.lease.seconds)
         opened.lease.renew(self._clock.monotonic(), seconds)
@@ -265,20 +263,20 @@ class SessionService:
         return opened
 
     async def graph_def(self, session_id: str) -> tuple[pb.GraphDef, int]:
-        """The graph as it is, and its version."""
+        """The current graph and its version."""
         opened = self.get(session_id)
         async with opened.extend_lock:
             graph_def = await self._build(opened.session.graph_def)
             return graph_def, opened.graph_version
 
     def thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """(name, pool) of the pools that belong to sessions alone."""
+        """(name, pool) of the pools that single sessions own."""
         return [entry for opened in self.open_sessions() for entry in opened.own_thread_pools()]
 
-    def _lease_seconds(self, asked: float | None, otherwise: float) -> float:
-        if asked is None:
-            return otherwise
-        return check_lease_seconds(asked, self._settings.max_lease_seconds)
+    def _lease_seconds(self, requested: float | None, default: float) -> float:
+        if requested is None:
+            return default
+        return check_lease_seconds(requested, self._settings.max_lease_seconds)
 
     async def _build(self, work: Callable[[], T]) -> T:
         return await asyncio.wrap_future(submit(self._builders, work))
@@ -296,7 +294,7 @@ def _describe_model(source: ModelSource | None, made: OpenedModel) -> dict[str, 
 
 
 def check_lease_seconds(seconds: object, longest: float) -> float:
-    """A lease that a client asks for: 0 < n ≤ `sessions.max_lease_seconds`."""
+    """The requested length of a lease; InvalidArgumentError unless 0 < n ≤ `longest`."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise InvalidArgumentError(f"lease_seconds must be a number, got {seconds!r:.80}")
     if not 0 < seconds <= longest:  # NaN fails too

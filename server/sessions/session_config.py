@@ -1,8 +1,8 @@
-"""Check the ConfigProto that a client sends, and fill in the server's pools.
+"""Check the ConfigProto of a client, and add the server's thread pools.
 
 A session whose config names no pools has the configured list, in order. A client may use a global
-pool by name (with the number of threads it was configured with), have unnamed pools of its own
-within `sessions.max_threads`, and create global names only if `sessions.allow_new_global_pools`.
+pool by name (with its configured number of threads), create unnamed pools within
+`sessions.max_threads`, and create global pools only if `sessions.allow_new_global_pools`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from runtime.api import global_thread_pools, schedulable_cores
 from runtime.errors import InvalidArgumentError
 from server.settings import SessionSettings, ThreadPoolSettings
 
-MAX_DEVICES = 64  # of one type in one session; nothing is gained by more than cores
+MAX_DEVICES = 64  # of one type in one session; more than cores have no use
 
 
 def session_config(
-    asked: pb.ConfigProto,
+    requested: pb.ConfigProto,
     settings: SessionSettings,
     thread_pools: tuple[ThreadPoolSettings, ...],
 ) -> pb.ConfigProto:
-    """The config to make a session with.
+    """The config with which a session is made.
 
-    Raises InvalidArgumentError when it asks for threads or names that clients may not have.
+    Raises InvalidArgumentError for threads or pools that clients may not create.
     """
     config = pb.ConfigProto()
-    config.CopyFrom(asked)
+    config.CopyFrom(requested)
     _check_devices(config)
     _check_names(config, settings)
     _check_threads(config, settings)
@@ -38,7 +38,7 @@ def session_config(
 
 
 def runs_in_caller(config: pb.ConfigProto) -> bool:
-    """Whether steps on the session's own pool run in the thread that asks for them.
+    """Whether steps on the session's own pool run in the caller's thread.
 
     TF: process_util.cc (NumInterOpThreadsFromSessionOptions); negative means the caller's thread
     """
@@ -67,7 +67,7 @@ def _check_names(config: pb.ConfigProto, settings: SessionSettings) -> None:
 
 def _check_threads(config: pb.ConfigProto, settings: SessionSettings) -> None:
     if config.inter_op_parallelism_threads == 0:
-        # What 0 means must fit the limit, or no session could have a pool on a large machine.
+        # 0 means all cores; on a large machine that must not exceed the limit of every session.
         config.inter_op_parallelism_threads = min(schedulable_cores(), settings.max_threads)
     default = max(config.inter_op_parallelism_threads, 1)
     wanted = 0

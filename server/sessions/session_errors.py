@@ -1,4 +1,4 @@
-"""What only sessions can fail with, beyond the canonical codes."""
+"""Errors of sessions that need more than a canonical code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class SessionGoneError(CancelledError):
 
 
 class TooManySessionsError(ResourceExhaustedError):
-    """`sessions.max_open` sessions are open; `retry_after_seconds` is when the first may expire."""
+    """`sessions.max_open` sessions are open; the first may expire in `retry_after_seconds`."""
 
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message)

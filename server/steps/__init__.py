@@ -1,1 +1,1 @@
-"""The one lane for steps: what every front's request passes between its codec and a session."""
+"""The way that every step takes between a front's codec and a session."""

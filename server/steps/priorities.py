@@ -1,4 +1,4 @@
-"""Priorities: names that requests may ask for, and the thread pools that they stand for."""
+"""Priorities: the names that requests may give, and the thread pool of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Priority:
 
 
 class Priorities:
-    """The table of one server; its pools are made here, as global named pools.
+    """The priorities of one server, and its thread pools, which are global named pools.
 
     Raises InvalidArgumentError when a pool of the same name exists with another configured number
     of threads.

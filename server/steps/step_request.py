@@ -1,4 +1,4 @@
-"""StepRequest: one step as a front has read it, without anything of its transport."""
+"""StepRequest: one step as a front has read it, independent of the transport."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import protos as pb
 from runtime.api import CancellationManager, CompiledStep, DataType
 
-# Makes what cancels the given manager when the client leaves while the block runs.
+# Makes a context that cancels the given manager if the client disconnects within it.
 ClientWatch = Callable[[CancellationManager], contextlib.AbstractContextManager[object]]
 
 
@@ -20,18 +20,18 @@ class StepRequest:
     """One step to run.
 
     What to run: `feeds` by tensor name, `fetches` and `targets`; `compiled` when the step is a
-    callable's; `partial_run_handle` when it is a part of a partial run. A request for a signature
-    of a model begins with none of them: the inference service fills them in.
+    callable's; `partial_run_handle` when it is a part of a partial run. For a signature of a model
+    the inference service sets them.
 
-    How to run it: `priority` names an entry of `priorities:` or counts them from 1; None or 0 is
-    the default one. `pool_is_chosen` says that the client set `options.inter_op_thread_pool`,
-    which excludes a priority. The deadline counts from `received_at`, a `time.monotonic()`
-    instant: `options.timeout_in_ms`, else `timeout_ms`, the transport's; 0 or less is not set.
+    How to run it: `priority` is the name of an entry of `priorities:` or its number from 1; None
+    or 0 is the default. `pool_is_chosen` is whether the client set `options.inter_op_thread_pool`,
+    which excludes a priority. The deadline is `options.timeout_in_ms` after `received_at`, a
+    `time.monotonic()` instant, or else `timeout_ms`, which the transport gives; 0 is not set.
 
     `request_id` is the id by which the step can be cancelled. `cancellation` is made by the runner
-    when the step does not end at once, unless the front gives one. `metadata`, when given, is
-    filled in place. `fetch_types` are the element types of the fetches, for the codec that writes
-    them. `body_bytes` is the size of what is still to be decoded.
+    for a step that does not end at once, unless the front sets it. `metadata`, if set, is filled.
+    `fetch_types` are the element types of the fetches, for the codec that writes them.
+    `body_bytes` is the size of the body that the inputs are still to be decoded from.
     """
 
     feeds: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -1,11 +1,12 @@
-"""StepRunner: the one place that decides how a step runs, whatever front its request came by.
+"""StepRunner: decides how a step runs, for every front.
 
-It decides the pool by priority, the deadline, whether a short step runs in this thread, when
-waiting for it ends (its end, the deadline, a cancellation, a client that leaves), what is counted,
-and how large an answer may be. `off_loop` decides what is decoded and encoded on another thread.
+It chooses the pool by priority, sets the deadline, runs short steps in this thread and starts the
+others, waits for them (until their end, the deadline, a cancellation or a disconnect of the
+client), counts them, and limits the size of answers. `off_loop` decides which bodies are decoded
+and encoded on another thread.
 
-Guarantees: used from one event loop; a step's answer comes at its deadline or cancellation at the
-latest.
+Guarantees: used from one event loop; the answer to a step is given at its deadline or cancellation
+at the latest.
 """
 
 from __future__ import annotations
@@ -28,33 +29,33 @@ from server.steps.step_waiter import wait_for_step
 
 T = TypeVar("T")
 OFF_LOOP_BYTES = 1 << 18  # of content; about 3 ms of JSON
-CALLER_THREADS = 8  # steps that run "in the caller's thread", which must not be the event loop
-_CALLERS_THREAD = -1  # of RunOptions.inter_op_thread_pool
+CALLER_THREADS = 8  # for steps in the caller's thread, which must not be the event loop's
+_CALLERS_THREAD = -1  # value of RunOptions.inter_op_thread_pool
 _NO_WATCH = contextlib.nullcontext()
 
 
 class StepAnswer(NamedTuple):
-    """The values of a step, and the bytes of their content, which decide how they are encoded."""
+    """The values of a step, and the bytes of their content."""
 
     values: list[Any]
     size: int
 
 
 class StepAccount(Protocol):
-    """Keeps account of the steps of an open session.
+    """The account that an open session keeps of its steps.
 
-    `default_timeout_ms` is the deadline of a request that brings none; 0 is none.
-    `runs_in_caller` says that steps on the session's own pool run in the caller's thread.
+    `default_timeout_ms` is the deadline of requests without one; 0 is none. `runs_in_caller` is
+    whether steps on the session's own pool run in the caller's thread.
     """
 
     default_timeout_ms: int
     runs_in_caller: bool
 
     def begin_step(self, request: StepRequest) -> None:
-        """Count a step; raises when the session may run none now."""
+        """Register a step; raises when the session may run none now."""
 
     def end_step(self, request: StepRequest) -> None:
-        """The step has ended, or its request does not wait for it any more."""
+        """The step has ended, or its request no longer waits for it."""
 
 
 class StepRunner:
@@ -83,7 +84,7 @@ class StepRunner:
         started = time.perf_counter()
         code = Code.OK
         try:
-            # A step of low priority may have to stop at the gate between its nodes.
+            # A step of low priority waits at the gate between its nodes.
             may_run_here = run.pool is not None and not run.pool.low_priority
             values = session.run_if_short(run) if may_run_here else None
             if values is None:
@@ -109,9 +110,9 @@ class StepRunner:
     async def run_part(
         self, session: DirectSession, request: StepRequest, account: StepAccount
     ) -> StepAnswer:
-        """Feed and fetch a part of a partial run, on the pool that it began with. Raises as `run`.
+        """Feed and fetch a part of a partial run, on the pool that it began with.
 
-        No thread waits for the part.
+        No thread waits for the part. Raises as `run`.
         """
         cancellation = _cancellation_of(request)
         account.begin_step(request)
@@ -125,7 +126,7 @@ class StepRunner:
         return await self._limited(values)
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Do other work of a session that may take long, on a thread that stands for a caller's."""
+        """Do other work of a session, which may take long, on a thread of the runner."""
         result: T = await wait_for_step(submit(self._callers, work), CancellationManager(), None)
         return result
 
@@ -135,11 +136,11 @@ class StepRunner:
         return self._default.pool
 
     def shutdown(self) -> None:
-        """End the threads of callers: the server ends."""
+        """End the runner's threads, when the server ends."""
         self._callers.shutdown()
 
     def _priority(self, request: StepRequest) -> Priority | None:
-        """The entry to run under; None when the client chose one of the session's pools."""
+        """The priority of a request; None when the client chose one of the session's pools."""
         if not request.pool_is_chosen:
             priority = request.priority
             return self._default if priority is None else self._priorities.resolve(priority)
@@ -155,14 +156,14 @@ class StepRunner:
         index = 0 if run.options is None else run.options.inter_op_thread_pool
         in_caller = index == _CALLERS_THREAD or (account is not None and account.runs_in_caller)
         if run.pool is None and in_caller:
-            # A thread of the runner's stands for the caller's: the event loop's must not block.
+            # A thread of the runner takes the caller's place: the event loop must not block.
             return submit(self._callers, lambda: session.run_async(run).result())
         return session.run_async(run)
 
     async def _limited(self, values: list[Any]) -> StepAnswer:
-        """The answer with its size; ResourceExhaustedError, before it is written, if too large.
+        """The answer with its size; ResourceExhaustedError if that exceeds the limit.
 
-        As JSON text the values take a few times as much.
+        JSON text takes several times the size.
         """
         size = 0
         strings: list[np.ndarray] = []
@@ -182,7 +183,7 @@ class StepRunner:
 
 
 async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
-    """Do `work(*arguments)` here when `size` bytes of content are few, else on another thread."""
+    """Call `work(*arguments)`, on another thread if its content is OFF_LOOP_BYTES or more."""
     if size < OFF_LOOP_BYTES:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
@@ -218,7 +219,7 @@ def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future
 
 
 def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
-    """What the session runs. The deadline is not in it: who waits cancels the step at it."""
+    """The session's form of a request, without the deadline: `_wait` cancels the step at it."""
     return RunRequest(
         request.feeds,
         request.fetches,
@@ -232,7 +233,7 @@ def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
 
 
 def _cancellation_of(request: StepRequest) -> CancellationManager:
-    """The request's, made when it has none: a step that ends at once needs none."""
+    """The cancellation manager of a request, made if it has none yet."""
     if request.cancellation is None:
         request.cancellation = CancellationManager()
     return request.cancellation
@@ -252,5 +253,5 @@ async def _wait(
 
 
 def _bytes_of_strings(arrays: Sequence[np.ndarray]) -> int:
-    """Bytes of the strings among the elements, without those of the pointers."""
+    """The total length of the strings in object arrays."""
     return sum(len(item) for array in arrays for item in array.flat if isinstance(item, bytes))

@@ -1,6 +1,6 @@
-"""Wait for a step on the event loop, but not beyond its deadline or its cancellation.
+"""Wait on the event loop for the end of a step, its deadline or its cancellation.
 
-The answer leaves at the deadline even though a running kernel finishes behind it.
+The wait ends at the deadline even if a kernel of the step still runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def wait_for_step(
     woken = asyncio.Event()
 
     def wake(_: object = None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits
             loop.call_soon_threadsafe(woken.set)
 
     future.add_done_callback(wake)
@@ -43,7 +43,7 @@ async def wait_for_step(
     try:
         if not cancellation.is_cancelled:
             await woken.wait()
-    except asyncio.CancelledError:  # the task that answers was cancelled: so is the step
+    except asyncio.CancelledError:  # the waiting task was cancelled, so the step is too
         cancellation.cancel(CancelledError("The request was cancelled."))
         raise
     finally:

@@ -1,8 +1,8 @@
 """TensorFlow Serving's JSON answers: compact and valid, or byte for byte its own.
 
 The compact form differs in white space and in the spelling of numbers (9000000.0 for 9e+06), and
-writes strings that are not UTF-8 as `{"b64": "…"}`, where TensorFlow Serving's own answer would be
-no JSON. NaN and infinities are written as `NonFinite` says; both forms default to bare tokens.
+writes strings that are not UTF-8 as `{"b64": "…"}`, where TensorFlow Serving's answer is not valid
+JSON. `NonFinite` selects how NaN and infinities are written; both forms default to bare tokens.
 
 TF: tensorflow_serving/util/json_tensor.cc (MakeJsonFromTensors and its siblings)
 """
@@ -36,7 +36,7 @@ _WRITABLE = frozenset(
     )
 )  # fmt: skip
 _KEY = {PredictFormat.ROW: "predictions", PredictFormat.COLUMNAR: "outputs"}
-_BYTES_SUFFIX = "_bytes"  # outputs whose alias ends so are written as base64
+_BYTES_SUFFIX = "_bytes"  # outputs whose alias has this suffix are written as base64
 
 
 def write_predict_response(
@@ -45,7 +45,7 @@ def write_predict_response(
     strict: bool = False,
     non_finite: NonFinite = NonFinite.TOKEN,
 ) -> bytes:
-    """The answer to a predict request; one output goes without its name.
+    """The answer to a predict request; a single output is written without its alias.
 
     Row form slices every output `[batch, …]` along its first dimension. Raises
     InvalidArgumentError when a type has no JSON form, and in row form when an output is a scalar
@@ -79,7 +79,7 @@ def write_classify_response(
     strict: bool = False,
     non_finite: NonFinite = NonFinite.TOKEN,
 ) -> bytes:
-    """`{"results": [[["label", score], …], …]}`, one list an example.
+    """`{"results": [[["label", score], …], …]}`, one list per example.
 
     `labels`, bytes, and `scores`, float32, are `[number of examples, classes]`.
     """
@@ -141,7 +141,7 @@ def _array_json(alias: str, array: np.ndarray, non_finite: NonFinite) -> bytes:
         np.ascontiguousarray(array) if array.ndim else array[()],
         option=orjson.OPT_SERIALIZE_NUMPY,
     )
-    # orjson writes null for what is not finite, and nothing else in numbers reads `null`.
+    # orjson writes null for values that are not finite, and numbers contain no other `null`.
     if b"null" in text and non_finite is not NonFinite.NULL:
         return _with_tokens(alias, array, text, non_finite)
     return text
@@ -277,7 +277,7 @@ def _nested(writer: PrettyWriter, array: np.ndarray) -> Iterator[Any]:
 
 
 def _decimal_text(value: np.floating[Any]) -> str:
-    """Six digits if they give the value back, else as many as it takes."""
+    """Six digits if they are exact, else as many as are needed to read the value back."""
     if not np.isfinite(value):
         return non_finite_word(float(value))
     text = format(float(value), ".6g")

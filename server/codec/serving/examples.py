@@ -17,14 +17,14 @@ from server.codec.serving.requests import Document
 from server.codec.serving.tensor_reader import decode_base64, is_base64, text_bytes, type_name
 
 _INT64_MAX = (1 << 63) - 1
-# The list of a feature by the kind of its first element, and the word in error texts.
+# The list of a feature that holds its elements, and its name in error texts.
 _KIND_WORD = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int64"}
 
 
 def examples_tensor(document: Document) -> np.ndarray:
     """The serialized examples of the body, a string tensor `[number of examples]`.
 
-    A `context` goes in front of each example: the features of both are merged when it is parsed.
+    A serialized `context` precedes each example: parsing merges the features of both.
     Raises InvalidArgumentError with TensorFlow Serving's text.
     """
     members = document.members
@@ -77,7 +77,7 @@ def _add_element(element: Any, name: str, feature: pb.Feature) -> None:
 
 
 def _kind_and_value(element: Any, name: str) -> tuple[str, Any]:
-    """The list that a JSON value belongs in, and the value to append."""
+    """The list of the feature for a JSON value, and the value to append."""
     if isinstance(element, bool | int):
         return "int64_list", int(element)
     if isinstance(element, float):

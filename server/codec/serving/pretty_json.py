@@ -1,8 +1,8 @@
-"""JSON laid out as RapidJSON's PrettyWriter lays it out, which is how TensorFlow Serving answers.
+"""JSON in the layout of RapidJSON's PrettyWriter, which TensorFlow Serving's answers have.
 
-Four spaces a level; while `single_line_arrays` is on, the elements of a list follow each other on
-one line. The option is looked at when an element or a bracket is written, not when its list was
-opened: that is why TensorFlow Serving's `predictions` end with a bracket on a line of its own.
+Four spaces per level; while `single_line_arrays` is on, the elements of a list are on one line.
+The option takes effect when an element or a bracket is written, not when its list is opened: so
+TensorFlow Serving's `predictions` end with a bracket on a separate line.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 INDENT = "    "
-DEBUG_STRING_CHARACTERS = 256  # a value in an error text is cut at the first token behind this
-_DEBUG_STRING_LIMIT = 512  # and at the latest here: one string may be as long as the body
+DEBUG_STRING_CHARACTERS = 256  # an error text is cut at the first token after so many
+_DEBUG_STRING_LIMIT = 512  # and here in any case: one string may be as long as the body
 
 _ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
     ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r",
@@ -21,12 +21,12 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
 
 
 def quoted(text: str) -> str:
-    """A JSON string; only what must be escaped is."""
+    """A JSON string; only characters that require it are escaped."""
     return f'"{text.translate(_ESCAPES)}"'
 
 
 class PrettyWriter:
-    """Writes tokens one after the other; `text()` is what has been written."""
+    """Writes JSON token by token; `text()` is the result."""
 
     def __init__(self, single_line_arrays: bool = False) -> None:
         self.single_line_arrays = single_line_arrays
@@ -35,7 +35,7 @@ class PrettyWriter:
         self._levels: list[list[Any]] = []  # [is a list, tokens so far] of each open container
 
     def text(self) -> str:
-        """Everything that has been written."""
+        """The text written so far."""
         return "".join(self._parts)
 
     def start_array(self) -> None:
@@ -69,12 +69,12 @@ class PrettyWriter:
         self.raw(quoted(text))
 
     def raw(self, text: str) -> None:
-        """Write a value that is JSON already; an empty text leaves the separator only."""
+        """Write a value that is JSON text already; an empty text writes the separator only."""
         self._prefix()
         self._put(text)
 
     def _prefix(self) -> None:
-        """What separates this token from the one before."""
+        """The separator between the previous token and this one."""
         if not self._levels:
             return
         level = self._levels[-1]
@@ -103,7 +103,7 @@ class PrettyWriter:
 def debug_string(value: Any) -> str:
     """A parsed JSON value for an error text, cut after about 256 characters.
 
-    The text may end in the middle of the value, and so be no JSON.
+    The text may end in the middle of the value, and then it is not valid JSON.
     """
     writer = PrettyWriter(single_line_arrays=True)
     for method, argument in _tokens(value):

@@ -1,8 +1,8 @@
-"""TensorFlow Serving's JSON requests: predict in row and columnar form, and their documents.
+"""TensorFlow Serving's JSON requests, and predict's tensors in row and columnar form.
 
-A body is read in three steps, in the order in which TensorFlow Serving finds faults: the document
-(`parse_document`), the signature's name (`signature_name`), and, once the caller has found the
-signature, the tensors (`predict_inputs`).
+A body is read in three steps, in the order in which TensorFlow Serving reports faults: the document
+(`parse_document`), the name of the signature (`signature_name`) and, once the caller has looked up
+the signature, the tensors (`predict_inputs`).
 
 TF: tensorflow_serving/util/json_tensor.cc
 """
@@ -28,7 +28,7 @@ _EXACT_READER, _WRAPPING_READER = TensorReader(exact_range=True), TensorReader(e
 
 
 class PredictFormat(enum.Enum):
-    """How a predict request names its tensors, and so how the answer does."""
+    """The form of a predict request, which the answer has too."""
 
     ROW = "row"  # instances → predictions
     COLUMNAR = "columnar"  # inputs → outputs
@@ -36,7 +36,7 @@ class PredictFormat(enum.Enum):
 
 @dataclasses.dataclass(slots=True)
 class Document:
-    """A parsed body of `size` bytes, and how it names the tensors of a predict request."""
+    """A parsed body of `size` bytes, and the form of its tensors if it is a predict request."""
 
     members: dict[str, Any]
     size: int
@@ -44,11 +44,11 @@ class Document:
 
 
 class SignatureInputs(Protocol):
-    """What has to be known of a signature: the element type of each input, by alias."""
+    """The part of a signature that decoding requires."""
 
     @property
     def input_types(self) -> Mapping[str, DataType]:
-        """The element types."""
+        """The element type of each input, by alias."""
 
 
 def parse_document(body: bytes) -> Document:
@@ -87,10 +87,10 @@ def predict_inputs(
 ) -> dict[str, np.ndarray]:
     """The tensors of `instances` (row form) or `inputs` (columnar form), by alias.
 
-    `signature` is the name that the request gave. With `strict`, as in TensorFlow Serving, an int8,
-    uint8 or int16 that does not fit wraps, and a signature without inputs cannot be called; else
-    the one is refused, and the other takes `"inputs": {}` or nothing. Raises InvalidArgumentError,
-    and UnimplementedError for a columnar input of a type that JSON does not carry.
+    `signature` is its name. With `strict`, as in TensorFlow Serving, an int8, uint8 or int16 that
+    is out of range wraps, and a signature without inputs is refused; without it, the former is
+    refused, and the latter accepts `"inputs": {}` or no key. Raises InvalidArgumentError, and
+    UnimplementedError for a columnar input of a type that has no JSON form.
     """
     input_types = inputs.input_types
     if not input_types:
@@ -130,14 +130,14 @@ def _checked_instances(members: dict[str, Any]) -> list[Any]:
 
 
 def _is_object(value: Any) -> bool:
-    """Whether an instance names its tensors; `{"b64": "…"}` is a value."""
+    """Whether an instance is an object of named tensors; `{"b64": "…"}` is a value."""
     return isinstance(value, dict) and not is_base64(value)
 
 
 def _fast_rows(
     instances: list[Any], input_types: Mapping[str, DataType], reader: TensorReader
 ) -> dict[str, np.ndarray] | None:
-    """All instances at once, by numpy; None when one of them is not regular."""
+    """Convert all instances at once; None when one of them is not regular."""
     if not _is_object(instances[0]):
         if len(input_types) > 1:
             return None
@@ -160,7 +160,7 @@ def _fast_rows(
 
 
 class _Rows:
-    """Instances one by one: each gives one tensor an input, all of one shape."""
+    """Converts instances one by one; each gives one tensor per input, all of the same shape."""
 
     def __init__(self, input_types: Mapping[str, DataType], reader: TensorReader) -> None:
         self._input_types = input_types

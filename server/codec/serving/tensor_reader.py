@@ -1,7 +1,7 @@
 """Parsed JSON to numpy arrays of a known element type, by TensorFlow Serving's rules.
 
-A regular list of numbers takes numpy's own conversion; whatever that cannot vouch for takes the
-element-by-element path, which decides and words the errors. Both accept the same values.
+numpy converts regular lists of numbers. Every other value is converted element by element, which
+also produces the error texts. Both accept the same values.
 
 Guarantees: no recursion; memory is bounded by the parsed value.
 
@@ -26,8 +26,8 @@ _INT32 = (-(1 << 31), (1 << 31) - 1)
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 _UINT32 = (0, (1 << 32) - 1)
 _UINT64 = (0, (1 << 64) - 1)
-# The JSON integers that each type takes. The small types take any 32-bit integer, which wraps, in
-# TensorFlow Serving; `exact_range` narrows them to their own.
+# The JSON integers that each type accepts. In TensorFlow Serving the small types accept any 32-bit
+# integer and wrap; `exact_range` restricts them to their range.
 _INTEGER_RANGE: dict[DataType, tuple[int, int]] = {
     DataType.INT32: _INT32,
     DataType.INT16: _INT32,
@@ -52,20 +52,20 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 class TensorReader:
-    """How the values of one body become arrays.
+    """Converts the values of a body to arrays.
 
-    `exact_range` refuses what does not fit int8, uint8 and int16; without it they wrap, as in
-    TensorFlow Serving.
+    With `exact_range` an int8, uint8 or int16 that is out of range is refused; without, it wraps as
+    in TensorFlow Serving.
     """
 
     def __init__(self, *, exact_range: bool) -> None:
         self._exact_range = exact_range
 
     def fast_array(self, value: Any, data_type: DataType) -> np.ndarray | None:
-        """The array of a regular value, or None when the slow path has to decide.
+        """The array of a regular value; None when the value has to be converted by elements.
 
-        The types of all elements are looked at before numpy is: it would take true for 1, "1.5"
-        for a number, and as much memory as the longest string times their number.
+        The types of all elements are checked first: numpy would read true as 1 and "1.5" as a
+        number, and allocate the length of the longest string for every element.
         """
         element_types = _FAST_TYPES.get(data_type)
         regular = None if element_types is None else _regular(value)
@@ -86,10 +86,10 @@ class TensorReader:
         return array.reshape(shape)
 
     def slow_array(self, value: Any, data_type: DataType) -> np.ndarray:
-        """The array, element by element.
+        """The array, converted element by element.
 
         Raises InvalidArgumentError for a ragged list or a value of another type,
-        UnimplementedError for an element type that JSON does not carry.
+        UnimplementedError for an element type that has no JSON form.
         """
         shape = dense_shape(value)
         convert = self._converter(data_type)
@@ -101,7 +101,7 @@ class TensorReader:
         return _flat_array(values, data_type).reshape(shape)
 
     def array(self, value: Any, data_type: DataType) -> np.ndarray:
-        """The array, by the fast path if it can."""
+        """The array of a value, at once if it is regular; raises as `slow_array`."""
         fast = self.fast_array(value, data_type)
         return self.slow_array(value, data_type) if fast is None else fast
 
@@ -112,7 +112,7 @@ class TensorReader:
         return _INTEGER_RANGE[data_type]
 
     def _converter(self, data_type: DataType) -> Callable[[Any], Any]:
-        """The function that turns one JSON value into one element, or raises."""
+        """The function that converts one JSON value to an element, or raises."""
         if data_type is DataType.STRING:
             return _string_element
         if data_type in _FLOATS:
@@ -162,12 +162,12 @@ def _regular(value: Any) -> tuple[list[Any], tuple[int, ...]] | None:
 
 
 def is_base64(value: Any) -> bool:
-    """Whether a JSON value stands for bytes: `{"b64": "…"}` and nothing else."""
+    """Whether a JSON value is `{"b64": "…"}`, which stands for bytes."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
 
 
 def decode_base64(value: dict[str, str]) -> bytes:
-    """The bytes of `{"b64": "…"}`; white space and missing padding are fine.
+    """The bytes of `{"b64": "…"}`; white space and missing padding are accepted.
 
     Raises InvalidArgumentError `Unable to base64 decode`.
     """
@@ -195,14 +195,14 @@ def dense_shape(value: Any) -> tuple[int, ...]:
 
 
 def type_name(value: Any) -> str:
-    """The kind of a JSON value, as error texts name it."""
+    """TensorFlow Serving's name for the kind of a JSON value, for error texts."""
     if isinstance(value, bool):
         return "True" if value else "False"
     return _TYPE_NAMES[type(value)]
 
 
 def _leaves(value: Any, shape: tuple[int, ...]) -> Iterator[Any]:
-    """The elements in order; raises where a list does not have the shape."""
+    """The elements in order; InvalidArgumentError where a list does not have the shape."""
     rank = len(shape)
     stack: list[Iterator[Any]] = [iter((value,))]
     while stack:
@@ -259,7 +259,7 @@ def _type_error(value: Any, data_type: DataType) -> InvalidArgumentError:
 
 
 def _as_float(array: np.ndarray, data_type: DataType) -> np.ndarray:
-    """Through double, as a JSON number is one; too large for float32 is infinity."""
+    """Convert through float64, as JSON numbers are; beyond float32's range is infinity."""
     array = array.astype(np.float64, copy=False)
     if data_type is DataType.DOUBLE:
         return array

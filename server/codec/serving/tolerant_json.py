@@ -1,9 +1,9 @@
-"""JSON as TensorFlow Serving reads it, for the bodies that a strict parser refuses.
+"""Parse JSON as TensorFlow Serving does, for bodies that a strict parser refuses.
 
-Tolerated: the tokens NaN, Inf, Infinity (signed too), anything after the first value, any depth of
+Accepted: the tokens NaN, Inf, Infinity (signed too), anything after the first value, any depth of
 nesting up to `MAX_DEPTH`, and strings that are not UTF-8 (kept as lone surrogates, so that
-`encode(errors="surrogateescape")` gives the bytes back). Everything else is refused with the text
-and the byte offset that RapidJSON reports, since clients match on them.
+`encode(errors="surrogateescape")` gives the bytes back). Every other fault is reported with
+RapidJSON's text and byte offset, since clients compare them.
 
 Guarantees: no recursion, so no depth overflows the stack; time is linear in the body.
 """
@@ -20,7 +20,7 @@ MAX_DEPTH = 1_000_000  # lists and objects inside each other
 MAX_UINT64 = (1 << 64) - 1  # a larger integer is read as a float, as RapidJSON does
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-# One match for a whole number; what is missing tells which error to report.
+# Matches a complete number; an empty group selects the error to report.
 _NUMBER = re.compile(
     r"-?(?:(?P<special>NaN|Inf(?:inity|(?!i)))|(?P<whole>0|[1-9][0-9]*)"
     r"(?P<fraction>\.[0-9]*)?(?P<exponent>[eE][+-]?[0-9]*)?)"
@@ -58,7 +58,7 @@ def parse_tolerant(body: bytes) -> Any:
 
 
 class _Reader:
-    """One body and how far it has been read. `_position` counts characters."""
+    """Parses one body. `_position` counts the characters read so far."""
 
     def __init__(self, body: bytes) -> None:
         if body.startswith(b"\xef\xbb\xbf"):  # a byte order mark is skipped
@@ -90,7 +90,7 @@ class _Reader:
                     continue
             else:
                 value = self._scalar(opener)
-            # A complete value: store it, and close what it completes.
+            # A complete value: store it, and close the containers that it completes.
             while True:
                 if container is None:
                     return value
@@ -166,7 +166,7 @@ class _Reader:
         raise self._error(_BAD_VALUE)
 
     def _skip_common_prefix(self, words: tuple[str, ...]) -> None:
-        """Go to the first character that fits no word: RapidJSON reports that one."""
+        """Advance to the first character that matches no word, which RapidJSON reports."""
         first = self._peek()
         word = next((word for word in words if first and word.startswith(first)), "")
         for expected in word:
@@ -237,7 +237,7 @@ class _Reader:
         return chr(code)
 
     def _hex4(self, escape_start: int) -> int:
-        """The number of the `\\uXXXX` here, and go behind it."""
+        """Read the `\\uXXXX` at the current position; its number."""
         match = _HEX4.match(self._text, self._position + 2)
         if match is None:
             raise self._error(_BAD_HEX, escape_start)

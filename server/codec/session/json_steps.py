@@ -29,15 +29,15 @@ from server.steps.step_request import StepRequest
 _RUN_KEYS = frozenset({"feeds", "fetches", "targets", "priority", "options"})
 _PARTIAL_RUN_KEYS = frozenset({"partial_run_handle", "feeds", "fetches"})
 _RUN_CALLABLE_KEYS = frozenset({"handle", "feeds"})
-_POOL_KEYS = frozenset({"inter_op_thread_pool", "interOpThreadPool"})  # both are proto JSON
+_POOL_KEYS = frozenset({"inter_op_thread_pool", "interOpThreadPool"})  # either spelling is valid
 
 
 class JsonSteps:
-    """Reads bodies into StepRequests and writes answers; used on any thread.
+    """Reads bodies into StepRequests and writes answers; may be used on any thread.
 
-    `encoding` says how tensors are written, `non_finite` how NaN and infinities are. Every
+    `encoding` is the form of tensors in answers, `non_finite` that of NaN and infinities. Every
     `read_…` raises InvalidArgumentError for a body of another form and for a value that does not
-    fit the graph, and the session's own errors for unknown names and handles.
+    fit the graph, and the errors of the session for unknown names and handles.
     """
 
     media_type = "application/json"
@@ -47,7 +47,7 @@ class JsonSteps:
         self._non_finite = non_finite
 
     def read_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """The step of a `:run` body; a priority in the body comes before the header's."""
+        """Read the step of a `:run` body; its priority overrides that of the header."""
         value = _read_object(body, _RUN_KEYS)
         step.fetches, step.targets = value["fetches"], value["targets"]
         named = value.get("options", {})
@@ -62,7 +62,7 @@ class JsonSteps:
         step.fetch_types = fetch_types(step.fetches, session.tensor_info)
 
     def read_partial_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """The part of a `:partialRun` body."""
+        """Read the part of a `:partialRun` body."""
         value = _read_object(body, _PARTIAL_RUN_KEYS)
         handle = value.get("partial_run_handle")
         if not isinstance(handle, str):
@@ -75,7 +75,7 @@ class JsonSteps:
         step.feeds = read_feeds(value["feeds"], session.tensor_info)
 
     def read_run_callable(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """The step of a `:runCallable` body, whose feeds are a list."""
+        """Read the step of a `:runCallable` body, whose feeds are a list."""
         value = parse_object(body, _RUN_CALLABLE_KEYS)
         handle, feeds = value.get("handle"), value.get("feeds", [])
         if type(handle) is not int or not isinstance(feeds, list):
@@ -93,7 +93,7 @@ class JsonSteps:
         set_options(step, run_options, pool_is_chosen=run_options.inter_op_thread_pool != 0)
 
     def write_run(self, step: StepRequest, values: Sequence[Any]) -> bytes:
-        """`{"outputs": {name: tensor}}`, names spelled as the client spelled them."""
+        """`{"outputs": {name: tensor}}`, with the names as the client spelled them."""
         outputs = {}
         for name, value, data_type in zip(step.fetches, values, step.fetch_types, strict=True):
             outputs[name] = write_tensor(

@@ -1,7 +1,7 @@
 """The bodies and answers of session steps as the master service's messages.
 
-Over HTTP, feeds are checked against the graph as those of JSON bodies are; over gRPC as little as
-TensorFlow's master does. All functions may be called on any thread.
+Over HTTP, feeds are checked against the graph, as those of JSON bodies are. Over gRPC they are not,
+as in TensorFlow's master. All functions may be called on any thread.
 
 TF: tensorflow/core/protobuf/master.proto
 """
@@ -30,10 +30,10 @@ from server.steps.step_request import StepRequest
 
 
 class ProtoSteps:
-    """Reads messages into StepRequests and writes answers, as `JsonSteps`; used on any thread.
+    """Reads messages into StepRequests and writes answers; may be used on any thread.
 
-    Every `read_…` raises as those of `JsonSteps`, and ResourceExhaustedError for a feed that says
-    it has more than `max_tensor_bytes`.
+    Every `read_…` raises as that of `JsonSteps`, and ResourceExhaustedError for a feed whose shape
+    needs more than `max_tensor_bytes`.
     """
 
     media_type = "application/x-protobuf"
@@ -42,13 +42,13 @@ class ProtoSteps:
         self._max_bytes = max_tensor_bytes
 
     def read_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """The step of a RunStepRequest."""
+        """Read the step of a RunStepRequest."""
         message = self._read_step(body, step, session)
         if message.partial_run_handle:
             raise InvalidArgumentError("A part of a partial run goes to :partialRun")
 
     def read_partial_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """The part of a RunStepRequest with a `partial_run_handle`."""
+        """Read the part of a RunStepRequest with a `partial_run_handle`."""
         message = self._read_step(body, step, session)
         step.partial_run_handle = message.partial_run_handle
         if message.target:
@@ -66,7 +66,7 @@ class ProtoSteps:
         return message
 
     def read_run_callable(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """The step of a RunCallableRequest."""
+        """Read the step of a RunCallableRequest."""
         message = read_proto(body, pb.RunCallableRequest)
         prepared = session.session.callable(message.handle)
         options = prepared.options
@@ -112,7 +112,7 @@ def decoded_feeds(
 class ReceivedRunStep(NamedTuple):
     """A RunStepRequest with its feeds decoded, or with the error of decoding them.
 
-    The error is raised once the session is known, since an unknown one is reported first.
+    The error is raised after the session was looked up: an unknown session is reported first.
     """
 
     message: pb.RunStepRequest
@@ -129,7 +129,7 @@ class ReceivedRunCallable(NamedTuple):
 
 
 def receive_run_step(max_bytes: int, data: bytes) -> ReceivedRunStep:
-    """A serialized RunStepRequest; feeds of more than `max_bytes` are a fault."""
+    """Parse a RunStepRequest; a feed that needs more than `max_bytes` is a fault."""
     message = pb.RunStepRequest.FromString(data)
     try:
         return ReceivedRunStep(message, decoded_feeds(message.feed, max_bytes))
@@ -138,7 +138,7 @@ def receive_run_step(max_bytes: int, data: bytes) -> ReceivedRunStep:
 
 
 def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable:
-    """A serialized RunCallableRequest, as `receive_run_step`."""
+    """Parse a RunCallableRequest, as `receive_run_step`."""
     message = pb.RunCallableRequest.FromString(data)
     try:
         feeds = [tensor_from_proto(tensor, max_bytes) for tensor in message.feed]
@@ -164,7 +164,7 @@ def write_run_callable(step: StepRequest, values: Sequence[Any]) -> bytes:
 
 
 def _write_tensor(step: StepRequest, index: int, value: Any, proto: pb.TensorProto) -> None:
-    """Write a value as the type that the graph gives it, when the front has looked that up."""
+    """Write a value with the type of its fetch, where the front has looked that up."""
     if step.fetch_types:
         tensor_to_proto(np.asarray(value), step.fetch_types[index], proto)
     else:

@@ -1,4 +1,4 @@
-"""What all forms of a session step share: feeds that fit the graph, fetches, and options."""
+"""The parts that all forms of a session step have: checked feeds, fetches and options."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from server.steps.step_request import StepRequest
 Shape = tuple[int, ...] | None  # None: unknown rank; −1: unknown dimension
 TensorInfo = Callable[[str], tuple[DataType, Shape]]
 
-PROCESS_ONLY = (DataType.RESOURCE, DataType.VARIANT)  # no value outside the process
+PROCESS_ONLY = (DataType.RESOURCE, DataType.VARIANT)  # values that exist in one process only
 
 
 class StepSession(Protocol):
-    """The session that a step is read for; any thread may use both."""
+    """The session that a step is read for; both may be used on any thread."""
 
     session: DirectSession
     tensor_info: TensorInfo
@@ -59,7 +59,7 @@ def _type_of(array: np.ndarray) -> DataType:
 
 
 def fetch_types(fetches: Iterable[str], tensor_info: TensorInfo) -> list[DataType]:
-    """Element types of what is fetched; InvalidArgumentError for what cannot leave the process."""
+    """The element types of the fetches; InvalidArgumentError for a type of PROCESS_ONLY."""
     types = []
     for name in fetches:
         data_type, _ = tensor_info(name)
@@ -72,7 +72,7 @@ def fetch_types(fetches: Iterable[str], tensor_info: TensorInfo) -> list[DataTyp
 
 
 def set_options(step: StepRequest, options: pb.RunOptions, *, pool_is_chosen: bool) -> None:
-    """Note the options of a step, with an empty RunMetadata to fill when they want some."""
+    """Set the options of a step, and an empty RunMetadata if they request a report."""
     step.options = options
     step.pool_is_chosen = pool_is_chosen
     if options.trace_level != pb.RunOptions.NO_TRACE or options.output_partition_graphs:

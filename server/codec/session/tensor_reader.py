@@ -42,8 +42,8 @@ class _Elements:
 def read_tensor(value: Any, name: str, data_type: DataType) -> np.ndarray:
     """The array of a JSON value; `data_type` is the graph's, used when the value names none.
 
-    Raises InvalidArgumentError that names the tensor and says what is wrong, and
-    ResourceExhaustedError when the shape claims more than the tensor limit.
+    Raises InvalidArgumentError with the name of the tensor and the fault, and
+    ResourceExhaustedError when the shape needs more than the tensor limit.
     """
     try:
         if _is_typed(value):
@@ -54,7 +54,7 @@ def read_tensor(value: Any, name: str, data_type: DataType) -> np.ndarray:
 
 
 def _is_typed(value: Any) -> bool:
-    """`{"b64": …}` alone is a string element; with a shape or dtype it is a tensor."""
+    """Whether a value is a tensor object; `{"b64": …}` alone is a string element."""
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
@@ -104,7 +104,7 @@ def _read_shape(sizes: Any, data_type: DataType) -> tuple[int, ...]:
 
 
 def decode_base64(text: Any) -> bytes:
-    """Bytes of a base64 string, standard alphabet with padding."""
+    """The bytes of a base64 string, in the standard alphabet with padding."""
     if not isinstance(text, str):
         raise InvalidArgumentError(f"b64 must be a string, got {type_name(text)}")
     try:
@@ -127,7 +127,7 @@ def _read_list(value: Any, data_type: DataType, declared: tuple[int, ...] | None
 def _place(
     elements: tuple[np.ndarray, tuple[int, ...]], declared: tuple[int, ...] | None
 ) -> np.ndarray:
-    """Give the flat array its shape: the declared one fits nested data and flat data."""
+    """Reshape the flat array; the declared shape may belong to nested or to flat data."""
     flat, shape = elements
     if declared is None or shape == declared:
         return flat.reshape(shape)
@@ -142,7 +142,7 @@ def _place(
 
 
 def _flatten(value: Any) -> _Elements:
-    """Open nested lists level by level; raises for ragged ones."""
+    """Flatten nested lists level by level; InvalidArgumentError for ragged lists."""
     level: list[Any] = [value]
     shape: list[int] = []
     while level and type(level[0]) is list:
@@ -164,7 +164,7 @@ def _flatten(value: Any) -> _Elements:
 
 
 def _read_complex(elements: _Elements, data_type: DataType) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Pairs `[re, im]` innermost; the pair's dimension goes away."""
+    """Complex numbers from innermost pairs `[re, im]`; the result lacks that dimension."""
     if 0 in elements.shape:
         return np.empty(0, data_type.numpy), elements.shape
     if not elements.shape or elements.shape[-1] != 2:
@@ -202,7 +202,7 @@ def _check_kinds(flat: list[Any], kinds: set[type], allowed: frozenset[type], wa
 
 
 def _read_integers(flat: list[int], data_type: DataType) -> np.ndarray:
-    """Integers, refused when out of the type's range."""
+    """Integers; InvalidArgumentError for one out of the type's range."""
     low, high = _range(data_type)
     if flat and (min(flat) < low or max(flat) > high):
         wrong = next(item for item in flat if not low <= item <= high)
@@ -268,14 +268,14 @@ def _read_bytes(content: bytes, data_type: DataType, shape: Sequence[int]) -> np
         )
     if data_type is DataType.BOOL:  # any non-zero byte is true
         return np.frombuffer(content, np.uint8).astype(np.bool_).reshape(shape)
-    # A view of the bytes: read-only, which is fine, as kernels never write into inputs.
+    # A read-only view of the bytes; kernels never write into their inputs.
     little_endian = dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype
     return np.frombuffer(content, little_endian).astype(dtype, copy=False).reshape(shape)
 
 
 def _read_length_prefixed(content: bytes, count: int) -> np.ndarray:
-    """Strings, each after its length as u32 little-endian."""
-    if 4 * count > len(content):  # before memory is taken for what is not there
+    """Strings, each preceded by its length as u32 little-endian."""
+    if 4 * count > len(content):  # before memory is allocated for missing strings
         raise InvalidArgumentError(f"{len(content)} bytes cannot hold {count} strings")
     array = np.empty(count, object)
     position = 0

@@ -1,7 +1,7 @@
 """Write tensors as JSON values: `{"dtype", "shape", "data"}`, or `"b64"` in place of data.
 
-What is written here is read back by `tensor_reader` to the same array, bit for bit where the
-policy for NaN and infinities keeps them (a NaN's payload is not kept).
+`tensor_reader` reads the result back to the same array, bit for bit where the policy for NaN and
+infinities keeps them (the payload of a NaN is lost).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def write_tensor(
 ) -> dict[str, Any]:
     """The JSON value of an array, to be passed to `to_json`.
 
-    `non_finite` says how NaN and infinities are written: `token`, `string`, `null`, or `error`,
-    which raises InvalidArgumentError. Resources and variants raise InvalidArgumentError too.
+    `non_finite` is how NaN and infinities are written: `token`, `string`, `null`, or `error`, which
+    raises InvalidArgumentError, as resources and variants do.
     """
     if data_type in (DataType.RESOURCE, DataType.VARIANT):
         raise InvalidArgumentError(f"A tensor of type {data_type.tf_name} cannot be fetched")
@@ -44,7 +44,7 @@ def write_tensor(
 
 
 def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
-    """The nested data of an array, as lists or as something that `to_json` writes as lists."""
+    """The nested data of an array: lists, or a value that `to_json` writes as lists."""
     if data_type is DataType.STRING:
         return _nested_strings(array)
     if data_type in dtypes.COMPLEX:
@@ -52,7 +52,7 @@ def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
         pairs = np.ascontiguousarray(array).reshape(*array.shape, 1).view(part.numpy)
         return _finite_or(pairs, non_finite)
     if data_type in dtypes.FLOATING:
-        # float32 holds every value of the smaller types, and its digits read back the same.
+        # float32 has every value of the smaller types, and its digits read back exactly.
         native = array if array.dtype in _NATIVE_FLOATS else array.astype(np.float32)
         return _finite_or(native, non_finite)
     if data_type in _SMALL_INTEGERS:
@@ -61,7 +61,7 @@ def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
 
 
 def _writable(array: np.ndarray) -> Any:
-    """The array as orjson takes it: C-contiguous, native byte order, rank 0 as a scalar."""
+    """The array as orjson requires it: C-contiguous, native byte order, rank 0 as a scalar."""
     if array.ndim == 0:
         return array[()]
     if not array.dtype.isnative:
@@ -84,9 +84,9 @@ def _refuse(array: np.ndarray) -> Any:
 
 
 def _as_strings(array: np.ndarray) -> Any:
-    """Nested lists with strings in place of what JSON has no number for."""
+    """Nested lists, with strings for values that are not finite."""
     finite = np.isfinite(array)
-    # Through text, so that float32 keeps its own shortest digits.
+    # Through text, so that float32 values keep their shortest digits.
     numbers = orjson.loads(to_json(np.ascontiguousarray(np.where(finite, array, 0).ravel())))
     flat = np.array(numbers, object)
     flat[~finite.ravel()] = [non_finite_word(item) for item in array[~finite].tolist()]
@@ -94,14 +94,14 @@ def _as_strings(array: np.ndarray) -> Any:
 
 
 def _as_tokens(array: np.ndarray) -> Any:
-    """As strings, with the quotes taken off: there are no other strings in the text."""
+    """As `_as_strings` without the quotes; the text contains no other strings."""
     return orjson.Fragment(orjson.dumps(_as_strings(array)).replace(b'"', b""))
 
 
 _NON_FINITE: dict[str, Callable[[np.ndarray], Any]] = {
     "string": _as_strings,
     "token": _as_tokens,
-    "null": _writable,  # what orjson does by itself
+    "null": _writable,  # orjson's own behaviour
     "error": _refuse,
 }
 
@@ -113,7 +113,7 @@ def _nested_strings(array: np.ndarray) -> Any:
 
 
 def _to_bytes(array: np.ndarray, data_type: DataType) -> bytes:
-    """Little-endian bytes; strings each after their length as u32."""
+    """Little-endian bytes; strings are each preceded by their length as u32."""
     if data_type is DataType.STRING:
         items = [as_bytes(item) for item in array.ravel().tolist()]
         return b"".join(len(item).to_bytes(4, "little") + item for item in items)
