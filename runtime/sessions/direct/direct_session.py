@@ -152,15 +152,18 @@ class DirectSession(RuntimeSession):
             return None
         if request.cancellation is not None:
             request.cancellation.check()
-        prepared = self._steps.prepare(
-            request, compiled, self._graph.functions, self._cancellation, None
-        )
+        # The step's own: an executor of a function cancels its step when a node fails.
+        cancellation = CancellationManager(self._cancellation)
         try:
-            return prepared.run_measured()
+            return self._steps.prepare(
+                request, compiled, self._graph.functions, cancellation, None
+            ).run_measured()
         except OpError:
             raise
         except Exception as error:
             raise InternalError(f"{type(error).__name__}: {error}") from error
+        finally:
+            cancellation.detach()
 
     def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
         """Run in this thread without a future where the options say so, else on a pool."""
