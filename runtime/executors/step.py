@@ -18,12 +18,7 @@ import protos as pb
 from runtime.executors.duration_estimate import DurationEstimate
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step_stats import StepStatsCollector
-from runtime.foundation.errors import (
-    InternalError,
-    InvalidArgumentError,
-    OpError,
-    ResourceExhaustedError,
-)
+from runtime.foundation.errors import InternalError, OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
@@ -260,22 +255,3 @@ class AsynchronousExecutor(Executor):
     @abc.abstractmethod
     def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
         """Start in this thread; `done` is called once, in the thread that runs the last kernel."""
-
-
-def as_op_error(error: BaseException, node: str) -> OpError:
-    """The exception of a kernel as an OpError that names the node.
-
-    ValueError, TypeError, IndexError and OverflowError are what numpy raises for bad arguments:
-    INVALID_ARGUMENT. MemoryError and RecursionError are RESOURCE_EXHAUSTED. Any other exception is
-    a fault of the runtime: INTERNAL.
-    """
-    if isinstance(error, OpError):
-        return error.with_node(node)
-    if isinstance(error, MemoryError):
-        return ResourceExhaustedError(f"OOM when allocating tensor: {error}", node)
-    if isinstance(error, RecursionError):
-        return ResourceExhaustedError("Functions call each other too deep", node)
-    text = f"{type(error).__name__}: {error}"
-    if isinstance(error, ValueError | TypeError | IndexError | OverflowError):
-        return InvalidArgumentError(text, node)
-    return InternalError(text, node)
