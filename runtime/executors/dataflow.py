@@ -30,9 +30,14 @@ import numpy as np
 
 from runtime.executors.dataflow_graph import DataflowGraph, Item, evaluate_control_flow
 from runtime.executors.frames import Frame, Iteration
-from runtime.executors.step import AsynchronousExecutor, Done, Step, as_op_error
+from runtime.executors.step import AsynchronousExecutor, Done, Step
 from runtime.executors.step_stats import now_nanos
-from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
+from runtime.foundation.errors import (
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    as_op_error,
+)
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import DEAD, Deferred, OpKernelContext

@@ -18,12 +18,7 @@ import protos as pb
 from runtime.executors.duration_estimate import DurationEstimate
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step_stats import StepStatsCollector
-from runtime.foundation.errors import (
-    InternalError,
-    InvalidArgumentError,
-    OpError,
-    ResourceExhaustedError,
-)
+from runtime.foundation.errors import InternalError, OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
@@ -191,6 +186,12 @@ class Executor(abc.ABC):
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # after pruning and all passes, for RunMetadata
+        # Whether kernels call functions. The executor of a function may cancel the step.
+        self.calls_functions = any(
+            kind in ("func", "list(func)")
+            for node in graph.nodes
+            for kind in node.info.attr_types.values()
+        )
         # The seconds of the newest asynchronous step: until `done`, or of its work in a child
         # process; infinite before the first. Decides which low-priority steps a child process runs.
         self.last_seconds = math.inf
@@ -260,22 +261,3 @@ class AsynchronousExecutor(Executor):
     @abc.abstractmethod
     def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
         """Start in this thread; `done` is called once, in the thread that runs the last kernel."""
-
-
-def as_op_error(error: BaseException, node: str) -> OpError:
-    """The exception of a kernel as an OpError that names the node.
-
-    ValueError, TypeError, IndexError and OverflowError are what numpy raises for bad arguments:
-    INVALID_ARGUMENT. MemoryError and RecursionError are RESOURCE_EXHAUSTED. Any other exception is
-    a fault of the runtime: INTERNAL.
-    """
-    if isinstance(error, OpError):
-        return error.with_node(node)
-    if isinstance(error, MemoryError):
-        return ResourceExhaustedError(f"OOM when allocating tensor: {error}", node)
-    if isinstance(error, RecursionError):
-        return ResourceExhaustedError("Functions call each other too deep", node)
-    text = f"{type(error).__name__}: {error}"
-    if isinstance(error, ValueError | TypeError | IndexError | OverflowError):
-        return InvalidArgumentError(text, node)
-    return InternalError(text, node)

@@ -19,9 +19,9 @@ import numpy as np
 
 from runtime.executors.instructions import Instruction, assemble
 from runtime.executors.plan_text import GeneratedPlan, generate
-from runtime.executors.step import Executor, Step, as_op_error
+from runtime.executors.step import Executor, Step
 from runtime.executors.step_stats import now_nanos
-from runtime.foundation.errors import OpError
+from runtime.foundation.errors import OpError, as_op_error
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import OpKernelContext

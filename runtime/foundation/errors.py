@@ -191,3 +191,22 @@ _CLASS_BY_CODE: dict[int, type[OpError]] = {int(cls.code): cls for cls in _CLASS
 def error_for_code(code: int, message: str, node: str | None = None) -> OpError:
     """Make the exception for a canonical code; an unassigned code gives `UnknownError`."""
     return _CLASS_BY_CODE.get(int(code), UnknownError)(message, node)
+
+
+def as_op_error(error: BaseException, node: str | None = None) -> OpError:
+    """The exception of a kernel as an OpError, which names `node` if that is given.
+
+    ValueError, TypeError, IndexError and OverflowError are what numpy raises for bad arguments:
+    INVALID_ARGUMENT. MemoryError and RecursionError are RESOURCE_EXHAUSTED. Any other exception is
+    a fault of the runtime: INTERNAL.
+    """
+    if isinstance(error, OpError):
+        return error if node is None else error.with_node(node)
+    if isinstance(error, MemoryError):
+        return ResourceExhaustedError(f"OOM when allocating tensor: {error}", node)
+    if isinstance(error, RecursionError):
+        return ResourceExhaustedError("Functions call each other too deep", node)
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, ValueError | TypeError | IndexError | OverflowError):
+        return InvalidArgumentError(text, node)
+    return InternalError(text, node)

@@ -86,7 +86,7 @@ def text_lines(path: str, skip_header_lines: int, compression_type: str = "") ->
 def _text_lines(file: IO[bytes], skip_header_lines: int) -> Records:
     with file:
         number = 0
-        while line := file.readline(tensor_limit()):
+        while line := _checked(lambda: file.readline(tensor_limit()), f"line {number + 1}"):
             number += 1
             if number > skip_header_lines:
                 yield str(number), line.removesuffix(b"\n").removesuffix(b"\r")
@@ -105,7 +105,7 @@ def fixed_length_records(
     `hop_bytes` 0 means `record_bytes`. `encoding` is the compression, as for `open_records`.
     """
     with open_records(path, encoding) as file:
-        data = file.read(tensor_limit())
+        data = _checked(lambda: file.read(tensor_limit()), "0")
     end = len(data) - footer_bytes
     starts = range(header_bytes, end - record_bytes + 1, hop_bytes or record_bytes)
     for number, start in enumerate(starts):
@@ -115,7 +115,7 @@ def fixed_length_records(
 def whole_file(path: str) -> Records:
     """The whole file as one record with key ""; ResourceExhaustedError above `tensor_limit()`."""
     with open_records(path) as file:
-        data = file.read(tensor_limit() + 1)
+        data = _checked(lambda: file.read(tensor_limit() + 1), "0")
     if len(data) > tensor_limit():
         raise ResourceExhaustedError(f"{path}; larger than the {tensor_limit()} bytes of a tensor")
     return iter([("", data)])
@@ -147,10 +147,15 @@ def _tf_records(file: IO[bytes]) -> Records:
 
 
 def _read(file: IO[bytes], count: int, offset: int) -> bytes:
+    return _checked(lambda: file.read(count), str(offset))
+
+
+def _checked(read: Callable[[], bytes], where: str) -> bytes:
+    """What `read` returns; DataLossError for damaged compressed data or a failed read."""
     try:
-        return file.read(count)
-    except (OSError, EOFError, zlib.error) as error:  # damaged compressed data
-        raise DataLossError(f"corrupted record at {offset}: {error}") from None
+        return read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataLossError(f"corrupted record at {where}: {error}") from None
 
 
 def _record_length(header: bytes, offset: int) -> int:

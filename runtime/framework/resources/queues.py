@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError
+from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError, as_op_error
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Deferred
@@ -43,11 +43,20 @@ class Attempt:
         self.error: OpError | None = None
 
     def complete(self) -> None:
-        """Complete the Deferred with the outputs or the error; without the queue's lock."""
-        if self.error is not None:
-            self.deferred.set_error(self.error)
+        """Complete the Deferred with the outputs or the error; without the queue's lock.
+
+        An error of `result` belongs to this attempt, not to the step whose change completes it.
+        """
+        error, value = self.error, None
+        if error is None:
+            try:
+                value = self.result()
+            except Exception as caught:
+                error = as_op_error(caught)
+        if error is not None:
+            self.deferred.set_error(error)
         else:
-            self.deferred.set_value(self.result())
+            self.deferred.set_value(value)
 
     def result(self) -> Element | None:
         """The outputs of the op."""

@@ -4,8 +4,9 @@ Each file (TensorFlow: work unit) is read to its end before the next name is tak
 reader run one after the other. A read that has to wait for the next name blocks no thread; it
 continues, and its `Deferred` completes, in the thread that adds the name to the queue.
 
-Guarantees: thread-safe; each record is returned by one read only; a reset or a save of the state
-takes place between two records, never while one is read.
+Guarantees: thread-safe; each record is returned by one read only; a read that fails, whatever the
+exception, ends with an OpError and the next read begins; a reset or a save of the state takes place
+between two records, never while one is read.
 
 TF: tensorflow/core/framework/reader_base.cc
 """
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, OpError
+from runtime.foundation.errors import InvalidArgumentError, OpError, as_op_error
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.io.record_files import Records
 from runtime.framework.io.varint import decode_varint, encode_varint
@@ -120,8 +121,8 @@ class Reader(Resource):
             try:
                 if not self._continue_read(read):
                     return  # `_resume` continues when the name has been dequeued
-            except OpError as caught:
-                error = caught
+            except Exception as caught:  # one that left here would leave the reader busy for ever
+                error = as_op_error(caught)
             self._finish(read, error)
 
     def _finish(self, read: _Read, error: OpError | None) -> None:
@@ -154,8 +155,8 @@ class Reader(Resource):
         if error is None:
             try:
                 self._start_work(read, deferred.value)
-            except OpError as caught:
-                error = caught
+            except Exception as caught:
+                error = as_op_error(caught)
         if error is not None:
             self._finish(read, error)
         self._advance()
@@ -179,10 +180,11 @@ class Reader(Resource):
         except StopIteration:
             self._end_work()
             return
-        except OpError as error:
+        except Exception as caught:
             # The work unit stays current: every later read raises the same error, until a reset.
+            error = as_op_error(caught)
             self._records = iter(functools.partial(_raise_copy, error), None)
-            raise
+            raise error from None
         read.records.append((self._work + b":" + key.encode() if key else self._work, value))
         self._records_produced += 1
         if self.is_restorable:

@@ -47,8 +47,8 @@ class Variable(Resource):
     __slots__ = (
         "_array",
         "_exclusive",
-        "_forked",
         "_in_place",
+        "_is_forked",
         "_is_updating",
         "_lock",
         "dtype",
@@ -63,7 +63,7 @@ class Variable(Resource):
         self._exclusive = False  # no other object refers to the array
         self._in_place = False  # an update may be writing into the array
         self._is_updating = False
-        self._forked: np.ndarray | None = None  # the array that is shared with a fork
+        self._is_forked = False  # the array is shared with a fork
         self.dtype = dtype
         self.name = name
         self.generation = 0  # incremented by every write; caches of derived values compare it
@@ -127,7 +127,7 @@ class Variable(Resource):
             self._check_not_updating()
             if check is not None:
                 check(self.shape)
-            self._exclusive = False
+            self._exclusive = self._is_forked = False
             self._array = np.asarray(value)
             self._note_change()
 
@@ -159,6 +159,7 @@ class Variable(Resource):
                     change(array)
                     self._exclusive = True  # set before the array, as its readers clear it
                     self._array = array
+                    self._is_forked = False
             finally:
                 self.generation += 1
                 variable_changes.note()
@@ -168,7 +169,7 @@ class Variable(Resource):
         """Drop the value: the variable is uninitialised again."""
         with self._lock:
             self._check_not_updating()
-            self._exclusive = False
+            self._exclusive = self._is_forked = False
             self._array = None
             self._note_change()
 
@@ -178,7 +179,8 @@ class Variable(Resource):
         with self._lock:
             self._check_not_updating()
             self._exclusive = False
-            copy._array = copy._forked = self._forked = self._array
+            copy._array = self._array
+            copy._is_forked = self._is_forked = self._array is not None
             copy.generation = self.generation
         return copy
 
@@ -186,7 +188,7 @@ class Variable(Resource):
     def bytes_held(self) -> int:
         """The bytes of the value; 0 while a fork shares it."""
         array = self._array
-        return array.nbytes if array is not None and array is not self._forked else 0
+        return 0 if array is None or self._is_forked else array.nbytes
 
     def _note_change(self) -> None:
         self.generation += 1
@@ -213,17 +215,31 @@ def update_together(
         variables[0].update(lambda array: change([array]))
         return
     order = sorted(set(variables), key=id)
-    found: list[np.ndarray] = []
 
-    def keep(array: np.ndarray) -> None:
-        found.append(array)
-        if len(found) < len(order):
-            order[len(found)].update(keep)
-            return
-        arrays = dict(zip(order, found, strict=True))
-        change([arrays[variable] for variable in variables])
+    def change_in_order(arrays: list[np.ndarray]) -> None:
+        by_variable = dict(zip(order, arrays, strict=True))
+        change([by_variable[variable] for variable in variables])
 
-    order[0].update(keep)
+    _update_in_order(order, [], change_in_order)
+
+
+def _update_in_order(
+    order: Sequence[Variable], arrays: list[np.ndarray], change: Callable[[list[np.ndarray]], None]
+) -> None:
+    """Update the variables of `order` that `arrays` does not have yet, each within the one before.
+
+    A function of the module: a closure that refers to itself is a reference cycle, which would keep
+    the arrays and what `change` refers to until the next garbage collection.
+    """
+    if len(arrays) == len(order):
+        change(arrays)
+        return
+
+    def next_variable(array: np.ndarray) -> None:
+        arrays.append(array)
+        _update_in_order(order, arrays, change)
+
+    order[len(arrays)].update(next_variable)
 
 
 class RefVariable(Variable):

@@ -157,14 +157,18 @@ class DirectSession(RuntimeSession):
             return None
         if request.cancellation is not None:
             request.cancellation.check()
+        cancellation = self._cancellation
+        if executor.calls_functions:  # then a failing node cancels the step, not the session
+            cancellation = CancellationManager(cancellation)
         try:
-            return self._steps.run_here(
-                request, compiled, self._graph.functions, self._cancellation
-            )
+            return self._steps.run_here(request, compiled, self._graph.functions, cancellation)
         except OpError:
             raise
         except Exception as error:
             raise InternalError(f"{type(error).__name__}: {error}") from error
+        finally:
+            if cancellation is not self._cancellation:
+                cancellation.detach()
 
     def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
         """Run in this thread without a future where the options say so, else on a pool."""

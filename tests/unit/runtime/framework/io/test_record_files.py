@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from runtime.client import Graph, Session, ops
+from runtime.foundation.errors import DataLossError
 from runtime.framework.dtypes import DataType
 from runtime.framework.io import record_files
-from runtime.framework.io.record_files import Records, text_lines
+from runtime.framework.io.record_files import Records, fixed_length_records, text_lines
 
 
 @pytest.fixture
@@ -75,3 +76,21 @@ def test_an_iterator_closes_its_file_with_its_session(
     del session
     gc.collect()
     assert [file.closed for file in opened] == [True]
+
+
+@pytest.mark.parametrize(
+    ("read", "where"),
+    [
+        (lambda path: text_lines(path, 0, "GZIP"), "line 1"),
+        (lambda path: fixed_length_records(path, 0, 1, 0, 0, "GZIP"), "0"),
+    ],
+    ids=["text_lines", "fixed_length_records"],
+)
+def test_damaged_compressed_data_is_lost(
+    read: Callable[[str], Records], where: str, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "damaged"
+    path.write_bytes(b"not gzip")
+    with pytest.raises(DataLossError) as caught:
+        next(read(str(path)))
+    assert caught.value.message == f"corrupted record at {where}: Not a gzipped file (b'no')"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -350,3 +353,55 @@ def test_one_variable_may_stand_in_an_update_twice() -> None:
 
     update_together([variable, variable], change)
     assert variable.read().tolist() == [1, 1]
+
+
+# Memory
+
+
+@pytest.fixture
+def no_garbage_collection() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_garbage_collection")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_an_update_of_several_variables_keeps_nothing(count: int) -> None:
+    variables = [exclusive() for _ in range(count)]
+    gradient = np.ones(2, np.float32)
+    kept = [weakref.ref(variable.peek()) for variable in variables] + [weakref.ref(gradient)]
+    update_together(variables, functools.partial(_add_to_all, gradient))
+    del gradient
+    for variable in variables:
+        variable.assign(np.zeros(2, np.float32))
+    assert [each() for each in kept] == [None] * len(kept)
+
+
+def _add_to_all(gradient: np.ndarray, arrays: list[np.ndarray]) -> None:
+    for array in arrays:
+        array += gradient
+
+
+@pytest.mark.usefixtures("no_garbage_collection")
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda variable: variable.update(add_one),
+        lambda variable: variable.assign(np.ones(2, np.float32)),
+        Variable.forget,
+    ],
+    ids=["update", "assign", "forget"],
+)
+def test_a_value_that_a_fork_shared_is_freed_with_its_last_user(
+    write: Callable[[Variable], object],
+) -> None:
+    variable = exclusive()
+    before = weakref.ref(variable.peek())
+    fork = variable.fork()
+    assert variable.bytes_held == fork.bytes_held == 0
+    write(variable)
+    assert variable.bytes_held == (8 if variable.is_initialized else 0)
+    assert before() is not None
+    write(fork)
+    assert before() is None

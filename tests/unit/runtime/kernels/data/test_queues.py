@@ -11,6 +11,7 @@ from runtime.api import (
     DeadlineExceededError,
     InvalidArgumentError,
     OutOfRangeError,
+    ResourceExhaustedError,
     RunRequest,
     SessionOptions,
     new_session,
@@ -89,3 +90,19 @@ def test_an_element_of_another_type() -> None:
     assert caught.value.message.startswith(
         "Signature mismatch, have: resource, int32-> expected: resource, float->"
     )
+
+
+def test_a_dequeue_that_fails_leaves_the_enqueue_that_completes_it_alone() -> None:
+    graph = Graph()
+    types = ["float32"]
+    queue = graph.add("PaddingFIFOQueueV2", component_types=types, shapes=[(-1, -1)])[0]
+    value = graph.placeholder("float32", "value")
+    graph.add("QueueEnqueueV2", queue, [value], name="enq")
+    graph.add("QueueDequeueManyV2", queue, np.int32(2), component_types=types, name="deq")
+    session = direct_session(graph.graph_def)
+    waiting = session.run_async(RunRequest({}, ["deq"]))
+    large = 200_000  # padded to one shape, two such elements need 320 GB
+    for shape in ((1, large), (large, 1)):
+        assert session.run({"value": np.zeros(shape, np.float32)}, [], ["enq"]) == []
+    with pytest.raises(ResourceExhaustedError, match=r"shape\[2,200000,200000\].*\n.*node deq"):
+        waiting.result(timeout=30)

@@ -10,14 +10,23 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.api import DirectSession, InternalError, OpError, RunRequest, ThreadPool
+from runtime.api import (
+    DirectSession,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    RunRequest,
+    ThreadPool,
+)
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.step import Executor
+from runtime.framework.attr_value import NameAttrList
+from runtime.framework.dtypes import DataType
 from runtime.sessions.direct import prepared_step
 from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.direct.prepared_step import StepPreparer
 from tests.conformance.case import Graph
-from tests.unit.runtime.sessions.graphs import X, direct_session, g1
+from tests.unit.runtime.sessions.graphs import X, direct_session, g1, node
 
 QUICK, SLOW = 0.0001, 0.004
 
@@ -233,3 +242,55 @@ def test_a_fault_of_ours_in_the_caller_is_the_futures(
     monkeypatch.setattr(executor_of(session), "run", fault)
     with pytest.raises(InternalError, match=r"^RuntimeError: a fault$"):
         run(session)
+
+
+def call_of_function_with_switch() -> pb.GraphDef:
+    """`checked` is x, through a function with v1 control flow that fails unless x is finite."""
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    condition = graph.placeholder("bool", "condition")
+    body = pb.FunctionDef()
+    body.signature.name = "body"
+    body.signature.input_arg.add(name="x", type=pb.DT_FLOAT)
+    body.signature.input_arg.add(name="side", type=pb.DT_BOOL)
+    body.signature.output_arg.add(name="y", type=pb.DT_FLOAT)
+    value, side = ("x", DataType.FLOAT), ("side", DataType.BOOL)
+    body.node_def.append(node("Switch", "switch", value, side))
+    live = ("switch:output_true:0", DataType.FLOAT)
+    body.node_def.append(node("CheckNumerics", "check", live, message="not finite"))
+    dead = ("switch:output_false:0", DataType.FLOAT)
+    body.node_def.append(node("Merge", "merge", [dead, ("check:output:0", DataType.FLOAT)]))
+    body.ret["y"] = "merge:output:0"
+    graph.graph_def.library.function.append(body)
+    call, types = NameAttrList("body"), [DataType.FLOAT]
+    graph.add(
+        "If", condition, [x, condition], then_branch=call, else_branch=call, Tout=types,
+        name="checked",
+    )  # fmt: skip
+    return graph.graph_def
+
+
+def test_a_function_that_fails_in_the_caller_ends_its_own_step_only(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    session = direct_session(call_of_function_with_switch())
+
+    def checked(x: np.float32) -> RunRequest:
+        return RunRequest({"x": x, "condition": np.bool_(True)}, ["checked"])
+
+    for _ in range(4):
+        assert run(session, checked(X)) == [3]
+    assert len(inline) == 3
+    with pytest.raises(InvalidArgumentError, match="not finite : Tensor had Inf values"):
+        run(session, checked(np.float32(np.inf)))
+    assert len(inline) == 4
+    assert run(session, checked(X)) == [3]
+    assert session.run({"x": X, "condition": np.bool_(True)}, ["checked"]) == [3]
+
+
+def test_a_step_in_the_caller_leaves_nothing_in_its_session(inline: list[RunRequest]) -> None:
+    session = direct_session(g1())
+    executor_of(session).duration.note(QUICK)
+    assert run(session) == [6]
+    assert len(inline) == 1
+    assert not session._cancellation._callbacks
