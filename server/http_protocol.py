@@ -1,12 +1,11 @@
 """HttpProtocol: uvicorn's HTTP protocol, which notices that a client left behind a queued request.
 
-uvicorn stops reading a connection while a pipelined request waits for the one before it. The end of
-the connection is seen by reading only, and when it is seen, only the newest request is
-disconnected. So a step went on for ever when its client sent another request and left. Here all
-requests of a connection are disconnected with it, and while reading is paused the kernel reports
-the end (`EPOLLRDHUP`, whatever has not been read yet; on Linux only). An orderly end travels behind
-what the client has sent before: after more than the socket's buffers hold it arrives with the next
-reading.
+uvicorn stops reading a connection while a pipelined request waits for the one before it. It detects
+the end of a connection only by reading, and then marks only the newest request as disconnected. So
+a step ran for ever when its client sent another request and left. Here all requests of a connection
+are marked as disconnected when it ends, and while reading is paused the kernel reports the end
+(`EPOLLRDHUP`, on Linux only, whatever has not been read yet). An orderly end comes after the data
+that the client has sent: if these exceed the socket's buffers, it is detected at the next read.
 
 Guarantees: used from one event loop; costs a request that is not pipelined two operations on a
 deque.
@@ -22,8 +21,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-# Most requests are over before: then a client that has closed its half of the connection, which
-# looks the same, still gets its answers.
+# Most requests end earlier. Until then, a client that has only closed its half of the connection,
+# which the kernel reports in the same way, still gets its answers.
 WATCH_AFTER_SECONDS = 0.02
 
 
@@ -54,7 +53,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._end_watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left: so has that of every request."""
+        """The connection has ended: all its requests are disconnected."""
         self._end_watch()
         super().connection_lost(exc)
         self._disconnect()
@@ -71,7 +70,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _hung_up(self) -> None:
         self._watch = None
-        # Now, because a transport that still has something to write closes when that is written.
+        # Not left to `connection_lost`: a transport with unsent data closes after sending them.
         self._disconnect()
         self.transport.close()
 
@@ -94,17 +93,17 @@ class HangUpWatch:
     ) -> None:
         self._loop = loop
         self._hung_up = hung_up
-        # The loop takes no reader for a transport's socket, but for one that watches it.
+        # The loop refuses a reader for a transport's socket, but not for an epoll that watches it.
         self._poll = select.epoll()
         self._poll.register(transport.get_extra_info("socket").fileno(), select.EPOLLRDHUP)
-        loop.add_reader(self._poll.fileno(), self._noticed)
+        loop.add_reader(self._poll.fileno(), self._ended)
 
     def cancel(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         if not self._poll.closed:
             self._loop.remove_reader(self._poll.fileno())
             self._poll.close()
 
-    def _noticed(self) -> None:
+    def _ended(self) -> None:
         self.cancel()
         self._hung_up()

@@ -1,7 +1,8 @@
-"""What phase the server is in, and how it ends: drain, then close.
+"""The phase of the server, and how it ends: drain, then close.
 
-Drain: new work answers 503, running requests finish within a grace time, health and metrics go on
-answering, `/readyz` says no. A second signal ends the process at once.
+While it drains, new work is refused with 503, running requests have a grace time in which to end,
+health and metrics are still served, and `/readyz` is not ready. A second signal ends the process at
+once.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Lifecycle:
         self._closed_ports.append(name)
 
     def port_is_open(self, name: str) -> None:
-        """A port that was expected answers."""
+        """Note that a port of `expect_port` is open."""
         self._closed_ports.remove(name)
 
     def not_ready(self) -> list[str]:
@@ -48,7 +49,7 @@ class Lifecycle:
         self._idle.clear()
 
     def end_request(self) -> None:
-        """The request has been answered."""
+        """Count the end of a request."""
         self.in_flight -= 1
         if not self.in_flight:
             self._idle.set()
@@ -59,12 +60,12 @@ class Lifecycle:
             raise UnavailableError("The server is draining and takes no new work")
 
     def begin_serving(self) -> None:
-        """Everything is there that requests need."""
+        """Begin to serve: everything that requests require has been created."""
         if self.phase is Phase.STARTING:
             self.phase = Phase.SERVING
 
     async def drain(self, grace_seconds: float) -> bool:
-        """Refuse new work and wait for what runs; False when the grace time was not enough."""
+        """Refuse new work and wait for running requests; False if some exceed the grace time."""
         self.phase = Phase.DRAINING
         try:
             await asyncio.wait_for(self._idle.wait(), grace_seconds)
