@@ -96,7 +96,7 @@ class HangUpWatch:
         # The loop accepts no reader for a transport's socket, but one for an epoll of it.
         self._poll = select.epoll()
         self._poll.register(transport.get_extra_info("socket").fileno(), select.EPOLLRDHUP)
-        loop.add_reader(self._poll.fileno(), self._noticed)
+        loop.add_reader(self._poll.fileno(), self._ended)
 
     def cancel(self) -> None:
         """Stop watching."""
@@ -104,6 +104,6 @@ class HangUpWatch:
             self._loop.remove_reader(self._poll.fileno())
             self._poll.close()
 
-    def _noticed(self) -> None:
+    def _ended(self) -> None:
         self.cancel()
         self._hung_up()

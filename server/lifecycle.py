@@ -35,7 +35,7 @@ class Lifecycle:
         self._closed_ports.append(name)
 
     def port_is_open(self, name: str) -> None:
-        """A port that was expected answers."""
+        """Note that a port of `expect_port` is open."""
         self._closed_ports.remove(name)
 
     def not_ready(self) -> list[str]:

@@ -29,6 +29,7 @@ from runtime.foundation.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
     OpError,
+    as_op_error,
 )
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred
@@ -136,12 +137,14 @@ class StepBatcher(Resource):
                 np.concatenate([*values, *[values[0][:1]] * padding])
                 for values in zip(*(part.tensors for part in parts), strict=True)
             ]
-        except ValueError:
-            shapes = "; ".join(str([each.shape for each in part.tensors]) for part in parts)
+        except (ValueError, MemoryError) as caught:
+            error = as_op_error(caught)
+            if isinstance(caught, ValueError):
+                shapes = "; ".join(str([each.shape for each in part.tensors]) for part in parts)
+                text = f"Shapes of a batch must agree beyond the rows: {shapes}"
+                error = InvalidArgumentError(text)
             for part in parts:
-                part.outputs.set_error(
-                    InvalidArgumentError(f"Shapes of a batch must agree beyond the rows: {shapes}")
-                )
+                part.outputs.set_error(error.copy())
             return
         for part in parts[:-1]:
             empty = [each[:0] for each in part.tensors]
@@ -249,9 +252,13 @@ class StepGradientBatcher(Resource):
             self._batches = lacking
         for deferred, parts in joined:
             try:
-                deferred.set_value(np.concatenate(parts))
+                gradients = np.concatenate(parts)
             except ValueError:
                 deferred.set_error(_different_shapes(parts))
+            except MemoryError as error:
+                deferred.set_error(as_op_error(error))
+            else:
+                deferred.set_value(gradients)
         return gradient[:0] if keys is None else _until_cancelled(own, cancellation)
 
 

@@ -77,10 +77,10 @@ class AsynchronousStep:
     def _answer_cancelled(self) -> None:
         """Complete the future at once; kernels that still run end when they check cancellation."""
         failure = None if self._prepared is None else self._prepared.step.failure
-        self._resolve(None, self._told_first(failure) or self._cancellation.copy_of_error())
+        self._resolve(None, self._error_of_answer(failure) or self._cancellation.copy_of_error())
 
-    def _told_first(self, error: OpError | None) -> OpError | None:
-        """What the client hears: a deadline or an explicit cancellation goes before `error`."""
+    def _error_of_answer(self, error: OpError | None) -> OpError | None:
+        """The error of the future: a deadline or an explicit cancellation takes precedence."""
         cancelled = self._cancellation.error
         if not cancelled or cancelled[0].message == RUN_CANCELLED:
             return error
@@ -116,7 +116,7 @@ class AsynchronousStep:
         # only by the garbage collector.
         self._cancellation.remove_callback(self._answer_token)
         if error is not None or values is None or self._prepared is None:
-            error = self._told_first(error)
+            error = self._error_of_answer(error)
             self._answer(None, error or InternalError("A step ended without values"))
             return
         self._answer(self._prepared.results(values), None)

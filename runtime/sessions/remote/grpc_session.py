@@ -17,7 +17,14 @@ import grpc
 from google.protobuf.message import Message
 
 import protos as pb
-from runtime.foundation.errors import CancelledError, Code, InternalError, OpError, error_for_code
+from runtime.foundation.errors import (
+    CancelledError,
+    Code,
+    InternalError,
+    OpError,
+    as_op_error,
+    error_for_code,
+)
 from runtime.sessions.remote.master_messages import (
     fetched_values,
     run_step_request,
@@ -193,8 +200,8 @@ class GrpcSession(RemoteSession):
                 future.set_result(fetched_values(response, request.fetches, request.metadata))
             except (grpc.FutureCancelledError, grpc.RpcError) as error:
                 future.set_exception(self._master.error_of(error))
-            except OpError as error:
-                future.set_exception(error)
+            except Exception as error:  # gRPC would only log what leaves this callback
+                future.set_exception(as_op_error(error))
 
         call.add_done_callback(done)
         return future

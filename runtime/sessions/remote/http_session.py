@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from google.protobuf.message import Message
 
 import protos as pb
-from runtime.foundation.errors import NotFoundError, OpError, UnimplementedError
+from runtime.foundation.errors import CancelledError, NotFoundError, OpError, UnimplementedError
 from runtime.framework.cancellation import CancellationManager
 from runtime.sessions.remote.http_transport import HttpTransport
 from runtime.sessions.remote.master_messages import fetched_values, run_step_request
-from runtime.sessions.remote.remote_session import RUN, Method, RemoteSession, Response
+from runtime.sessions.remote.remote_session import CLOSED, RUN, Method, RemoteSession, Response
 from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
@@ -39,6 +39,12 @@ class _Creation:
 
     def cancel(self) -> None:
         """Do nothing: closing the new session requires the handle in the response."""
+
+
+def _failed(error: OpError) -> concurrent.futures.Future[list[Tensor]]:
+    future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+    future.set_exception(error)
+    return future
 
 
 class HttpSession(RemoteSession):
@@ -88,9 +94,9 @@ class HttpSession(RemoteSession):
             self._check_open()
             return self._threads.submit(self._run, request)
         except OpError as error:
-            failed: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
-            failed.set_exception(error)
-            return failed
+            return _failed(error)
+        except RuntimeError:  # `close` has shut down `_threads` since the check
+            return _failed(CancelledError(CLOSED))
 
     def _run(self, request: RunRequest) -> list[Tensor]:
         message = run_step_request(request.feeds, request.fetches, request.targets, request.options)
@@ -116,8 +122,8 @@ class HttpSession(RemoteSession):
             threading.Thread(target=self._transport.cancel_step, args=arguments).start()
 
         token = cancellation.add_callback(cancel)
-        cancellation.check()
         try:
+            cancellation.check()
             yield
         finally:
             answered.set()

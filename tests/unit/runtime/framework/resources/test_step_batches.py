@@ -10,6 +10,7 @@ from runtime.foundation.errors import (
     CancelledError,
     DeadlineExceededError,
     InvalidArgumentError,
+    ResourceExhaustedError,
 )
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred
@@ -118,3 +119,16 @@ def test_gradients_are_joined_where_the_batch_was(is_batch_first: bool) -> None:
         waiting = deferred(gradients.add(rows(2), 8, [9, 8], STEP))
     np.testing.assert_array_equal(waiting.wait(), rows(1, 2))
     assert np.shape(other) == (0, 1)
+
+
+def test_a_batch_without_memory_fails_all_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(_: object) -> None:
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(np, "concatenate", no_memory)
+    batcher, gradients = StepBatcher(2, HOUR, ()), StepGradientBatcher()
+    steps = [batcher.add([rows(number)], STEP) for number in range(2)]
+    steps.append(deferred(gradients.add(rows(1), 1, [1], STEP)))
+    for step in steps:
+        with pytest.raises(ResourceExhaustedError, match=r"OOM .*: no memory"):
+            step.wait()
