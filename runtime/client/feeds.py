@@ -45,9 +45,10 @@ def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
 def feed_tensor(graph: Graph, key: Any) -> Tensor:
     """The tensor that a key of a feed_dict refers to. Raises TypeError when there is none."""
     try:
-        tensor: Tensor = graph.as_graph_element(key, allow_operation=False)
+        tensor = graph.as_graph_element(key, allow_operation=False)
     except (KeyError, TypeError, ValueError) as error:
         raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
+    assert isinstance(tensor, Tensor)
     return tensor
 
 

@@ -26,7 +26,7 @@ _NO_NAMES = pb.TensorProto(
 )
 
 
-class Variable(TensorOperators, TensorConvertible):
+class Variable(TensorOperators[Tensor], TensorConvertible):
     """A mutable value that the steps of a session share; uninitialised until `initializer` runs.
 
     It can be used like a tensor of its value in ops, operators and fetches.
