@@ -6,7 +6,6 @@ TF: tensorflow/python/ops/math_ops.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.conversion import first_tensor
 from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.graph import get_default_graph
-from runtime.client.framework.op_call import graph_of
+from runtime.client.framework.op_call import OpResult, graph_of
 from runtime.client.framework.operation import Tensor
 from runtime.client.framework.operators import apply_operator
 from runtime.client.ops import op_function, op_names
@@ -25,7 +24,7 @@ from runtime.framework.dtypes import DataType
 _MATRIX_RANK = 2
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., OpResult]:
     found = op_names.function(name)
     if found is None:
         raise AttributeError(f"There is no function {name!r}; `ops` has every op")

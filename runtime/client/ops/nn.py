@@ -6,9 +6,10 @@ TF: tensorflow/python/ops/nn_ops.py, nn_impl.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from runtime.client.framework.argument_types import SizesLike, TensorLike
+from runtime.client.framework.op_call import OpResult
 from runtime.client.framework.operation import Operand, Tensor
 from runtime.client.ops import math_ops, op_function
 from runtime.client.ops.array_ops import concat, gather, reshape, zeros_like
@@ -27,7 +28,7 @@ _OPS = {
 Padding: TypeAlias = str | Sequence[Sequence[int]]
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., OpResult]:
     if name not in _OPS:
         raise AttributeError(f"nn has no {name!r}; `ops` has every op")
     return op_function(_OPS[name])

@@ -6,7 +6,6 @@ TF: tensorflow/python/ops/state_ops.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.operation import Tensor
@@ -14,7 +13,7 @@ from runtime.client.ops import op_function
 from runtime.client.ops.variables import Variable
 
 
-def _scatter(kind: str, words: str) -> Callable[..., Any]:
+def _scatter(kind: str, words: str) -> Callable[..., Tensor]:
     def scatter(
         ref: Variable,
         indices: TensorLike,
