@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from runtime.client.framework.argument_types import ElementLike, FeedDict, Structure
 from runtime.client.framework.conversion import TensorConvertible
 from runtime.client.framework.graph import Graph
 from runtime.client.framework.operation import Tensor
 from runtime.client.ops.sparse_values import SparseTensor
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import is_compatible
+from runtime.framework.tensor_value import TensorValue
 
 
-def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
+def read_feeds(graph: Graph, feed_dict: FeedDict | None) -> dict[Tensor, TensorValue]:
     """{tensor: array} of a feed_dict; keys are tensors, their names, or nested tuples of them.
 
     Raises TypeError and ValueError with TensorFlow's messages.
@@ -30,7 +32,7 @@ def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
             "FlattenDictItems: 'dict' must be a dictionary or collection.Mapping type object, "
             f"instead of '{type(feed_dict).__name__}'."
         )
-    feeds: dict[Tensor, Any] = {}
+    feeds: dict[Tensor, TensorValue] = {}
     for key, value in feed_dict.items():
         if type(key) is Tensor and key.graph is graph:
             feeds[key] = feed_value(graph, key, value)
@@ -42,16 +44,17 @@ def read_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
     return feeds
 
 
-def feed_tensor(graph: Graph, key: Any) -> Tensor:
+def feed_tensor(graph: Graph, key: ElementLike) -> Tensor:
     """The tensor that a key of a feed_dict refers to. Raises TypeError when there is none."""
     try:
-        tensor: Tensor = graph.as_graph_element(key, allow_operation=False)
+        tensor = graph.as_graph_element(key, allow_operation=False)
     except (KeyError, TypeError, ValueError) as error:
         raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
+    assert isinstance(tensor, Tensor)
     return tensor
 
 
-def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
+def feed_value(graph: Graph, tensor: Tensor, value: object) -> TensorValue:
     """`value` as an array of the tensor's type and of a shape that its static shape allows.
 
     Raises TypeError for a tensor as value, ValueError for another shape or an unfeedable tensor.
@@ -63,7 +66,7 @@ def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
             f"tensor object was {value} which was passed to the argument `feed_dict` with key "
             f"{tensor}."
         )
-    converted = convert_feed(tensor, value)
+    converted: Any = convert_feed(tensor, value)  # `np.shape` takes any object
     sizes, shape = tensor.shape.sizes, np.shape(converted)
     if sizes != shape and not is_compatible(sizes, shape):
         raise ValueError(
@@ -75,7 +78,7 @@ def feed_value(graph: Graph, tensor: Tensor, value: Any) -> Any:
     return converted
 
 
-def convert_feed(tensor: Tensor, value: Any) -> Any:
+def convert_feed(tensor: Tensor, value: object) -> TensorValue:
     """`value` as an array of the tensor's type, by numpy's rules; a Python int must fit the type.
 
     Raises TypeError for an int that does not fit, else what numpy raises.
@@ -96,7 +99,7 @@ def convert_feed(tensor: Tensor, value: Any) -> Any:
     return np.asarray(value, dtype=dtype)
 
 
-def runtime_value(value: Any) -> Any:
+def runtime_value(value: object) -> TensorValue:
     """The value as the runtime takes it: with str elements encoded as UTF-8 bytes."""
     if not isinstance(value, np.ndarray) or value.dtype != object:
         return value
@@ -112,14 +115,14 @@ def _fits(value: int, dtype: np.dtype) -> bool:
     return bool(limits.min <= value <= limits.max)
 
 
-def _parts(key: Any, value: Any) -> Iterable[tuple[Any, Any]]:
+def _parts(key: Structure, value: Structure) -> Iterable[tuple[Structure, Structure]]:
     """The pairs to feed: the item itself, or the three tensors of a sparse tensor."""
     if not isinstance(key, SparseTensor):
         return [(key, value)]
     return zip(key.parts, value, strict=True)
 
 
-def _flatten_item(key: Any, value: Any) -> list[tuple[Any, Any]]:
+def _flatten_item(key: Structure, value: Structure) -> list[tuple[Structure, Structure]]:
     """The (key, value) pairs of an item; nested tuples of keys and values are paired in order."""
     if not isinstance(key, tuple):
         return [(key, value)]
@@ -132,7 +135,7 @@ def _flatten_item(key: Any, value: Any) -> list[tuple[Any, Any]]:
     return list(zip(keys, values, strict=True))
 
 
-def _flatten(structure: Any) -> Iterable[Any]:
+def _flatten(structure: Structure) -> Iterable[Structure]:
     if isinstance(structure, list | tuple):
         for each in structure:
             yield from _flatten(each)

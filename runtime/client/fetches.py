@@ -9,13 +9,15 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from runtime.client.framework.argument_types import Fetches, Structure
 from runtime.client.framework.graph import Graph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops.indexed_slices import IndexedSlices, IndexedSlicesValue
 from runtime.client.ops.sparse_values import SparseTensor, SparseTensorValue
+from runtime.framework.tensor_value import TensorValue
 
 # builds a part of the result structure from the fetched values by tensor
-Build = Callable[[Mapping[Tensor, Any]], Any]
+Build = Callable[[Mapping[Tensor, TensorValue]], Structure]
 
 
 class InaccessibleTensorError(ValueError):
@@ -28,7 +30,7 @@ class InaccessibleTensorError(ValueError):
 class FetchHandler:
     """The tensors and targets that a structure of fetches needs, without duplicates."""
 
-    def __init__(self, graph: Graph, fetches: Any) -> None:
+    def __init__(self, graph: Graph, fetches: Fetches) -> None:
         """Take tensors, operations, names, variables, and nested lists, tuples and dicts of them.
 
         Raises TypeError, ValueError and InaccessibleTensorError with TensorFlow's messages.
@@ -48,11 +50,11 @@ class FetchHandler:
         """The operations to run without fetching a value."""
         return list(self._targets)
 
-    def build(self, values: Mapping[Tensor, Any]) -> Any:
+    def build(self, values: Mapping[Tensor, TensorValue]) -> Structure:
         """The structure with each fetch replaced by its value and each operation by None."""
         return self._build(values)
 
-    def _plan(self, fetch: Any) -> Build:
+    def _plan(self, fetch: Fetches) -> Build:
         if fetch is None:
             raise TypeError(
                 f'Argument `fetch` = {fetch} has invalid type "NoneType". Cannot be None'
@@ -70,7 +72,7 @@ class FetchHandler:
             return lambda values: IndexedSlicesValue(*(each(values) for each in found), *missing)
         return self._plan_element(fetch)
 
-    def _plan_element(self, fetch: Any) -> Build:
+    def _plan_element(self, fetch: Fetches) -> Build:
         element = self._find(fetch)
         if not self._graph.is_fetchable(element):
             operation = element.op if isinstance(element, Tensor) else element
@@ -85,7 +87,7 @@ class FetchHandler:
         self._tensors[element] = None
         return lambda values: values[element]
 
-    def _find(self, fetch: Any) -> Any:
+    def _find(self, fetch: Fetches) -> Operation | Tensor:
         try:
             return self._graph.as_graph_element(fetch)
         except TypeError as error:
@@ -100,15 +102,15 @@ class FetchHandler:
             ) from None
 
 
-def _sequence(fetch: Sequence[Any], parts: list[Build]) -> Build:
+def _sequence(fetch: Sequence[Fetches], parts: list[Build]) -> Build:
     if hasattr(fetch, "_fields"):  # a namedtuple takes its fields as separate arguments
         return lambda values: type(fetch)(*(part(values) for part in parts))
     make = list if isinstance(fetch, list) else tuple
     return lambda values: make(part(values) for part in parts)
 
 
-def _mapping(fetch: Mapping[Any, Any], parts: dict[Any, Build]) -> Build:
-    def build(values: Mapping[Tensor, Any]) -> Any:
+def _mapping(fetch: Mapping[Any, Fetches], parts: dict[Any, Build]) -> Build:
+    def build(values: Mapping[Tensor, TensorValue]) -> Structure:
         items = [(key, part(values)) for key, part in parts.items()]
         if isinstance(fetch, collections.defaultdict):
             return type(fetch)(fetch.default_factory, items)

@@ -7,12 +7,13 @@ so a plan stays valid while the graph grows.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
 
 from runtime.client.fetches import FetchHandler
+from runtime.client.framework.argument_types import Fetches
 from runtime.client.framework.graph import Graph
 from runtime.client.framework.operation import Operation, Tensor
+from runtime.framework.tensor_value import TensorValue
 
 CAPACITY = 256  # plans of a session; the cache is cleared when it is full
 _SIMPLE = (Tensor, Operation, str)
@@ -34,14 +35,14 @@ class RunPlans:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._plans: dict[Any, RunPlan] = {}  # single operations on a dict are atomic
+        self._plans: dict[Hashable, RunPlan] = {}  # single operations on a dict are atomic
 
-    def find(self, fetches: Any, feeds: Mapping[Tensor, Any]) -> RunPlan:
+    def find(self, fetches: Fetches, feeds: Mapping[Tensor, TensorValue]) -> RunPlan:
         """The cached plan, or a new one. Plans of nested fetches are not cached.
 
         Raises what `FetchHandler` raises.
         """
-        key: Any = None
+        key: Hashable = None
         if isinstance(fetches, _SIMPLE):
             key = fetches
         elif isinstance(fetches, list | tuple) and all(
@@ -59,7 +60,7 @@ class RunPlans:
             self._plans[key] = plan
         return plan
 
-    def _make(self, fetches: Any, feeds: Mapping[Tensor, Any]) -> RunPlan:
+    def _make(self, fetches: Fetches, feeds: Mapping[Tensor, TensorValue]) -> RunPlan:
         handler = FetchHandler(self._graph, fetches)
         wanted = [tensor for tensor in handler.tensors if tensor not in feeds]
         return RunPlan(

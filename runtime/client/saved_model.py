@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import protos as pb
 from runtime.client.framework.graph import Graph
@@ -34,7 +33,7 @@ DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 PREDICT_METHOD_NAME = "tensorflow/serving/predict"
 
 
-def build_tensor_info(tensor: Any) -> pb.TensorInfo:
+def build_tensor_info(tensor: object) -> pb.TensorInfo:
     """The TensorInfo of a tensor or sparse tensor. Raises TypeError for anything else."""
     if isinstance(tensor, SparseTensor):
         info = pb.TensorInfo(dtype=int(tensor.dtype))  # type: ignore[arg-type] # same numbers
@@ -51,7 +50,9 @@ def build_tensor_info(tensor: Any) -> pb.TensorInfo:
     )
 
 
-def predict_signature_def(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> pb.SignatureDef:
+def predict_signature_def(
+    inputs: Mapping[str, Tensor | SparseTensor], outputs: Mapping[str, Tensor | SparseTensor]
+) -> pb.SignatureDef:
     """The SignatureDef of a predict method, with inputs and outputs by name."""
     return pb.SignatureDef(
         inputs={name: build_tensor_info(tensor) for name, tensor in inputs.items()},
@@ -63,8 +64,8 @@ def predict_signature_def(inputs: Mapping[str, Any], outputs: Mapping[str, Any])
 def simple_save(
     session: BaseSession,
     export_dir: str | os.PathLike[str],
-    inputs: Mapping[str, Any],
-    outputs: Mapping[str, Any],
+    inputs: Mapping[str, Tensor | SparseTensor],
+    outputs: Mapping[str, Tensor | SparseTensor],
     main_op: Operation | None = None,
 ) -> None:
     """Write a SavedModel with one signature, `serving_default`, and the tag `serve`.

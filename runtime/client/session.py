@@ -14,18 +14,21 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from types import TracebackType
+from typing import NamedTuple, Self
 
 import numpy as np
 
 import protos as pb
 from runtime.client.feeds import convert_feed, feed_tensor, read_feeds, runtime_value
 from runtime.client.fetches import FetchHandler
+from runtime.client.framework.argument_types import ElementLike, FeedDict, Fetches, Structure
 from runtime.client.framework.default_stacks import default_graphs, default_sessions
 from runtime.client.framework.graph import Graph, get_default_graph
-from runtime.client.framework.operation import Tensor
+from runtime.client.framework.operation import SessionLike, Tensor
 from runtime.client.run_plans import RunPlans
 from runtime.foundation.errors import OpError
+from runtime.framework.tensor_value import TensorValue
 from runtime.registrations import new_session, reset
 from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.runtime_session import RuntimeSession
@@ -110,7 +113,7 @@ class BaseSession:
             for each in self._session.list_devices()
         ]
 
-    def as_default(self) -> contextlib.AbstractContextManager[Any]:
+    def as_default(self) -> contextlib.AbstractContextManager[SessionLike]:
         """Make the session the thread's default inside; does not close it afterwards."""
         return default_sessions.entered(self)
 
@@ -129,11 +132,11 @@ class BaseSession:
 
     def run(
         self,
-        fetches: Any,
-        feed_dict: Any = None,
+        fetches: Fetches,
+        feed_dict: FeedDict | None = None,
         options: pb.RunOptions | None = None,
         run_metadata: pb.RunMetadata | None = None,
-    ) -> Any:
+    ) -> Structure:
         """Run one step; returns the values in the structure of `fetches`, None for an operation.
 
         Raises RuntimeError when the session is closed or the graph empty, TypeError and ValueError
@@ -175,8 +178,11 @@ class BaseSession:
                 self._operations_sent, self._functions_sent = operations, functions
 
     def make_callable(
-        self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
-    ) -> Callable[..., Any]:
+        self,
+        fetches: Fetches,
+        feed_list: Sequence[ElementLike] | None = None,
+        accept_options: bool = False,
+    ) -> Callable[..., Structure]:
         """A function that runs one step; its arguments are fed to the tensors of `feed_list`.
 
         It is not faster than `run`, which caches a plan too. With `accept_options` the function
@@ -197,7 +203,9 @@ class BaseSession:
 
     # Partial runs
 
-    def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
+    def partial_run_setup(
+        self, fetches: Fetches, feeds: Sequence[ElementLike] | None = None
+    ) -> str:
         """Begin a step that is fed and fetched in parts; returns its handle.
 
         Raises what `run` and `RuntimeSession.partial_run_setup` raise.
@@ -212,7 +220,9 @@ class BaseSession:
             [operation.name for operation in handler.targets],
         )
 
-    def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
+    def partial_run(
+        self, handle: str, fetches: Fetches, feed_dict: FeedDict | None = None
+    ) -> Structure:
         """Feed and fetch part of a step. Raises RuntimeError when an operation is fetched."""
         self._check_runnable()
         feeds = read_feeds(self._graph, feed_dict)
@@ -248,7 +258,7 @@ class _Callable:
         self._lock = threading.Lock()  # held while _handle is created
         self._handle: int | None = None
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: object) -> Structure:
         handle = self._handle if self._handle is not None else self._make()
         fed = dict(zip(self._feeds, values, strict=False))
         fed = {tensor: convert_feed(tensor, value) for tensor, value in fed.items()}
@@ -287,7 +297,7 @@ def _destroy(session: RuntimeSession) -> None:
         session.destroy()
 
 
-def _scalars_unpacked(value: Any) -> Any:
+def _scalars_unpacked(value: TensorValue) -> TensorValue:
     """A fetched array, or the numpy scalar or bytes of a rank-0 array."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
@@ -315,7 +325,12 @@ class Session(BaseSession):
         self._entered.enter_context(self.as_default())
         return self
 
-    def __exit__(self, error_type: type[BaseException] | None, error: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error_type is not None and issubclass(error_type, OpError):
             _log.error("Session closing due to error %s", error)
         assert self._entered is not None  # set by __enter__

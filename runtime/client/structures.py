@@ -9,16 +9,19 @@ import abc
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runtime.client.framework.argument_types import Structure
+from runtime.client.framework.operation import Tensor
+
 
 class Composite(abc.ABC):
     """A leaf that wraps a tensor, such as a TensorArray."""
 
     @abc.abstractmethod
-    def rebuilt(self, tensor: Any) -> Any:
+    def rebuilt(self, tensor: Tensor) -> Composite:
         """A copy of the leaf that wraps another tensor."""
 
 
-def flatten(structure: Any) -> list[Any]:
+def flatten(structure: Structure) -> list[Any]:
     """The leaves in order; values of dicts in the order of the sorted keys."""
     if isinstance(structure, Mapping):
         return [leaf for key in sorted(structure) for leaf in flatten(structure[key])]
@@ -27,12 +30,12 @@ def flatten(structure: Any) -> list[Any]:
     return [structure]
 
 
-def pack_as(structure: Any, leaves: list[Any]) -> Any:
+def pack_as(structure: Structure, leaves: list[Any]) -> Structure:
     """A structure of the same form with other leaves, in the order of `flatten`."""
     return _pack(structure, iter(leaves))
 
 
-def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
+def _pack(structure: Structure, leaves: Iterator[Any]) -> Structure:
     if isinstance(structure, Mapping):
         packed = {key: _pack(structure[key], leaves) for key in sorted(structure)}
         return type(structure)((key, packed[key]) for key in structure)  # type: ignore[call-arg]
@@ -43,7 +46,7 @@ def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
     return structure.rebuilt(leaf) if isinstance(structure, Composite) else leaf
 
 
-def is_same_structure(one: Any, other: Any) -> bool:
+def is_same_structure(one: Structure, other: Structure) -> bool:
     """Whether both have the same nesting, with containers of the same types."""
     if isinstance(one, Mapping):
         return (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import protos as pb
 from runtime.framework.dtypes import from_number
@@ -20,6 +20,9 @@ from runtime.framework.tensor_codec import shape_from_proto
 
 _LABEL = re.compile(r".* = (?P<op>[^( ]+)\((?P<inputs>.*)\)\Z", re.DOTALL)
 _NANOS_PER_MICRO = 1000
+
+# A trace event: an object of Chrome's trace format in JSON.
+Event: TypeAlias = dict[str, Any]
 
 
 class Timeline:
@@ -32,7 +35,7 @@ class Timeline:
         """The trace as JSON text."""
         return json.dumps({"displayTimeUnit": "ns", "traceEvents": list(self._events())})
 
-    def _events(self) -> Iterator[dict[str, Any]]:
+    def _events(self) -> Iterator[Event]:
         for process, device in enumerate(self._step_stats.dev_stats):
             yield _name("process_name", process, 0, device.device)
             yield from _thread_names(process, device)
@@ -40,17 +43,17 @@ class Timeline:
                 yield _span(process, stats)
 
 
-def _thread_names(process: int, device: pb.DeviceStepStats) -> Iterator[dict[str, Any]]:
+def _thread_names(process: int, device: pb.DeviceStepStats) -> Iterator[Event]:
     for thread in sorted({stats.thread_id for stats in device.node_stats}):
         title = device.thread_names.get(thread, f"thread {thread}")
         yield _name("thread_name", process, thread, title)
 
 
-def _name(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+def _name(what: str, process: int, thread: int, name: str) -> Event:
     return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _span(process: int, stats: pb.NodeExecStats) -> dict[str, Any]:
+def _span(process: int, stats: pb.NodeExecStats) -> Event:
     label = _LABEL.match(stats.timeline_label)
     op = label["op"] if label else stats.timeline_label
     return {

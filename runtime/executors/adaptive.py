@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
 from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
@@ -37,7 +37,7 @@ class AdaptiveExecutor(Executor):
         self._runs = itertools.count(1)  # next() is atomic
         self._parallel: DataflowExecutor | None = None
 
-    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+    def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run in this thread."""
         if self._is_candidate and next(self._runs) == _MEASURED_RUN and step.collector is None:
             seconds: dict[Node, float] = {}
@@ -46,7 +46,7 @@ class AdaptiveExecutor(Executor):
             return values
         return self.plan.run(step, arguments)
 
-    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+    def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Run on the step's pool if that has been measured as faster, else in this thread."""
         if self._parallel is not None and step.can_run_in_parallel:
             self._parallel.run_async(step, arguments, done)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import protos as pb
 from runtime.executors.adaptive import AdaptiveExecutor
@@ -21,6 +20,7 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OpErr
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import Deferred
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
 from runtime.graph.gradients.symbolic_gradient import function_body
 from runtime.graph.graph import Graph
@@ -120,7 +120,9 @@ class FunctionExecutors(FunctionRunner):
         self._optimizer = optimizer
         self._waits: dict[tuple[str, str], bool] = {}
 
-    def call(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
+    def call(
+        self, step: Step, function: NameAttrList, arguments: Sequence[TensorValue]
+    ) -> list[TensorValue]:
         """Run a function in the calling thread; its outputs.
 
         Raises InvalidArgumentError for the wrong number of arguments and when calls nest deeper
@@ -130,11 +132,13 @@ class FunctionExecutors(FunctionRunner):
         with _depth:
             return body.executor.run(step, arguments)
 
-    def start(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
+    def start(
+        self, step: Step, function: NameAttrList, arguments: Sequence[TensorValue]
+    ) -> Deferred:
         """Start a function; its Deferred completes in the thread that runs its last kernel."""
         deferred = Deferred()
 
-        def done(values: list[Any] | None, error: OpError | None) -> None:
+        def done(values: list[TensorValue] | None, error: OpError | None) -> None:
             if error is not None:
                 deferred.set_error(error)
             else:
@@ -143,7 +147,7 @@ class FunctionExecutors(FunctionRunner):
         self._compiled(function, arguments).executor.run_async(step, arguments, done)
         return deferred
 
-    def _compiled(self, function: NameAttrList, arguments: Sequence[Any]) -> _CompiledBody:
+    def _compiled(self, function: NameAttrList, arguments: Sequence[TensorValue]) -> _CompiledBody:
         key = self._library.key(function)
         body: _CompiledBody | None = self._library.compiled.get(key)
         if body is None:

@@ -24,13 +24,12 @@ import collections
 import functools
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from runtime.executors.dataflow_graph import DataflowGraph, Item, evaluate_control_flow
 from runtime.executors.frames import Frame, Iteration
-from runtime.executors.step import AsynchronousExecutor, Done, Step
+from runtime.executors.step import AsynchronousExecutor, Done, EdgeValue, Step
 from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import (
     InternalError,
@@ -40,7 +39,8 @@ from runtime.foundation.errors import (
 )
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.framework.op_kernel import DEAD, Deferred, OpKernelContext
+from runtime.framework.op_kernel import DEAD, Deferred, KernelResult, OpKernelContext
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.passes.pruning import StepGraph
 
 MISSING = object()
@@ -53,7 +53,7 @@ class DataflowExecutor(AsynchronousExecutor):
         super().__init__(graph)
         self.items = DataflowGraph(graph, kernels)
 
-    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+    def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Run in this thread until no node is ready.
 
         When a `Deferred` completes, its node's readers run on the step's pool or, without a pool,
@@ -66,7 +66,7 @@ class DataflowRun:
     """One run of a graph: its frames, the count of unfinished nodes and the fetched values."""
 
     def __init__(
-        self, graph: DataflowGraph, step: Step, arguments: Sequence[Any], done: Done
+        self, graph: DataflowGraph, step: Step, arguments: Sequence[TensorValue], done: Done
     ) -> None:
         self._graph = graph
         self._step = step
@@ -75,7 +75,7 @@ class DataflowRun:
         self._lock = threading.Lock()  # guards everything below
         self._root = Frame("", None, None, 0)
         self._outstanding = 0  # items that are ready or running
-        self._fetched: list[Any] = [MISSING] * graph.fetch_count
+        self._fetched: list[TensorValue] = [MISSING] * graph.fetch_count
         self._error: OpError | None = None
 
     def start(self) -> None:
@@ -126,7 +126,7 @@ class DataflowRun:
 
     def _execute(
         self, item: Item, frame: Frame, iteration: Iteration, is_dead: bool
-    ) -> list[Any] | None:
+    ) -> list[TensorValue] | None:
         """Run one node; its outputs, or None when its kernel has returned a `Deferred`."""
         if is_dead and item.is_send and self._error is None:
             # The receiving partition waits for this key, so deadness is sent like a value.
@@ -156,14 +156,14 @@ class DataflowRun:
             step.collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
         return outputs
 
-    def _call(self, item: Item, iteration: Iteration) -> Any:
+    def _call(self, item: Item, iteration: Iteration) -> KernelResult:
         if item.error is not None:
             raise item.error.copy()
         if item.argument >= 0:
             return self._arguments[item.argument]
         if item.is_constant:
             return item.constant
-        values = iteration.take_inputs(item)
+        values: list[EdgeValue] = iteration.take_inputs(item)
         if item.is_merge:
             return _merge(item, values)
         if item.derefs:
@@ -177,7 +177,7 @@ class DataflowRun:
             return item.kernel(OpKernelContext(item.node, self._step), *values)
         return item.kernel(*values)
 
-    def _outputs(self, item: Item, result: Any) -> list[Any]:
+    def _outputs(self, item: Item, result: KernelResult) -> list[TensorValue]:
         if item.kernel is None and not item.is_constant and item.argument < 0:
             return list(result)
         if item.node.info.has_single_output:
@@ -223,7 +223,7 @@ class DataflowRun:
         self._step.cancellation.cancel(error.copy())
 
     def _complete(
-        self, item: Item, frame: Frame, iteration: Iteration, outputs: list[Any] | None
+        self, item: Item, frame: Frame, iteration: Iteration, outputs: list[TensorValue] | None
     ) -> list[tuple[Item, Frame, Iteration, bool]]:
         """Give a node's outputs to its readers; the items that became ready."""
         is_last = False
@@ -253,7 +253,7 @@ class DataflowRun:
         item: Item,
         frame: Frame,
         iteration: Iteration,
-        outputs: list[Any],
+        outputs: list[TensorValue],
         ready: list[tuple[Item, Frame, Iteration, bool]],
     ) -> None:
         if outputs:
@@ -294,16 +294,16 @@ class DataflowRun:
         self._done(values, None)
 
 
-def _dead_outputs(item: Item) -> list[Any]:
+def _dead_outputs(item: Item) -> list[TensorValue]:
     return [DEAD] * len(item.node.output_types)
 
 
-def dereferenced(value: Any, is_ref: bool) -> Any:
+def dereferenced(value: EdgeValue, is_ref: bool) -> TensorValue:
     """The value to return for a fetch: for a reference, the value of its variable."""
     return value.read() if is_ref else value
 
 
-def _merge(item: Item, values: Sequence[Any]) -> tuple[Any, np.int32]:
+def _merge(item: Item, values: Sequence[EdgeValue]) -> tuple[TensorValue, np.int32]:
     for index, value in enumerate(values):
         if value is not DEAD and value is not None:
             is_read = bool(item.derefs) and item.derefs[index]

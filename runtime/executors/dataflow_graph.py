@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from runtime.executors.instructions import check_complete, constant_value
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.framework.op_kernel import Kernel
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
@@ -47,7 +47,7 @@ class Item:
     kernel: Kernel | None = None
     needs_context: bool = False
     is_expensive: bool = False
-    constant: Any = None
+    constant: TensorValue = None
     is_constant: bool = False
     argument: int = -1  # position of the feed that this `_Arg` stands for
     input_count: int = 0
@@ -140,7 +140,7 @@ class _InitialState:
     """
 
     def __init__(self, items: Sequence[Item], roots: Sequence[Item]) -> None:
-        self.inputs: dict[int, list[Any]] = {}
+        self.inputs: dict[int, list[TensorValue]] = {}
         self.pending: dict[int, int] = {}
         rest: list[Item] = []
         for root in roots:
@@ -206,7 +206,7 @@ def _frame_after(item: Item, frame: tuple[str, ...]) -> tuple[str, ...]:
     return frame[:-1] if item.is_exit else frame
 
 
-def evaluate_control_flow(item: Item, values: Sequence[Any]) -> tuple[Any, ...]:
+def evaluate_control_flow(item: Item, values: Sequence[TensorValue]) -> tuple[TensorValue, ...]:
     """The outputs of Enter, Exit, NextIteration and LoopCond (their input) and of NoOp (none)."""
     if item.node.op in _PASS_THROUGH:
         if not values:

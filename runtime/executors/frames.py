@@ -9,10 +9,10 @@ TF: tensorflow/core/common_runtime/propagator_state.h (FrameState, IterationStat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from runtime.executors.dataflow_graph import DataflowGraph, Item
 from runtime.framework.op_kernel import DEAD
+from runtime.framework.tensor_value import TensorValue
 
 Ready = list[tuple["Item", "Frame", "Iteration", bool]]
 
@@ -32,19 +32,19 @@ class Iteration:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.inputs: dict[int, list[Any]] = {}
+        self.inputs: dict[int, list[TensorValue]] = {}
         self.pending: dict[int, int] = {}
         self.dead_counts: dict[int, int] = {}
         self.dead_items: set[int] = set()
         self.outstanding = 0  # items of this iteration that are ready or running
         self.children: dict[str, Frame] = {}
 
-    def begin(self, inputs: Mapping[int, list[Any]], pending: dict[int, int]) -> None:
+    def begin(self, inputs: Mapping[int, list[TensorValue]], pending: dict[int, int]) -> None:
         """Set the initial inputs and pending counts, both copied."""
         self.inputs = {index: values.copy() for index, values in inputs.items()}
         self.pending = pending.copy()
 
-    def take_inputs(self, item: Item) -> list[Any]:
+    def take_inputs(self, item: Item) -> list[TensorValue]:
         """Remove and return the item's inputs, so that they are freed after their last reader."""
         return self.inputs.pop(item.index, [])
 
@@ -66,7 +66,7 @@ class Frame:
         self.iterations: dict[int, Iteration] = {0: Iteration(0)}
         self.newest = self.iterations[0]
         self.dead_exits: list[Item] = []
-        self._invariants: list[tuple[Item, list[Any], bool]] = []
+        self._invariants: list[tuple[Item, list[TensorValue], bool]] = []
 
     def child(self, enter: Item, iteration: Iteration, graph: DataflowGraph) -> Frame:
         """The child frame that `enter` opens in `iteration`, created by its first Enter."""
@@ -76,7 +76,7 @@ class Frame:
             iteration.children[enter.frame_name] = frame
         return frame
 
-    def enter(self, item: Item, outputs: list[Any], is_dead: bool, ready: Ready) -> None:
+    def enter(self, item: Item, outputs: list[TensorValue], is_dead: bool, ready: Ready) -> None:
         """Take the outputs of an Enter node of this frame, which has run in the parent frame."""
         self.pending_enters -= 1
         if item.is_constant_enter:
@@ -87,7 +87,7 @@ class Frame:
             self.activate(item, self.iterations[0], outputs, is_dead, ready)
 
     def next_iteration(
-        self, item: Item, iteration: Iteration, outputs: list[Any], ready: Ready
+        self, item: Item, iteration: Iteration, outputs: list[TensorValue], ready: Ready
     ) -> None:
         """Pass the output of a NextIteration node to the next iteration, created if needed."""
         number = iteration.number + 1
@@ -100,7 +100,12 @@ class Frame:
         self.activate(item, following, outputs, False, ready)
 
     def activate(
-        self, item: Item, iteration: Iteration, outputs: list[Any], is_dead: bool, ready: Ready
+        self,
+        item: Item,
+        iteration: Iteration,
+        outputs: list[TensorValue],
+        is_dead: bool,
+        ready: Ready,
     ) -> None:
         """Pass `outputs` to the readers of `item` in `iteration`; append the ready ones."""
         for output, reader, slot in item.data_edges:
@@ -129,7 +134,13 @@ class Frame:
             self._make_ready(reader, iteration, index in iteration.dead_items, ready)
 
     def _arrive_at_merge(
-        self, source: Item, merge: Item, slot: int, value: Any, iteration: Iteration, ready: Ready
+        self,
+        source: Item,
+        merge: Item,
+        slot: int,
+        value: TensorValue,
+        iteration: Iteration,
+        ready: Ready,
     ) -> None:
         """Record an input of a Merge: the first live one is taken, later ones are ignored.
 

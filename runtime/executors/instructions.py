@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.kernel_registry import KernelRegistry, bind, bind_in_place
-from runtime.framework.op_kernel import Deferred
+from runtime.framework.op_kernel import Deferred, Kernel, KernelResult
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import topological_order
@@ -38,14 +37,14 @@ class Instruction:
     """
 
     node: Node
-    kernel: Callable[..., Any]
+    kernel: Kernel
     needs_context: bool
     is_expensive: bool
     inputs: list[tuple[int, bool]]
     outputs: list[int]
     has_single_output: bool
     fresh: bool = False
-    in_place: Callable[..., Any] | str | None = None
+    in_place: Kernel | str | None = None
     dropped: list[int] = dataclasses.field(default_factory=list)
 
 
@@ -54,7 +53,7 @@ class Program:
     """The instructions of a step, and the slots of its constants, feeds and fetches."""
 
     instructions: list[Instruction]
-    constants: list[tuple[int, Any]]  # (slot, value)
+    constants: list[tuple[int, TensorValue]]  # (slot, value)
     slot_count: int
     argument_slots: list[int]
     fetch_slots: list[int]
@@ -81,7 +80,7 @@ class _Builder:
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
         self._kernels = kernels
         self.slot_count = 0
-        self.constants: list[tuple[int, Any]] = []
+        self.constants: list[tuple[int, TensorValue]] = []
         self.instructions: list[Instruction] = []
         self._slots: dict[Endpoint, int] = {}
         self._refs: set[int] = set()  # slots that hold a Variable
@@ -198,21 +197,21 @@ def _type_of(endpoint: Endpoint) -> DataType:
     return node.output_types[index]
 
 
-def _blocking(kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _blocking(kernel: Kernel) -> Kernel:
     """`kernel`, which blocks the calling thread until a `Deferred` result is complete."""
 
-    def call(*values: Any) -> Any:
+    def call(*values: TensorValue) -> KernelResult:
         result = kernel(*values)
         return result.wait() if isinstance(result, Deferred) else result
 
     return call
 
 
-def _identity(value: Any) -> Any:
+def _identity(value: TensorValue) -> TensorValue:
     return value
 
 
-def constant_value(node: Node) -> Any:
+def constant_value(node: Node) -> TensorValue:
     """The value of a Const node, read-only because plans and steps share it.
 
     Raises InvalidArgumentError when its element type is not the node's `dtype`.

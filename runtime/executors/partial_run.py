@@ -16,13 +16,13 @@ import dataclasses
 import functools
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, dereferenced
 from runtime.executors.dataflow_graph import Item
 from runtime.executors.frames import Frame, Iteration
 from runtime.executors.step import Done, Step
 from runtime.foundation.errors import InvalidArgumentError, OpError
+from runtime.framework.tensor_value import TensorValue
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -43,7 +43,7 @@ class PartialRun(DataflowRun):
         feeds: Sequence[str],
         fetches: Sequence[str],
     ) -> None:
-        self._values: list[Any] = [None] * len(feeds)
+        self._values: list[TensorValue] = [None] * len(feeds)
         super().__init__(executor.items, step, self._values, _ignore_result)
         self._feeds = {name: position for position, name in enumerate(feeds)}
         self._fetches = {name: position for position, name in enumerate(fetches)}
@@ -71,7 +71,9 @@ class PartialRun(DataflowRun):
         if roots:
             self._activate(roots)
 
-    def start_part(self, feeds: Mapping[str, Any], fetches: Sequence[str], done: Done) -> None:
+    def start_part(
+        self, feeds: Mapping[str, TensorValue], fetches: Sequence[str], done: Done
+    ) -> None:
         """Feed some values; `done` is called once, in any thread, when all `fetches` are computed.
 
         Raises InvalidArgumentError for a name that was not part of the setup, that was fed or
@@ -119,7 +121,7 @@ class PartialRun(DataflowRun):
         everything = len(self._fed) == len(self._feeds) and len(self._taken) == len(self._fetches)
         return everything or self._failure is not None
 
-    def _check(self, feeds: Mapping[str, Any], fetches: Sequence[str]) -> None:
+    def _check(self, feeds: Mapping[str, TensorValue], fetches: Sequence[str]) -> None:
         for name in feeds:
             if name not in self._feeds:
                 raise InvalidArgumentError(
@@ -169,7 +171,7 @@ class PartialRun(DataflowRun):
 
     def _complete_parts(self) -> None:
         """Call `done` of each waiting part whose fetches are computed or can't be any more."""
-        settled: list[tuple[_Part, list[Any] | None, OpError | None]] = []
+        settled: list[tuple[_Part, list[TensorValue] | None, OpError | None]] = []
         with self._parts_lock:
             for part in list(self._waiting):
                 try:
@@ -185,7 +187,7 @@ class PartialRun(DataflowRun):
         for part, values, failure in settled:
             part.done(values, failure)
 
-    def _values_of(self, part: _Part) -> list[Any] | None:
+    def _values_of(self, part: _Part) -> list[TensorValue] | None:
         """The values that a part fetches; None while any of them is still to be computed.
 
         Raises the step's error, and InvalidArgumentError for a value missing at the step's end.
@@ -206,7 +208,7 @@ class PartialRun(DataflowRun):
         ]
 
     def _complete(
-        self, item: Item, frame: Frame, iteration: Iteration, outputs: list[Any] | None
+        self, item: Item, frame: Frame, iteration: Iteration, outputs: list[TensorValue] | None
     ) -> list[tuple[Item, Frame, Iteration, bool]]:
         ready = super()._complete(item, frame, iteration, outputs)
         if self._waiting:
@@ -230,5 +232,5 @@ class PartialRun(DataflowRun):
         self._fail(error)
 
 
-def _ignore_result(values: list[Any] | None, error: OpError | None) -> None:
+def _ignore_result(values: list[TensorValue] | None, error: OpError | None) -> None:
     """The `done` of the whole run: the parts have callbacks of their own."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.step import AsynchronousExecutor, Done, Step
 from runtime.foundation.errors import OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.rendezvous import Rendezvous
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.passes.partition import Partition
 from runtime.graph.passes.pruning import StepGraph
 
@@ -34,7 +34,7 @@ class PartitionedExecutor(AsynchronousExecutor):
         self.partitions = tuple(partitions)
         self._executors = [DataflowExecutor(part.graph, kernels) for part in partitions]
 
-    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+    def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Start every partition in this thread.
 
         A partition that waits for a value continues in the thread that sends it, or on the step's
@@ -55,14 +55,14 @@ class _Barrier:
         self._step = step
         self._lock = threading.Lock()  # guards _left, _values and _error
         self._left = count
-        self._values: list[Any] | None = None
+        self._values: list[TensorValue] | None = None
         self._error: OpError | None = None
         self._done = done
 
     def part(self, *, is_client: bool) -> Done:
         """The `done` callback of one partition."""
 
-        def ended(values: list[Any] | None, error: OpError | None) -> None:
+        def ended(values: list[TensorValue] | None, error: OpError | None) -> None:
             with self._lock:
                 self._left -= 1
                 is_last = self._left == 0

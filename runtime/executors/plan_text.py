@@ -31,6 +31,7 @@ from runtime.executors.instructions import Instruction, Program
 from runtime.executors.step import Step
 from runtime.foundation.priority_gate import gate
 from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Node
 
 NODES_A_PART = 100  # instructions, which Python's compiler compiles in 5 ms
@@ -44,7 +45,7 @@ _plan_numbers = itertools.count()
 class GeneratedPlan:
     """A program as Python functions, to be called in order."""
 
-    parts: tuple[Callable[[list[Any], Step], None], ...]
+    parts: tuple[Callable[[list[TensorValue], Step], None], ...]
     nodes: dict[tuple[str, int], Node]  # (file name, line) of the code → the node that it runs
 
     def failed_node(self, error: BaseException) -> Node | None:
@@ -74,7 +75,7 @@ def generate(program: Program, is_low_priority: bool) -> GeneratedPlan:
 
 
 def _writers(
-    program: Program, is_low_priority: bool, namespace: dict[str, Any]
+    program: Program, is_low_priority: bool, namespace: dict[str, object]
 ) -> Iterator[_PartWriter]:
     """One finished writer for each part, in order."""
     names = _Names()
@@ -118,7 +119,7 @@ class _PartWriter:
     def __init__(
         self,
         is_low_priority: bool,
-        namespace: dict[str, Any],
+        namespace: dict[str, object],
         names: _Names,
         constants: set[int],
     ) -> None:

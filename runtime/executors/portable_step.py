@@ -13,10 +13,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import protos as pb
-from runtime.framework.attr_value import NameAttrList
+from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.framework.resources.variable import RefVariable, Variable
 from runtime.graph.function_library import op_info
@@ -193,7 +193,7 @@ def _functions_of(nodes: Iterable[Node], graph: Graph) -> set[str]:
     return names
 
 
-def _function_names(value: Any) -> Iterator[str]:
+def _function_names(value: AttributeValue) -> Iterator[str]:
     """The names of the functions in an attribute's value, nested attributes included."""
     if isinstance(value, NameAttrList):
         if value.name:

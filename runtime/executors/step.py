@@ -12,7 +12,7 @@ import itertools
 import math
 import queue
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import protos as pb
 from runtime.executors.duration_estimate import DurationEstimate
@@ -24,18 +24,26 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
 from runtime.framework.rendezvous import Rendezvous
 from runtime.framework.resource_manager import ResourceManager
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.passes.pruning import StepGraph
 
 _step_ids = itertools.count(1)
 Runner = Callable[[Callable[[], object]], object]
-Done = Callable[[list[Any] | None, OpError | None], None]  # (fetched values, None) or (None, error)
+
+# Takes (fetched values, None) or (None, error).
+Done: TypeAlias = Callable[[list[TensorValue] | None, OpError | None], None]
+
+# A value on an edge: a TensorValue or DEAD; the Variable itself if the edge is a reference.
+EdgeValue: TypeAlias = Any
 
 
 class FunctionRunner(abc.ABC):
     """Runs the functions of one graph's library for kernels that call them (If, While, Map, …)."""
 
     @abc.abstractmethod
-    def call(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
+    def call(
+        self, step: Step, function: NameAttrList, arguments: Sequence[TensorValue]
+    ) -> list[TensorValue]:
         """Run a function in the calling thread; its outputs."""
 
     @abc.abstractmethod
@@ -43,7 +51,9 @@ class FunctionRunner(abc.ABC):
         """Whether the function, or one that it calls, has ops that may block on other steps."""
 
     @abc.abstractmethod
-    def start(self, step: Step, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
+    def start(
+        self, step: Step, function: NameAttrList, arguments: Sequence[TensorValue]
+    ) -> Deferred:
         """Start a function without blocking; the Deferred completes with its outputs."""
 
     @abc.abstractmethod
@@ -113,7 +123,7 @@ class Step:
             self._resources = ResourceManager()
         return self._resources
 
-    def send(self, key: str, value: Any) -> None:
+    def send(self, key: str, value: TensorValue) -> None:
         """Put a value into the step's rendezvous."""
         self._get_or_create_rendezvous().send(key, value)
 
@@ -156,7 +166,9 @@ class Step:
         step.failure = None
         return step
 
-    def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
+    def call_function(
+        self, function: NameAttrList, arguments: Sequence[TensorValue]
+    ) -> list[TensorValue]:
         """Run a function of the library as part of this step, in the calling thread."""
         return self._functions.call(self, function, arguments)
 
@@ -164,7 +176,7 @@ class Step:
         """Whether a function, or one that it calls, has ops that may block on other steps."""
         return self._functions.may_wait(function)
 
-    def start_function(self, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
+    def start_function(self, function: NameAttrList, arguments: Sequence[TensorValue]) -> Deferred:
         """Start a function without blocking; the Deferred completes with its outputs."""
         return self._functions.start(self, function, arguments)
 
@@ -220,13 +232,13 @@ class Executor(abc.ABC):
         self._portable = [None]
 
     @abc.abstractmethod
-    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+    def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run in the calling thread with `arguments` for the feeds; the fetched values.
 
         Blocks while a `Deferred` of a kernel is not complete. Raises the step's OpError.
         """
 
-    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+    def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Run, and call `done(values, None)` or `done(None, error)` once, in any thread."""
         try:
             values = self.run(step, arguments)
@@ -241,23 +253,24 @@ class AsynchronousExecutor(Executor):
 
     may_block = True
 
-    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+    def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run in the calling thread alone, including the closures that completed Deferreds add."""
         tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        result: list[Any] = [None, None]
+        result: list[tuple[list[TensorValue] | None, OpError | None]] = []
 
-        def done(values: list[Any] | None, error: OpError | None) -> None:
-            result[:] = values, error
+        def done(values: list[TensorValue] | None, error: OpError | None) -> None:
+            result.append((values, error))
             tasks.put(None)
 
         self.run_async(step.with_runner(tasks.put), arguments, done)
         while (task := tasks.get()) is not None:
             task()
-        if result[1] is not None:
-            raise result[1]
-        values: list[Any] = result[0]
+        values, error = result[0]
+        if error is not None:
+            raise error
+        assert values is not None
         return values
 
     @abc.abstractmethod
-    def run_async(self, step: Step, arguments: Sequence[Any], done: Done) -> None:
+    def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Start in this thread; `done` is called once, in the thread that runs the last kernel."""

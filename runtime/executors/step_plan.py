@@ -13,18 +13,18 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from runtime.executors.instructions import Instruction, assemble
 from runtime.executors.plan_text import GeneratedPlan, generate
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import EdgeValue, Executor, Step
 from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import OpError, as_op_error
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
@@ -55,7 +55,7 @@ class StepPlan(Executor):
         """The number of nodes whose kernels are expensive enough for a thread of their own."""
         return sum(instruction.is_expensive for instruction in self._program.instructions)
 
-    def run(self, step: Step, arguments: Sequence[Any]) -> list[Any]:
+    def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run all instructions in order."""
         if step.collector is None:
             generated = self._generated.get(step.is_low_priority)
@@ -68,15 +68,15 @@ class StepPlan(Executor):
         return self._interpret(step, arguments)
 
     def run_measured(
-        self, step: Step, arguments: Sequence[Any], seconds: dict[Node, float]
-    ) -> list[Any]:
+        self, step: Step, arguments: Sequence[TensorValue], seconds: dict[Node, float]
+    ) -> list[TensorValue]:
         """Run all instructions, and store the seconds of each node in `seconds`."""
         return self._interpret(step, arguments, seconds)
 
     def _interpret(
-        self, step: Step, arguments: Sequence[Any], seconds: dict[Node, float] | None = None
-    ) -> list[Any]:
-        slots: list[Any] = [None] * self._program.slot_count
+        self, step: Step, arguments: Sequence[TensorValue], seconds: dict[Node, float] | None = None
+    ) -> list[TensorValue]:
+        slots: list[TensorValue] = [None] * self._program.slot_count
         for slot, value in self._program.constants:
             slots[slot] = value
         for slot, value in zip(self._program.argument_slots, arguments, strict=True):
@@ -100,10 +100,10 @@ class StepPlan(Executor):
         return [slots[slot] for slot in self._program.fetch_slots]
 
     def _run_generated(
-        self, generated: GeneratedPlan, step: Step, arguments: Sequence[Any]
-    ) -> list[Any]:
+        self, generated: GeneratedPlan, step: Step, arguments: Sequence[TensorValue]
+    ) -> list[TensorValue]:
         program = self._program
-        slots: list[Any] = [None] * program.slot_count
+        slots: list[TensorValue] = [None] * program.slot_count
         for slot, value in zip(program.argument_slots, arguments, strict=True):
             slots[slot] = value
         for slot, value in self._fetched_constants:
@@ -123,7 +123,7 @@ class StepPlan(Executor):
         return list(map(slots.__getitem__, program.fetch_slots))
 
 
-def _execute(instruction: Instruction, slots: list[Any], step: Step) -> None:
+def _execute(instruction: Instruction, slots: list[EdgeValue], step: Step) -> None:
     started = now_nanos() if step.collector is not None else 0
     values = [slots[slot].read() if deref else slots[slot] for slot, deref in instruction.inputs]
     if instruction.needs_context:

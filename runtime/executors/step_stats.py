@@ -8,13 +8,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 import protos as pb
 from runtime.framework.dtypes import from_numpy
 from runtime.framework.tensor_codec import shape_to_proto
+from runtime.framework.tensor_value import TensorValue
 
 _NANOS_PER_MICRO = 1000
 
@@ -38,7 +38,7 @@ class StepStatsCollector:
         op: str,
         start_nanos: int,
         end_nanos: int,
-        outputs: Sequence[Any],
+        outputs: Sequence[TensorValue],
     ) -> None:
         """Add one execution of a node; times are `now_nanos()` (`time.time_ns()`)."""
         duration = end_nanos - start_nanos

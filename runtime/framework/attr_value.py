@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,13 +32,17 @@ from runtime.framework.tensor_codec import (
     tensor_to_proto,
 )
 
+# The Python value of an attribute, of a type in the table above. The op's signature determines
+# which, so a type checker can't know it.
+AttributeValue: TypeAlias = Any
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NameAttrList:
     """A function to call and the attributes to instantiate it with (TF: NameAttrList)."""
 
     name: str
-    attrs: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+    attrs: Mapping[str, AttributeValue] = dataclasses.field(default_factory=dict, hash=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def _function(proto: pb.NameAttrList) -> NameAttrList:
     return NameAttrList(proto.name, {key: from_proto(value) for key, value in proto.attr.items()})
 
 
-_SCALAR_READERS: dict[str, Callable[[pb.AttrValue], Any]] = {
+_SCALAR_READERS: dict[str, Callable[[pb.AttrValue], AttributeValue]] = {
     "s": lambda attr: text(attr.s),
     "i": lambda attr: attr.i,
     "f": lambda attr: attr.f,
@@ -73,7 +77,7 @@ _SCALAR_READERS: dict[str, Callable[[pb.AttrValue], Any]] = {
     "func": lambda attr: _function(attr.func),
     "placeholder": lambda attr: AttrPlaceholder(attr.placeholder),
 }
-_LIST_READERS: dict[str, Callable[[Any], Any]] = {
+_LIST_READERS: dict[str, Callable[[Any], AttributeValue]] = {
     "s": text,
     "i": int,
     "f": float,
@@ -85,7 +89,7 @@ _LIST_READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def from_proto(proto: pb.AttrValue) -> Any:
+def from_proto(proto: pb.AttrValue) -> AttributeValue:
     """The Python value of an attribute; an empty list or unset value gives ()."""
     kind = proto.WhichOneof("value")
     if kind is not None and kind != "list":

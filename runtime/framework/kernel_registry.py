@@ -10,10 +10,10 @@ TF: tensorflow/core/framework/op_kernel.cc (KernelRegistry, FindKernelDef)
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from runtime.foundation.errors import AlreadyExistsError, InvalidArgumentError
+from runtime.framework.attr_value import AttributeValue
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, NodeView
 
@@ -79,25 +79,25 @@ class KernelRegistry:
         )
 
 
-def bind(kernel: KernelDef, node: NodeView) -> Callable[..., Any]:
+def bind(kernel: KernelDef, node: NodeView) -> Kernel:
     """The kernel's function with the node's attributes bound to its keyword parameters."""
     of_node = getattr(kernel.function, "of_node", None)  # a dataset records the node that made it
     function = kernel.function if of_node is None else functools.partial(of_node, node)
     return _with_attrs(function, kernel, node)
 
 
-def bind_in_place(kernel: KernelDef, node: NodeView) -> Callable[..., Any] | str | None:
+def bind_in_place(kernel: KernelDef, node: NodeView) -> Kernel | str | None:
     """The kernel's `in_place`; a function gets the node's attributes bound as in `bind`."""
     if kernel.in_place is None or isinstance(kernel.in_place, str):
         return kernel.in_place
     return _with_attrs(kernel.in_place, kernel, node)
 
 
-def _with_attrs(function: Kernel, kernel: KernelDef, node: NodeView) -> Callable[..., Any]:
+def _with_attrs(function: Kernel, kernel: KernelDef, node: NodeView) -> Kernel:
     names = kernel.attr_names
     if not names:
         return function
-    attrs: Mapping[str, Any] = {name: node.attr(name) for name in names}
+    attrs: Mapping[str, AttributeValue] = {name: node.attr(name) for name in names}
     return functools.partial(function, **attrs)
 
 

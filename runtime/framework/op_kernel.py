@@ -28,18 +28,27 @@ import dataclasses
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 import protos as pb
 from runtime.foundation.errors import OpError
-from runtime.framework.attr_value import NameAttrList
+from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.resource_manager import ResourceManager
+from runtime.framework.tensor_value import TensorValue
 
-Kernel = Callable[..., Any]
+# What a kernel returns: an output, a tuple or list of several, or a Deferred of these. The op's
+# signature determines which, so a type checker can't know it.
+KernelResult: TypeAlias = Any
+
+# Takes the inputs, then attributes by keyword; the op's signature determines their types.
+Kernel: TypeAlias = Callable[..., KernelResult]
+
+# What the kernel of a node keeps in the session between steps, of a type of the kernel's own.
+KernelState: TypeAlias = Any
 
 
 class _Dead:
@@ -115,7 +124,7 @@ class NodeView(Protocol):
     def op(self) -> str:
         """The op's name."""
 
-    def attr(self, name: str) -> Any:
+    def attr(self, name: str) -> AttributeValue:
         """The Python value of an attribute or its default; NotFoundError when there is none."""
 
 
@@ -133,7 +142,7 @@ class SessionState(Protocol):
     """The part of a session that kernels use: its resources and the state kept for its nodes."""
 
     resources: ResourceManager
-    kernel_state: dict[str, Any]
+    kernel_state: dict[str, KernelState]
     kernel_state_lock: threading.RLock
     session_handle: str
 
@@ -153,19 +162,21 @@ class StepState(Protocol):
     def resources(self) -> ResourceManager:
         """The resources that live as long as the step: TensorArrays, stacks."""
 
-    def send(self, key: str, value: Any) -> None:
+    def send(self, key: str, value: TensorValue) -> None:
         """Send a value to the step's rendezvous under `key`."""
 
     def receive(self, key: str) -> Deferred:
         """A Deferred of the value that is or will be sent to the step's rendezvous at `key`."""
 
-    def call_function(self, function: NameAttrList, arguments: Sequence[Any]) -> list[Any]:
+    def call_function(
+        self, function: NameAttrList, arguments: Sequence[TensorValue]
+    ) -> list[TensorValue]:
         """Run a function of the graph's library in this step, in the calling thread."""
 
     def may_wait(self, function: NameAttrList) -> bool:
         """Whether a function contains operations that may wait for other steps (queues, …)."""
 
-    def start_function(self, function: NameAttrList, arguments: Sequence[Any]) -> Deferred:
+    def start_function(self, function: NameAttrList, arguments: Sequence[TensorValue]) -> Deferred:
         """Start a function that may wait for other steps; a Deferred of its outputs."""
 
     def function_definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
@@ -197,21 +208,23 @@ class OpKernelContext:
         """The step's cancellation; kernels must call its `check` in loops that may be long."""
         return self.step.cancellation
 
-    def attr(self, name: str) -> Any:
+    def attr(self, name: str) -> AttributeValue:
         """The Python value of an attribute of the node."""
         return self.node.attr(name)
 
-    def call_function(self, function: NameAttrList, *arguments: Any) -> list[Any]:
+    def call_function(self, function: NameAttrList, *arguments: TensorValue) -> list[TensorValue]:
         """Run a function of the graph's library on `arguments`; return its outputs in order."""
         return self.step.call_function(function, arguments)
 
-    def start_function(self, function: NameAttrList, *arguments: Any) -> list[Any] | Deferred:
+    def start_function(
+        self, function: NameAttrList, *arguments: TensorValue
+    ) -> list[TensorValue] | Deferred:
         """Start a function; return its outputs, or a Deferred if it may wait for other steps."""
         if self.step.may_wait(function):
             return self.step.start_function(function, arguments)
         return self.step.call_function(function, arguments)
 
-    def kernel_state(self, create: Callable[[], Any]) -> Any:
+    def kernel_state(self, create: Callable[[], KernelState]) -> KernelState:
         """The state that the session keeps for this node, created by `create` at first use."""
         session = self.step.session
         state = session.kernel_state.get(self.node.name)
@@ -237,10 +250,10 @@ class Deferred:
         self._lock = threading.Lock()  # guards _done and _callback
         self._callback: Callable[[Deferred], None] | None = None
         self._done = False
-        self.value: Any = None
+        self.value: KernelResult = None
         self.error: OpError | None = None
 
-    def set_value(self, value: Any) -> bool:
+    def set_value(self, value: KernelResult) -> bool:
         """Complete with the kernel's outputs; False when already complete."""
         return self._complete(value, None)
 
@@ -248,7 +261,7 @@ class Deferred:
         """Complete with an error; False when already complete."""
         return self._complete(None, error)
 
-    def _complete(self, value: Any, error: OpError | None) -> bool:
+    def _complete(self, value: KernelResult, error: OpError | None) -> bool:
         with self._lock:
             if self._done:
                 return False
@@ -288,7 +301,7 @@ class Deferred:
             cancel()
         return result
 
-    def wait(self) -> Any:
+    def wait(self) -> KernelResult:
         """Block the calling thread until complete; return the value or raise the error."""
         event = threading.Event()
         self.when_done(lambda _: event.set())

@@ -10,11 +10,11 @@ TF: tensorflow/core/framework/rendezvous.h, common_runtime/local_rendezvous.cc
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from runtime.foundation.errors import InternalError
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import Deferred
+from runtime.framework.tensor_value import TensorValue
 
 
 class Rendezvous:
@@ -23,11 +23,11 @@ class Rendezvous:
     def __init__(self, cancellation: CancellationManager) -> None:
         self._cancellation = cancellation
         self._lock = threading.Lock()  # guards the two tables
-        self._sent: dict[str, Any] = {}
+        self._sent: dict[str, TensorValue] = {}
         self._waiting: dict[str, Deferred] = {}
         self._token = cancellation.add_callback(self._abort)
 
-    def send(self, key: str, value: Any) -> None:
+    def send(self, key: str, value: TensorValue) -> None:
         """Send a value; InternalError when a value sent under the key is still to be received."""
         with self._lock:
             waiting = self._waiting.pop(key, None)

@@ -103,7 +103,7 @@ def summarize(value: object, data_type: DataType, max_entries: int) -> bytes:
     return b"".join(out)
 
 
-def debug_text(value: Any, data_type: DataType) -> str:
+def debug_text(value: np.ndarray | np.generic, data_type: DataType) -> str:
     """The type, the shape and the first three elements of a tensor, for an error message."""
     elements = readable(summarize(value, data_type, 3))
     return (

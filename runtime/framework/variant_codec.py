@@ -11,7 +11,6 @@ TF: tensorflow/core/framework/variant.cc, tensorflow/core/platform/tensor_coding
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from runtime.framework.allocation import tensor_limit
 from runtime.framework.io.varint import decode_varint, encode_varint
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.framework.tensor_codec import shape_to_proto, tensor_from_proto, tensor_to_proto
+from runtime.framework.tensor_value import TensorValue
 
 _TENSOR = "tensorflow::Tensor"
 _RAGGED = "RaggedTensorVariant"
@@ -51,7 +51,7 @@ def _encode_variant(item: object) -> pb.VariantTensorDataProto:
     )
 
 
-def variants_from_proto(proto: pb.TensorProto) -> Any:
+def variants_from_proto(proto: pb.TensorProto) -> TensorValue:
     """Decode a variant tensor to an object array; a scalar to the value that its variant holds.
 
     Raises DataLossError when the content has another length than its elements,
@@ -77,7 +77,7 @@ def variants_from_proto(proto: pb.TensorProto) -> Any:
     return result.reshape(shape) if shape else result[0]
 
 
-def _decode_variant(data: bytes) -> Any:
+def _decode_variant(data: bytes) -> TensorValue:
     element = pb.VariantTensorDataProto.FromString(data)
     tensors = [tensor_from_proto(each, tensor_limit()) for each in element.tensors]
     if element.type_name == _TENSOR and len(tensors) == 1:

@@ -17,7 +17,7 @@ from typing import Any
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework import op_def_registry
-from runtime.framework.attr_value import NameAttrList
+from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Endpoint, Node, OpInfo, substitute
 
@@ -222,7 +222,10 @@ class _BodyBuilder:
     """Builds one FunctionBody."""
 
     def __init__(
-        self, library: FunctionLibrary, definition: pb.FunctionDef, given: Mapping[str, Any]
+        self,
+        library: FunctionLibrary,
+        definition: pb.FunctionDef,
+        given: Mapping[str, AttributeValue],
     ) -> None:
         self._library = library
         self._definition = definition
@@ -346,7 +349,7 @@ class _BodyBuilder:
         return self._endpoints(text)
 
 
-def _default_attrs(definition: pb.FunctionDef) -> dict[str, Any]:
+def _default_attrs(definition: pb.FunctionDef) -> dict[str, AttributeValue]:
     info = OpInfo(definition.signature)
     probe = Node("", info, pb.NodeDef())
     return {name: probe.attr(name) for name in info.defaults}

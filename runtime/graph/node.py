@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import protos as pb
 from runtime.foundation.errors import (
@@ -20,7 +20,7 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
 )
 from runtime.framework import attr_value
-from runtime.framework.attr_value import AttrPlaceholder, NameAttrList
+from runtime.framework.attr_value import AttributeValue, AttrPlaceholder, NameAttrList
 from runtime.framework.dtypes import DataType, from_number
 
 Endpoint = tuple["Node", int]  # (node, output index)
@@ -46,7 +46,7 @@ class AttrRule(NamedTuple):
     name: str
     kind: str
     field: str
-    allowed: tuple[Any, ...] | None  # None: any value
+    allowed: tuple[AttributeValue, ...] | None  # None: any value
     has_default: bool
     minimum: int | None  # of an integer, or of a list's length
 
@@ -128,14 +128,18 @@ class Node:
     )
 
     def __init__(
-        self, name: str, info: OpInfo, node_def: pb.NodeDef, attrs: dict[str, Any] | None = None
+        self,
+        name: str,
+        info: OpInfo,
+        node_def: pb.NodeDef,
+        attrs: dict[str, AttributeValue] | None = None,
     ) -> None:
         self.name = name
         self.info = info
         self.op = info.name
         self.number = next(_creation_numbers)  # clones keep it
         self.node_def = node_def
-        self._attrs: dict[str, Any] = {} if attrs is None else attrs
+        self._attrs: dict[str, AttributeValue] = {} if attrs is None else attrs
         self.inputs: list[Endpoint] = []
         self.control_inputs: list[Node] = []
         self.device = node_def.device
@@ -144,7 +148,7 @@ class Node:
         self.output_is_ref: tuple[bool, ...] = ()
         self.input_is_ref: tuple[bool, ...] = ()
 
-    def attr(self, name: str) -> Any:
+    def attr(self, name: str) -> AttributeValue:
         """The Python value of an attribute, by default the op's default.
 
         Raises NotFoundError with TensorFlow's message when there is neither.
@@ -163,14 +167,14 @@ class Node:
         self._attrs[name] = value
         return value
 
-    def find_attr(self, name: str) -> Any:
+    def find_attr(self, name: str) -> AttributeValue:
         """The Python value of an attribute; None when neither the node nor its op has it."""
         try:
             return self.attr(name)
         except NotFoundError:
             return None
 
-    def attr_values(self) -> dict[str, Any]:
+    def attr_values(self) -> dict[str, AttributeValue]:
         """All attributes by name, defaults included."""
         names = [*self.node_def.attr, *self.info.defaults]
         return {name: self.attr(name) for name in dict.fromkeys(names)}
@@ -236,14 +240,14 @@ class Node:
         copy.input_is_ref = self.input_is_ref
         return copy
 
-    def become(self, info: OpInfo, attrs: dict[str, Any]) -> None:
+    def become(self, info: OpInfo, attrs: dict[str, AttributeValue]) -> None:
         """Turn a clone into another op with the same outputs; the caller changes the edges."""
         self.info = info
         self.op = info.name
         self.node_def = pb.NodeDef(name=self.name, op=info.name, device=self.device)
         self._attrs = attrs
 
-    def set_attrs(self, attrs: dict[str, Any]) -> None:
+    def set_attrs(self, attrs: dict[str, AttributeValue]) -> None:
         """Set the attributes of a node that a pass creates."""
         self._attrs = attrs
 
@@ -264,12 +268,12 @@ class Node:
 
 
 @functools.lru_cache(maxsize=256, typed=True)  # typed, as True == 1 == DataType.FLOAT
-def _repeated(value: Any, count: int) -> tuple[Any, ...]:
+def _repeated(value: AttributeValue, count: int) -> tuple[AttributeValue, ...]:
     """A cached tuple of `count` values: sharing it saves memory in graphs with many outputs."""
     return (value,) * count
 
 
-def substitute(value: Any, attrs: Mapping[str, Any]) -> Any:
+def substitute(value: AttributeValue, attrs: Mapping[str, AttributeValue]) -> AttributeValue:
     """Replace the placeholders of a function's attributes by the caller's values.
 
     Raises InvalidArgumentError for a missing value.

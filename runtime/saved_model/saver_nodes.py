@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 import protos as pb
 from runtime.framework import attr_value
+from runtime.framework.attr_value import AttributeValue
 from runtime.framework.dtypes import DataType, from_number
 
 RESOURCE_VARIABLE = "VarHandleOp"
@@ -128,7 +128,7 @@ class _Builder:
     def _strings(self, name: str, values: bytes | list[bytes]) -> str:
         return self._add(name, "Const", dtype=DataType.STRING, value=np.array(values, object))
 
-    def _add(self, name: str, op: str, inputs: Sequence[str] = (), **attrs: Any) -> str:
+    def _add(self, name: str, op: str, inputs: Sequence[str] = (), **attrs: AttributeValue) -> str:
         full = f"{self._prefix}/{name}"
         protos = {key: attr_value.to_proto(value) for key, value in attrs.items()}
         self.nodes.append(pb.NodeDef(name=full, op=op, input=inputs, attr=protos))

@@ -5,18 +5,18 @@ TF: tensorflow/python/framework/op_def_library.py, execute.py (make_type, make_s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import protos as pb
 from runtime.client.framework.element_types import as_array, as_dtype
-from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.framework.tensor_shape import ShapeLike, TensorShape
 from runtime.framework import attr_value
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType, from_number
 
 
-def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: Any) -> pb.AttrValue:
+def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: object) -> pb.AttrValue:
     """The AttrValue of `value` for an attribute of `op`.
 
     Raises TypeError for a value or type of another kind, ValueError for a number, list length or
@@ -25,12 +25,14 @@ def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: Any) -> pb.AttrValue:
     if isinstance(value, pb.AttrValue):
         return value
     kind, is_list = attr.type, attr.type.startswith("list(")
+    values: Sequence[object] = [value]
     if is_list:
         kind = kind[len("list(") : -1]
         if not isinstance(value, list | tuple):
             raise TypeError(
                 f"Expected list for '{attr.name}' argument to '{op}' Op, not {value!r}."
             )
+        values = value
         if len(value) < attr.minimum:
             raise ValueError(
                 f"Attr '{attr.name}' of '{op}' Op passed list of length {len(value)} less than "
@@ -40,7 +42,7 @@ def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: Any) -> pb.AttrValue:
         raise ValueError(
             f"Attr '{attr.name}' of '{op}' Op passed {value} less than minimum {attr.minimum}."
         )
-    converted = [_convert(kind, attr.name, each) for each in (value if is_list else [value])]
+    converted = [_convert(kind, attr.name, each) for each in values]
     for proto in converted:
         check_allowed(op, attr, proto)
     return _list_of(converted) if is_list else converted[0]
@@ -69,7 +71,7 @@ def check_allowed_type(attr: pb.OpDef.AttrDef, data_type: DataType, parameter: s
         )
 
 
-def _convert(kind: str, name: str, value: Any) -> pb.AttrValue:
+def _convert(kind: str, name: str, value: object) -> pb.AttrValue:
     described, convert = _CONVERTERS[kind]
     try:
         return convert(value)
@@ -77,13 +79,13 @@ def _convert(kind: str, name: str, value: Any) -> pb.AttrValue:
         raise TypeError(f"Expected {described} for argument '{name}' not {value!r}.") from None
 
 
-def _bool(value: Any) -> pb.AttrValue:
+def _bool(value: object) -> pb.AttrValue:
     if not isinstance(value, bool | int) or value not in (0, 1):
         raise TypeError
     return pb.AttrValue(b=bool(value))
 
 
-def _int(value: Any) -> pb.AttrValue:
+def _int(value: object) -> pb.AttrValue:
     return pb.AttrValue(i=int(value.__index__()) if hasattr(value, "__index__") else _no_int())
 
 
@@ -97,25 +99,25 @@ def _float(value: Any) -> pb.AttrValue:
     return pb.AttrValue(f=float(value))
 
 
-def _string(value: Any) -> pb.AttrValue:
+def _string(value: object) -> pb.AttrValue:
     if not isinstance(value, str | bytes):
         raise TypeError
     return pb.AttrValue(s=value if isinstance(value, bytes) else attr_value.raw_bytes(value))
 
 
-def _type(value: Any) -> pb.AttrValue:
+def _type(value: object) -> pb.AttrValue:
     return attr_value.to_proto(as_dtype(value))
 
 
-def _shape(value: Any) -> pb.AttrValue:
+def _shape(value: ShapeLike) -> pb.AttrValue:
     return pb.AttrValue(shape=TensorShape(value).as_proto())
 
 
-def _tensor(value: Any) -> pb.AttrValue:
+def _tensor(value: object) -> pb.AttrValue:
     return attr_value.to_proto(value if isinstance(value, pb.TensorProto) else as_array(value))
 
 
-def _function(value: Any) -> pb.AttrValue:
+def _function(value: object) -> pb.AttrValue:
     """The AttrValue of a function given as its name, a NameAttrList, or an object with a name."""
     if isinstance(value, pb.NameAttrList):
         return pb.AttrValue(func=value)

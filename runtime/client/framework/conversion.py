@@ -6,11 +6,12 @@ TF: tensorflow/python/framework/tensor_conversion_registry.py, constant_op.py
 from __future__ import annotations
 
 import abc
-from typing import Any
+from collections.abc import Sequence
 
 import protos as pb
+from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.element_types import as_array
-from runtime.client.framework.operation import Tensor
+from runtime.client.framework.operation import OperationGraph, Tensor
 from runtime.framework import attr_value
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
@@ -19,7 +20,7 @@ from runtime.framework.tensor_codec import tensor_to_proto
 class TensorConvertible(abc.ABC):
     """An object that can be used in place of a tensor, such as a variable."""
 
-    graph: Any
+    graph: OperationGraph
     dtype: DataType
 
     @abc.abstractmethod
@@ -28,7 +29,11 @@ class TensorConvertible(abc.ABC):
 
 
 def convert_to_tensor(
-    graph: Any, value: Any, dtype: DataType | None = None, name: str = "Const", as_ref: bool = False
+    graph: OperationGraph,
+    value: TensorLike,
+    dtype: DataType | None = None,
+    name: str = "Const",
+    as_ref: bool = False,
 ) -> Tensor:
     """A tensor of `graph` that has the value `value`.
 
@@ -43,14 +48,15 @@ def convert_to_tensor(
                 f"Tensor conversion requested dtype {dtype.name_on_wire} for Tensor with dtype "
                 f"{value.dtype.name_on_wire}: {value!r}"
             )
-        captured: Tensor = graph.capture(value)
-        return captured
+        return graph.capture(value)
     if isinstance(value, list | tuple) and first_tensor(value) is not None:
         return _pack(graph, value, dtype)
     return constant_tensor(graph, value, dtype, name)
 
 
-def constant_tensor(graph: Any, value: Any, dtype: DataType | None, name: str) -> Tensor:
+def constant_tensor(
+    graph: OperationGraph, value: TensorLike, dtype: DataType | None, name: str
+) -> Tensor:
     """The output of a new Const operation of `graph`."""
     array = as_array(value, dtype)
     proto = tensor_to_proto(array, dtype)
@@ -58,11 +64,10 @@ def constant_tensor(graph: Any, value: Any, dtype: DataType | None, name: str) -
         "value": attr_value.to_proto(proto),
         "dtype": pb.AttrValue(type=proto.dtype),
     }
-    outputs: list[Tensor] = graph.create_op("Const", [], attrs, name).outputs
-    return outputs[0]
+    return graph.create_op("Const", [], attrs, name).outputs[0]
 
 
-def first_tensor(value: Any) -> Tensor | TensorConvertible | None:
+def first_tensor(value: TensorLike) -> Tensor | TensorConvertible | None:
     """The first Tensor or TensorConvertible in nested lists; None when there is none."""
     if isinstance(value, Tensor | TensorConvertible):
         return value
@@ -74,7 +79,7 @@ def first_tensor(value: Any) -> Tensor | TensorConvertible | None:
     return None
 
 
-def _pack(graph: Any, values: Any, dtype: DataType | None) -> Tensor:
+def _pack(graph: OperationGraph, values: Sequence[TensorLike], dtype: DataType | None) -> Tensor:
     """Nested lists that contain tensors, as nested Pack operations."""
     if dtype is None:
         found = first_tensor(values)
@@ -88,5 +93,4 @@ def _pack(graph: Any, values: Any, dtype: DataType | None) -> Tensor:
             "N": pb.AttrValue(i=len(parts)),
             "axis": pb.AttrValue(i=0),
         }
-        outputs: list[Tensor] = graph.create_op("Pack", parts, attrs, scope).outputs
-        return outputs[0]
+        return graph.create_op("Pack", parts, attrs, scope).outputs[0]

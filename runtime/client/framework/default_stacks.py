@@ -10,17 +10,21 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Generic, TypeVar
+
+from runtime.client.framework.operation import OperationGraph, SessionLike
+
+Default = TypeVar("Default")
 
 
-class DefaultStack(threading.local):
+class DefaultStack(threading.local, Generic[Default]):
     """The nested default objects of the current thread, innermost last."""
 
     def __init__(self) -> None:
-        self._stack: list[Any] = []
+        self._stack: list[Default] = []
 
     @property
-    def innermost(self) -> Any:
+    def innermost(self) -> Default | None:
         """The default object, None when there is none."""
         return self._stack[-1] if self._stack else None
 
@@ -29,11 +33,11 @@ class DefaultStack(threading.local):
         """The number of objects on the stack."""
         return len(self._stack)
 
-    def push(self, default: Any) -> None:
+    def push(self, default: Default) -> None:
         """Make `default` the default."""
         self._stack.append(default)
 
-    def remove(self, default: Any) -> None:
+    def remove(self, default: Default) -> None:
         """Remove the innermost entry of `default`, even if it is not on top."""
         for index in reversed(range(len(self._stack))):
             if self._stack[index] is default:
@@ -41,7 +45,7 @@ class DefaultStack(threading.local):
                 return
 
     @contextlib.contextmanager
-    def entered(self, default: Any) -> Iterator[Any]:
+    def entered(self, default: Default) -> Iterator[Default]:
         """Make `default` the default inside; AssertionError when the nesting is violated."""
         self._stack.append(default)
         try:
@@ -54,10 +58,10 @@ class DefaultStack(threading.local):
             self._stack.pop()
 
 
-default_graphs = DefaultStack()
-default_sessions = DefaultStack()
+default_graphs: DefaultStack[OperationGraph] = DefaultStack()
+default_sessions: DefaultStack[SessionLike] = DefaultStack()
 
 
-def get_default_session() -> Any:
+def get_default_session() -> SessionLike | None:
     """The default session of this thread, or None."""
     return default_sessions.innermost

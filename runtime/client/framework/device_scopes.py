@@ -10,11 +10,11 @@ import dataclasses
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from runtime.client.framework.operation import Operation
 from runtime.devices.device import DeviceSpec, parse_device_spec
 
-DeviceFunction = Callable[[Any], "str | None"]
+DeviceFunction = Callable[[Operation], "str | None"]
 _SHORT = re.compile(r"/(cpu|gpu)(:|/|$)", re.IGNORECASE)
 
 
@@ -44,7 +44,7 @@ class DeviceScopes:
         finally:
             self._stack.pop()
 
-    def device_for(self, operation: Any, explicit: str = "") -> str:
+    def device_for(self, operation: Operation, explicit: str = "") -> str:
         """The device requested for a new operation; `explicit` overrides the scopes."""
         spec = read_spec(explicit) if explicit else DeviceSpec()
         alone: str | None = None  # a function's result, kept verbatim if no scope changes it

@@ -5,7 +5,7 @@ TF: tensorflow/python/framework/dtypes.py (as_dtype), tensor_util.py, constant_o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,19 @@ _PYTHON_TYPES: dict[type, DataType] = {
 _TEXT = (str, bytes)
 
 
-def as_dtype(given: Any) -> DataType:
+class HasTypeNumber(Protocol):
+    """TensorFlow's DType, which the front end accepts without importing TensorFlow."""
+
+    @property
+    def as_datatype_enum(self) -> int:
+        """The number of the DataType."""
+
+
+# A dtype argument: a DataType, its number, a name, a Python, numpy or TensorFlow type.
+DTypeLike: TypeAlias = DataType | int | str | type | np.dtype | HasTypeNumber
+
+
+def as_dtype(given: object) -> DataType:
     """The DataType of a dtype argument: a DataType, its number, a name, a numpy or Python type.
 
     Raises TypeError for anything else.
@@ -33,16 +45,16 @@ def as_dtype(given: Any) -> DataType:
         return given
     if isinstance(given, type) and given in _PYTHON_TYPES:
         return _PYTHON_TYPES[given]
-    number = getattr(given, "as_datatype_enum", given)  # set by TensorFlow's DType
+    named: Any = getattr(given, "as_datatype_enum", given)  # set by TensorFlow's DType
     try:
-        if isinstance(number, int):
-            return from_number(number)[0]
-        return from_name(given) if isinstance(given, str) else from_numpy(np.dtype(given))
+        if isinstance(named, int):
+            return from_number(named)[0]
+        return from_name(named) if isinstance(named, str) else from_numpy(np.dtype(named))
     except (InvalidArgumentError, TypeError):
         raise TypeError(f"Cannot convert value {given!r} to a TensorFlow DType.") from None
 
 
-def as_array(value: Any, dtype: DataType | None = None) -> np.ndarray:
+def as_array(value: object, dtype: DataType | None = None) -> np.ndarray:
     """A Python value as an array: int32 (int64 if it needs it), float32, bool, complex128 or bytes.
 
     numpy values keep their type. Raises TypeError when the value has no element type or is not of
@@ -67,7 +79,7 @@ def as_array(value: Any, dtype: DataType | None = None) -> np.ndarray:
     return np.asarray(wide).astype(dtype.numpy)
 
 
-def as_strings(value: Any) -> np.ndarray:
+def as_strings(value: object) -> np.ndarray:
     """An object array of bytes; text becomes UTF-8. Trailing zero bytes stay."""
     array = np.array(value, object)
     flat = np.empty(array.size, object)
@@ -86,16 +98,16 @@ def _of_numpy(array: np.ndarray, dtype: DataType | None) -> np.ndarray:
     return as_strings(array.tolist())
 
 
-def _leaves(value: Any) -> list[Any]:
+def _leaves(value: object) -> list[object]:
     if not isinstance(value, list | tuple | range):
         return [value]
-    found: list[Any] = []
+    found: list[object] = []
     for each in value:
         found += _leaves(each)
     return found
 
 
-def _infer(value: Any, leaves: list[Any]) -> DataType:
+def _infer(value: object, leaves: list[object]) -> DataType:
     if not leaves:
         return DataType.FLOAT
     types = {_type_of(leaf, value) for leaf in leaves}
@@ -113,20 +125,24 @@ def _weak(types: set[DataType]) -> set[DataType]:
     return types - floating if floating else set()
 
 
-def _type_of(leaf: Any, value: Any) -> DataType:
+def _type_of(leaf: object, value: object) -> DataType:
     if isinstance(leaf, np.ndarray | np.generic):
         return from_numpy(leaf.dtype)
     found = _PYTHON_TYPES.get(type(leaf))
     if found is None:
         raise _no_element_type(value)
-    if found is DataType.INT32 and not _INT32_LIMITS.min <= leaf <= _INT32_LIMITS.max:
+    if (
+        found is DataType.INT32
+        and isinstance(leaf, int)
+        and not _INT32_LIMITS.min <= leaf <= _INT32_LIMITS.max
+    ):
         if not -(1 << 63) <= leaf < 1 << 63:
             raise _no_element_type(value)
         return DataType.INT64
     return found
 
 
-def _check_kind(leaves: list[Any], dtype: DataType) -> None:
+def _check_kind(leaves: list[object], dtype: DataType) -> None:
     for leaf in leaves:
         if isinstance(leaf, np.ndarray | np.generic):
             continue
@@ -150,7 +166,7 @@ def _allowed(dtype: DataType) -> tuple[type, ...]:
     return (int, float, complex) if dtype.numpy.kind == "c" else (int, float)
 
 
-def _no_element_type(value: Any) -> TypeError:
+def _no_element_type(value: object) -> TypeError:
     return TypeError(
         f"Failed to convert elements of {value} to Tensor. Consider casting elements to a "
         "supported type."

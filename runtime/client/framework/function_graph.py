@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import protos as pb
+from runtime.client.framework.argument_types import ElementLike, Structure
 from runtime.client.framework.graph import Graph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.framework.tensor_shape import TensorShape
@@ -41,7 +41,7 @@ class FunctionGraph(Graph):
         self.outputs: list[Tensor] = []
         self._effects: list[Operation] = []
 
-    def build(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def build(self, function: Callable[..., Structure], *arguments: Structure) -> Structure:
         """Call `function` with this graph as the default, and return its result."""
         with self.as_default():
             return function(*arguments)
@@ -67,8 +67,8 @@ class FunctionGraph(Graph):
         return self.captures[outside]
 
     def as_graph_element(
-        self, element: Any, allow_tensor: bool = True, allow_operation: bool = True
-    ) -> Any:
+        self, element: ElementLike, allow_tensor: bool = True, allow_operation: bool = True
+    ) -> Operation | Tensor:
         """As `Graph.as_graph_element`; tensors of outer graphs are captured."""
         if isinstance(element, Tensor) and allow_tensor:
             return self.capture(element)

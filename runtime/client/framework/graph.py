@@ -13,9 +13,15 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import protos as pb
+from runtime.client.framework.argument_types import (
+    ElementLike,
+    FeedDict,
+    SliceKey,
+    Structure,
+    TensorLike,
+)
 from runtime.client.framework.colocation_scopes import ColocationScopes
 from runtime.client.framework.control_scopes import ControlScopes
 from runtime.client.framework.default_stacks import default_graphs, default_sessions
@@ -24,7 +30,7 @@ from runtime.client.framework.gradient_overrides import GradientOverrides
 from runtime.client.framework.graph_elements import GraphElements
 from runtime.client.framework.name_scopes import NameScopes, check_node_name
 from runtime.client.framework.op_call import graph_of
-from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.framework.operation import Operation, SessionLike, Tensor
 from runtime.client.framework.operators import apply_operator, slice_tensor
 from runtime.client.framework.shape_inference import infer_shapes
 from runtime.framework import op_def_registry
@@ -54,7 +60,7 @@ class Graph(GraphElements):
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
         self.seed: int | None = None
-        self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._sessions: weakref.WeakSet[object] = weakref.WeakSet()
 
     # The default graph
 
@@ -66,8 +72,8 @@ class Graph(GraphElements):
 
     def innermost(self) -> Graph:
         """The innermost function under construction in this thread, else this graph."""
-        innermost: Graph | None = default_graphs.innermost
-        return innermost if innermost is not None and innermost.is_function else self
+        innermost = default_graphs.innermost
+        return innermost if isinstance(innermost, Graph) and innermost.is_function else self
 
     def finalize(self) -> None:
         """Make the graph read-only: adding an operation raises RuntimeError from now on."""
@@ -106,7 +112,7 @@ class Graph(GraphElements):
             yield
 
     @contextlib.contextmanager
-    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+    def colocate_with(self, op: ElementLike, ignore_existing: bool = False) -> Iterator[None]:
         """Place operations made inside on the device of `op`; None removes the constraint.
 
         Raises what `as_graph_element` raises unless `op` is an operation or tensor of the graph.
@@ -122,7 +128,7 @@ class Graph(GraphElements):
             yield
 
     @contextlib.contextmanager
-    def control_dependencies(self, control_inputs: Iterable[Any] | None) -> Iterator[None]:
+    def control_dependencies(self, control_inputs: Iterable[ElementLike] | None) -> Iterator[None]:
         """Add control inputs to operations made inside; None removes those of outer scopes.
 
         Raises what `as_graph_element` raises unless all are operations or tensors of the graph.
@@ -219,15 +225,20 @@ class Graph(GraphElements):
 
     # Operators of tensors, evaluation
 
-    def apply_operator(self, operator: str, *operands: Any) -> Tensor:
+    def apply_operator(self, operator: str, *operands: TensorLike) -> Tensor:
         """Add the operation of a Python operator (TF: binary_op_wrapper)."""
         return apply_operator(graph_of(operands, lambda: self), operator, operands)
 
-    def slice_tensor(self, tensor: Any, key: Any) -> Tensor:
+    def slice_tensor(self, tensor: TensorLike, key: SliceKey) -> Tensor:
         """Add the StridedSlice of `tensor[key]`."""
         return slice_tensor(graph_of((tensor, key), lambda: self), tensor, key)
 
-    def evaluate(self, what: Any, feed_dict: Any = None, session: Any = None) -> Any:
+    def evaluate(
+        self,
+        what: ElementLike,
+        feed_dict: FeedDict | None = None,
+        session: SessionLike | None = None,
+    ) -> Structure:
         """Run `what` in `session` or the default session.
 
         Raises ValueError when there is no session or it belongs to another graph.
@@ -346,8 +357,8 @@ _thread_default = threading.local()  # .graph: the default graph of a thread wit
 
 def get_default_graph() -> Graph:
     """The innermost graph of this thread's stack, else the thread's global default graph."""
-    innermost: Graph | None = default_graphs.innermost
-    if innermost is not None:
+    innermost = default_graphs.innermost
+    if isinstance(innermost, Graph):
         return innermost
     if not hasattr(_thread_default, "graph"):
         _thread_default.graph = Graph()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable
-from typing import Any
 
+from runtime.client.framework.argument_types import CollectionMember, ElementLike
 from runtime.client.framework.operation import Operation, Tensor
 
 _TENSOR_FORM = 'Tensor names must be of the form "<op_name>:<output_index>".'
@@ -41,7 +41,7 @@ class GraphElements:
 
     def __init__(self) -> None:
         self._operations: dict[str, Operation] = {}
-        self._collections: dict[Any, list[Any]] = {}
+        self._collections: dict[Hashable, list[CollectionMember]] = {}
 
     def get_operation_by_name(self, name: str) -> Operation:
         """The operation of that name.
@@ -50,7 +50,8 @@ class GraphElements:
         """
         if not isinstance(name, str):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
-        found: Operation = self.as_graph_element(name, allow_tensor=False)
+        found = self.as_graph_element(name, allow_tensor=False)
+        assert isinstance(found, Operation)
         return found
 
     def get_tensor_by_name(self, name: str) -> Tensor:
@@ -61,12 +62,13 @@ class GraphElements:
         """
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
-        found: Tensor = self.as_graph_element(name, allow_operation=False)
+        found = self.as_graph_element(name, allow_operation=False)
+        assert isinstance(found, Tensor)
         return found
 
     def as_graph_element(
-        self, element: Any, allow_tensor: bool = True, allow_operation: bool = True
-    ) -> Any:
+        self, element: ElementLike, allow_tensor: bool = True, allow_operation: bool = True
+    ) -> Operation | Tensor:
         """The operation or tensor of this graph that a name or object refers to.
 
         Raises KeyError for an unknown name, ValueError for a malformed name or an element of
@@ -85,11 +87,13 @@ class GraphElements:
         if hasattr(element, "as_graph_element"):  # a variable
             element = element.as_graph_element()
         if isinstance(element, Tensor) and allow_tensor:
-            if element.graph is not self:
+            tensor_graph: object = element.graph
+            if tensor_graph is not self:
                 raise ValueError(f"Tensor {element} is not an element of this graph.")
             return element
         if isinstance(element, Operation) and allow_operation:
-            if element.graph is not self:
+            operation_graph: object = element.graph
+            if operation_graph is not self:
                 raise ValueError(f"Operation {element} is not an element of this graph.")
             return element
         raise TypeError(f"Can not convert a {type(element).__name__} into a {' or '.join(kinds)}.")
@@ -135,16 +139,16 @@ class GraphElements:
 
     # Collections
 
-    def add_to_collection(self, name: Hashable, value: Any) -> None:
+    def add_to_collection(self, name: Hashable, value: CollectionMember) -> None:
         """Append to a collection."""
         self._collections.setdefault(name, []).append(value)
 
-    def add_to_collections(self, names: str | Iterable[Hashable], value: Any) -> None:
+    def add_to_collections(self, names: str | Iterable[Hashable], value: CollectionMember) -> None:
         """Append to several collections, or to one."""
         for name in {names: None} if isinstance(names, str) else dict.fromkeys(names):
             self.add_to_collection(name, value)
 
-    def get_collection(self, name: Hashable, scope: str | None = None) -> list[Any]:
+    def get_collection(self, name: Hashable, scope: str | None = None) -> list[CollectionMember]:
         """A copy of a collection; only members whose name matches `scope` (a pattern), if given."""
         members = self._collections.get(name, [])
         if scope is None:
@@ -152,7 +156,7 @@ class GraphElements:
         pattern = re.compile(scope)
         return [each for each in members if hasattr(each, "name") and pattern.match(each.name)]
 
-    def get_collection_ref(self, name: Hashable) -> list[Any]:
+    def get_collection_ref(self, name: Hashable) -> list[CollectionMember]:
         """The collection itself, not a copy; created empty if there is none."""
         return self._collections.setdefault(name, [])
 

@@ -6,23 +6,28 @@ TF: tensorflow/python/framework/importer.py, tensorflow/core/common_runtime/grap
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import protos as pb
+from runtime.client.framework.argument_types import ElementLike
 from runtime.client.framework.graph import Graph, get_default_graph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.foundation.errors import NotFoundError, OpError
 from runtime.framework import op_def_registry
+from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
 from runtime.graph.tensor_name import CONTROL_SLOT, parse_tensor_name
+
+# {name in the GraphDef: what replaces it}; see `import_graph_def`.
+InputMap: TypeAlias = Mapping[str, ElementLike] | Mapping[bytes, ElementLike]
 
 
 def import_graph_def(
     graph_def: pb.GraphDef,
-    input_map: Mapping[Any, Any] | None = None,
+    input_map: InputMap | None = None,
     return_elements: Sequence[str] | None = None,
     name: str | None = None,
-) -> list[Any] | None:
+) -> list[Operation | Tensor] | None:
     """Add the nodes and functions of `graph_def` to the default graph.
 
     Names get the prefix `name` ("import" when None, no prefix when ""). `input_map` replaces
@@ -55,12 +60,14 @@ def _text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
 
 
-def _read_map(graph: Graph, input_map: Mapping[Any, Any]) -> dict[tuple[str, int], Any]:
+def _read_map(graph: Graph, input_map: InputMap) -> dict[tuple[str, int], Operation | Tensor]:
     """{(node, output index): tensor}; index −1 is a control input."""
-    return {
-        parse_tensor_name(_text(key)): graph.as_graph_element(value)
-        for key, value in input_map.items()
-    }
+    mapped: dict[tuple[str, int], Operation | Tensor] = {}
+    for key, value in input_map.items():
+        node, index = parse_tensor_name(_text(key))
+        is_control = index == CONTROL_SLOT
+        mapped[node, index] = graph.as_graph_element(value, allow_operation=is_control)
+    return mapped
 
 
 class _Importer:
@@ -70,7 +77,7 @@ class _Importer:
         self,
         graph: Graph,
         graph_def: pb.GraphDef,
-        mapped: dict[tuple[str, int], Any],
+        mapped: dict[tuple[str, int], Operation | Tensor],
         scope: str,
     ) -> None:
         self._graph = graph
@@ -80,7 +87,7 @@ class _Importer:
         self._scope = scope
         self._operations: dict[str, Operation] = {}  # by their names in the GraphDef
 
-    def run(self, return_elements: Sequence[str]) -> list[Any]:
+    def run(self, return_elements: Sequence[str]) -> list[Operation | Tensor]:
         """Add all nodes, and return the elements of these names."""
         self._graph.check_not_finalized()
         try:
@@ -138,6 +145,7 @@ class _Importer:
                     f"Node '{node_def.name}': Control dependencies must come after regular "
                     "dependencies"
                 )
+            assert not isinstance(found, Operation)  # checked by `_read_map`
             inputs.append(found if found is not None else self._tensor(source, index, node_def))
         self._check_types(operation, inputs)
         self._rename_colocations(operation)
@@ -148,11 +156,12 @@ class _Importer:
             raise ValueError(f"Node '{reader.name}': Unknown input node '{name}'")
         return self._operations[name]
 
-    def _control(self, mapped: Any, name: str, reader: pb.NodeDef) -> Operation:
+    def _control(
+        self, mapped: Operation | Tensor | None, name: str, reader: pb.NodeDef
+    ) -> Operation:
         if mapped is None:
             return self._source(name, reader)
-        operation: Operation = mapped.op if isinstance(mapped, Tensor) else mapped
-        return operation
+        return mapped.op if isinstance(mapped, Tensor) else mapped
 
     def _tensor(self, name: str, index: int, reader: pb.NodeDef) -> Tensor:
         outputs = self._source(name, reader).outputs
@@ -205,8 +214,7 @@ class _Importer:
     def _element(self, name: str) -> Operation | Tensor:
         node, index = parse_tensor_name(name)
         if ":" in name and (node, index) in self._mapped:
-            mapped: Operation | Tensor = self._mapped[(node, index)]
-            return mapped
+            return self._mapped[(node, index)]
         if node not in self._operations:
             kind = "tensor" if ":" in name else "node"
             raise ValueError(f"Requested return {kind} '{name}' not found in graph def")
@@ -221,5 +229,5 @@ class _Importer:
         return operation.outputs[index]
 
 
-def _types_text(types: Iterable[Any]) -> str:
+def _types_text(types: Iterable[DataType]) -> str:
     return ", ".join(each.tf_name for each in types)

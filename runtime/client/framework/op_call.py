@@ -10,22 +10,30 @@ from __future__ import annotations
 import collections
 import functools
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 import protos as pb
+from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.attr_conversion import attr_proto, check_allowed_type
 from runtime.client.framework.conversion import TensorConvertible, convert_to_tensor, first_tensor
 from runtime.client.framework.default_stacks import default_graphs
-from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.framework.operation import Operation, OperationGraph, Tensor
 from runtime.framework import attr_value
 from runtime.framework.dtypes import DataType, from_number
 
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 
+# A Tensor, a list of Tensors, a namedtuple of these, or the Operation. The op's signature
+# determines which, so a type checker can't know it.
+OpResult: TypeAlias = Any
+
 
 def apply_op(
-    graph: Any, op_def: pb.OpDef, arguments: Mapping[str, Any], name: str | None = None
+    graph: OperationGraph,
+    op_def: pb.OpDef,
+    arguments: Mapping[str, object],
+    name: str | None = None,
 ) -> Operation:
     """Add an operation; `arguments` are input arguments and attributes by name.
 
@@ -33,11 +41,10 @@ def apply_op(
     """
     with graph.name_scope(name or op_def.name) as scope:
         call = _Call(graph, op_def, arguments)
-        operation: Operation = graph.create_op(op_def.name, call.inputs, call.attrs, scope)
-        return operation
+        return graph.create_op(op_def.name, call.inputs, call.attrs, scope)
 
 
-def op_result(operation: Operation) -> Any:
+def op_result(operation: Operation) -> OpResult:
     """The result of a call: the output, a namedtuple of several, or the operation without outputs.
 
     The fields of the namedtuple are the output arguments of the signature; a list argument is a
@@ -47,7 +54,7 @@ def op_result(operation: Operation) -> Any:
     if not arguments:
         return operation
     outputs = iter(operation.outputs)
-    fields: list[Any] = []
+    fields: list[Tensor | list[Tensor]] = []
     for argument in arguments:
         if argument.number_attr or argument.type_list_attr:
             count = _list_length(operation, argument)
@@ -57,7 +64,7 @@ def op_result(operation: Operation) -> Any:
     return fields[0] if len(fields) == 1 else _result_type(operation.op_def)(*fields)
 
 
-def graph_of(arguments: Any, default: Any) -> Any:
+def graph_of(arguments: Iterable[object], default: Callable[[], OperationGraph]) -> OperationGraph:
     """The graph that a call adds to: a function under construction, else that of its tensors.
 
     Without tensors it is `default()`. Raises ValueError for tensors of different graphs.
@@ -92,18 +99,20 @@ def _list_length(operation: Operation, argument: pb.OpDef.ArgDef) -> int:
 
 
 @functools.cache
-def _result_type_of(name: str, fields: tuple[str, ...]) -> Any:
+def _result_type_of(name: str, fields: tuple[str, ...]) -> Callable[..., OpResult]:
     return collections.namedtuple(name, fields, rename=True)
 
 
-def _result_type(op_def: pb.OpDef) -> Any:
+def _result_type(op_def: pb.OpDef) -> Callable[..., OpResult]:
     return _result_type_of(op_def.name, tuple(argument.name for argument in op_def.output_arg))
 
 
 class _Call:
     """The inputs and attributes of one call, determined in the order of the signature."""
 
-    def __init__(self, graph: Any, op_def: pb.OpDef, arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, graph: OperationGraph, op_def: pb.OpDef, arguments: Mapping[str, object]
+    ) -> None:
         self._graph = graph
         self._op = op_def.name
         self._attr_defs = {attr.name: attr for attr in op_def.attr}
@@ -122,7 +131,7 @@ class _Call:
             if name not in self.attrs:
                 self._add_default(name, attr)
 
-    def _add_input(self, argument: pb.OpDef.ArgDef, value: Any) -> None:
+    def _add_input(self, argument: pb.OpDef.ArgDef, value: TensorLike) -> None:
         if argument.number_attr:
             self._add_list(argument, self._checked_list(argument, value))
         elif argument.type_list_attr:
@@ -132,14 +141,14 @@ class _Call:
             self._note_type(argument, tensor)
             self.inputs.append(tensor)
 
-    def _checked_list(self, argument: pb.OpDef.ArgDef, value: Any) -> list[Any]:
+    def _checked_list(self, argument: pb.OpDef.ArgDef, value: TensorLike) -> list[TensorLike]:
         if not isinstance(value, list | tuple):
             raise TypeError(
                 f"Expected list for '{argument.name}' argument to '{self._op}' Op, not {value}."
             )
         return list(value)
 
-    def _add_list(self, argument: pb.OpDef.ArgDef, values: list[Any]) -> None:
+    def _add_list(self, argument: pb.OpDef.ArgDef, values: list[TensorLike]) -> None:
         attr = self._attr_defs[argument.number_attr]
         if len(values) < attr.minimum:
             raise ValueError(
@@ -173,7 +182,7 @@ class _Call:
             self._note_type(argument, tensors[0])
         self.inputs += tensors
 
-    def _add_typed_list(self, argument: pb.OpDef.ArgDef, values: list[Any]) -> None:
+    def _add_typed_list(self, argument: pb.OpDef.ArgDef, values: list[TensorLike]) -> None:
         given = self.attrs.get(argument.type_list_attr)
         wanted: list[DataType | None] = [None] * len(values)
         if given is not None:
@@ -202,7 +211,7 @@ class _Call:
         return self._types.get(argument.type_attr)
 
     def _convert(
-        self, argument: pb.OpDef.ArgDef, value: Any, wanted: DataType | None, name: str = ""
+        self, argument: pb.OpDef.ArgDef, value: TensorLike, wanted: DataType | None, name: str = ""
     ) -> Tensor:
         name = name or argument.name
         if wanted is None:
@@ -217,7 +226,7 @@ class _Call:
         return tensor
 
     def _convert_to(
-        self, argument: pb.OpDef.ArgDef, value: Any, wanted: DataType, name: str
+        self, argument: pb.OpDef.ArgDef, value: TensorLike, wanted: DataType, name: str
     ) -> Tensor:
         try:
             tensor = convert_to_tensor(self._graph, value, wanted, name, argument.is_ref)
@@ -227,7 +236,7 @@ class _Call:
                 raise TypeError(self._mismatch(argument, tensor, wanted)) from None
         return tensor
 
-    def _convert_freely(self, argument: pb.OpDef.ArgDef, value: Any, name: str) -> Tensor:
+    def _convert_freely(self, argument: pb.OpDef.ArgDef, value: TensorLike, name: str) -> Tensor:
         """Convert to the attribute's default type if possible, else to the value's own type."""
         attr = self._attr_defs.get(argument.type_attr)
         if attr is not None and attr.HasField("default_value") and first_tensor(value) is None:

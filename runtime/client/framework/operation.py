@@ -5,13 +5,27 @@ TF: tensorflow/python/framework/ops.py, tensor.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import NoReturn, Protocol, TypeAlias
+
+import numpy as np
 
 import protos as pb
+from runtime.client.framework.argument_types import (
+    CollectionMember,
+    ElementLike,
+    FeedDict,
+    Fetches,
+    SliceKey,
+    Structure,
+    TensorLike,
+)
 from runtime.client.framework.tensor_operators import TensorOperators
-from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.framework.tensor_shape import ShapeLike, TensorShape
+from runtime.framework.attr_value import AttributeValue
 from runtime.framework.dtypes import DataType
+from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Node
 
 
@@ -25,7 +39,7 @@ class OperatorNotAllowedInGraphError(TypeError):
 class Operation:
     """A node of a graph, made by `Graph.create_op`, the functions of ops, or `import_graph_def`."""
 
-    def __init__(self, graph: Any, node: Node) -> None:
+    def __init__(self, graph: OperationGraph, node: Node) -> None:
         self.graph = graph
         self._node = node
         self._inputs: list[Tensor] = []
@@ -77,7 +91,7 @@ class Operation:
         """The operations that must run before this one."""
         return list(self._control_inputs)
 
-    def get_attr(self, name: str) -> Any:
+    def get_attr(self, name: str) -> AttributeValue:
         """The Python value of an attribute. Raises ValueError when there is none.
 
         Types are DataTypes, shapes tuples (−1: unknown), strings bytes.
@@ -106,7 +120,7 @@ class Operation:
         """Set the requested device. Only for Graph, before the operation is added."""
         self._node.device = self._node.node_def.device = device
 
-    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+    def run(self, feed_dict: FeedDict | None = None, session: SessionLike | None = None) -> None:
         """Run the operation in `session` or the default session; ValueError when there is none."""
         self.graph.evaluate(self, feed_dict, session)
 
@@ -117,11 +131,14 @@ class Operation:
         return f"<tf.Operation '{self.name}' type={self.type}>"
 
 
-class Tensor(TensorOperators):
+class Tensor(TensorOperators["Tensor"]):
     """A symbolic output of an operation, without a value until a session computes it."""
+
+    graph: OperationGraph
 
     def __init__(self, op: Operation, value_index: int, dtype: DataType, is_ref: bool) -> None:
         self.op = op
+        self.graph = op.graph
         self.value_index = value_index
         self.dtype = dtype
         self.is_ref = is_ref
@@ -131,11 +148,6 @@ class Tensor(TensorOperators):
     def name(self) -> str:
         """`operation:index`."""
         return f"{self.op.name}:{self.value_index}"
-
-    @property
-    def graph(self) -> Any:
-        """The graph of its operation."""
-        return self.op.graph
 
     @property
     def device(self) -> str:
@@ -151,7 +163,7 @@ class Tensor(TensorOperators):
         """The same as `shape`."""
         return self._shape
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: ShapeLike) -> None:
         """Merge `shape` into the static shape. Raises ValueError when they contradict."""
         self._shape = self._shape.merge_with(shape)
 
@@ -159,7 +171,9 @@ class Tensor(TensorOperators):
         """The operations that read this tensor."""
         return [operation for operation in self.graph.get_operations() if self in operation.inputs]
 
-    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+    def eval(
+        self, feed_dict: FeedDict | None = None, session: SessionLike | None = None
+    ) -> Structure:
         """The value, from a run in `session` or the default session; ValueError without one."""
         return self.graph.evaluate(self, feed_dict, session)
 
@@ -195,9 +209,90 @@ class Tensor(TensorOperators):
             "`x.shape` rather than `len(x)` for shape information."
         )
 
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+    def __array__(self, *_: object, **__: object) -> NoReturn:
         raise NotImplementedError(
             f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. This error "
             "may indicate that you're trying to pass a Tensor to a NumPy call, which is not "
             "supported."
         )
+
+
+class OperationGraph(Protocol):
+    """The graph of operations and tensors, with what they and the functions of ops use of it.
+
+    `graph.Graph` has these methods; it stands above this module.
+    """
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is the body of a function."""
+
+    @property
+    def library(self) -> FunctionLibrary:
+        """The functions that operations may call."""
+
+    def as_default(self) -> AbstractContextManager[object]:
+        """Make this graph the default of this thread inside."""
+
+    def name_scope(self, name: str | None) -> AbstractContextManager[str]:
+        """Prefix the names of operations made inside with `name/`; yields the whole prefix."""
+
+    def control_dependencies(
+        self, control_inputs: Iterable[ElementLike] | None
+    ) -> AbstractContextManager[None]:
+        """Add control inputs to operations made inside."""
+
+    def colocate_with(
+        self, op: ElementLike, ignore_existing: bool = False
+    ) -> AbstractContextManager[None]:
+        """Place operations made inside on the device of `op`."""
+
+    def get_collection(self, name: Hashable, scope: str | None = None) -> list[CollectionMember]:
+        """A copy of a collection."""
+
+    def get_operations(self) -> list[Operation]:
+        """The operations, in the order in which they were added."""
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation of that name."""
+
+    def create_op(
+        self,
+        op: str,
+        inputs: Sequence[Tensor] = (),
+        attrs: Mapping[str, pb.AttrValue] | None = None,
+        name: str | None = None,
+    ) -> Operation:
+        """Add an operation whose attributes are all given."""
+
+    def capture(self, tensor: Tensor) -> Tensor:
+        """The tensor as an input for this graph's operations."""
+
+    def apply_operator(self, operator: str, *operands: TensorLike) -> Tensor:
+        """Add the operation of a Python operator."""
+
+    def slice_tensor(self, tensor: TensorLike, key: SliceKey) -> Tensor:
+        """Add the StridedSlice of `tensor[key]`."""
+
+    def evaluate(
+        self,
+        what: ElementLike,
+        feed_dict: FeedDict | None = None,
+        session: SessionLike | None = None,
+    ) -> Structure:
+        """Run `what` in `session` or the default session."""
+
+
+class SessionLike(Protocol):
+    """A session that `Tensor.eval` and `Operation.run` use: `session.Session`, or a wrapper."""
+
+    @property
+    def graph(self) -> OperationGraph:
+        """The graph that it runs."""
+
+    def run(self, fetches: Fetches, feed_dict: FeedDict | None = None) -> Structure:
+        """The values, in the structure of `fetches`."""
+
+
+# A number or tensor with arithmetic operators, which mix with those of tensors.
+Operand: TypeAlias = TensorOperators[Tensor] | np.ndarray | np.floating | float

@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from types import EllipsisType
-from typing import Any
 
+from runtime.client.framework.argument_types import SliceKey, TensorLike
 from runtime.client.framework.conversion import TensorConvertible, convert_to_tensor, first_tensor
 from runtime.client.framework.op_call import apply_op
-from runtime.client.framework.operation import Tensor
+from runtime.client.framework.operation import OperationGraph, Tensor
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
 
@@ -48,7 +48,7 @@ _MATRIX_RANK = 2
 
 
 def apply_operator(
-    graph: Any, operator: str, operands: tuple[Any, ...], name: str | None = None
+    graph: OperationGraph, operator: str, operands: tuple[TensorLike, ...], name: str | None = None
 ) -> Tensor:
     """Add the operation of an operator; Python values take the type of the other operand."""
     with graph.name_scope(name or operator) as scope:
@@ -65,7 +65,7 @@ def apply_operator(
         return apply_op(graph, op_def, arguments, scope).outputs[0]
 
 
-def _converted(graph: Any, operands: tuple[Any, ...]) -> list[Tensor]:
+def _converted(graph: OperationGraph, operands: tuple[TensorLike, ...]) -> list[Tensor]:
     """The operands as tensors; the first one that is a tensor determines the type."""
     first = next(
         (index for index, each in enumerate(operands) if first_tensor(each) is not None), 0
@@ -77,7 +77,7 @@ def _converted(graph: Any, operands: tuple[Any, ...]) -> list[Tensor]:
     ]
 
 
-def _convert_like(graph: Any, value: Any, dtype: DataType, name: str) -> Tensor:
+def _convert_like(graph: OperationGraph, value: TensorLike, dtype: DataType, name: str) -> Tensor:
     """A tensor of type `dtype` if `value` converts to it; else the op's own check raises."""
     if isinstance(value, Tensor | TensorConvertible):
         return convert_to_tensor(graph, value)
@@ -87,7 +87,7 @@ def _convert_like(graph: Any, value: Any, dtype: DataType, name: str) -> Tensor:
         return convert_to_tensor(graph, value, None, name)
 
 
-def _for_division(graph: Any, tensor: Tensor) -> Tensor:
+def _for_division(graph: OperationGraph, tensor: Tensor) -> Tensor:
     wanted = _QUOTIENT_TYPES.get(tensor.dtype)
     if wanted is None:
         return tensor
@@ -99,19 +99,19 @@ def _for_division(graph: Any, tensor: Tensor) -> Tensor:
 class _Slices:
     """The begin, end, strides and masks of a StridedSlice."""
 
-    begin: list[Any] = dataclasses.field(default_factory=list)
-    end: list[Any] = dataclasses.field(default_factory=list)
-    strides: list[Any] = dataclasses.field(default_factory=list)
+    begin: list[TensorLike] = dataclasses.field(default_factory=list)
+    end: list[TensorLike] = dataclasses.field(default_factory=list)
+    strides: list[TensorLike] = dataclasses.field(default_factory=list)
     masks: dict[str, int] = dataclasses.field(default_factory=dict)
 
-    def add(self, begin: Any, end: Any, stride: Any, *masks: str) -> None:
+    def add(self, begin: TensorLike, end: TensorLike, stride: TensorLike, *masks: str) -> None:
         for mask in masks:
             self.masks[mask] = self.masks.get(mask, 0) | 1 << len(self.begin)
         self.begin.append(begin)
         self.end.append(end)
         self.strides.append(stride)
 
-    def add_key(self, key: Any) -> None:
+    def add_key(self, key: SliceKey) -> None:
         if isinstance(key, slice):
             self.add(
                 0 if key.start is None else key.start,
@@ -133,7 +133,7 @@ class _Slices:
             )
 
 
-def slice_tensor(graph: Any, tensor: Tensor, key: Any) -> Tensor:
+def slice_tensor(graph: OperationGraph, tensor: TensorLike, key: SliceKey) -> Tensor:
     """`tensor[key]` as a StridedSlice. Raises TypeError for a key that is not an index."""
     slices = _Slices()
     with graph.name_scope("strided_slice") as scope:
@@ -148,7 +148,7 @@ def slice_tensor(graph: Any, tensor: Tensor, key: Any) -> Tensor:
         return apply_op(graph, op_def, {**arguments, **slices.masks}, scope).outputs[0]
 
 
-def _index_type(part: list[Any]) -> DataType:
+def _index_type(part: list[TensorLike]) -> DataType:
     """INT64 if an index is an int64 tensor, else INT32."""
     types = {each.dtype for each in part if isinstance(each, Tensor)}
     return DataType.INT64 if DataType.INT64 in types else DataType.INT32

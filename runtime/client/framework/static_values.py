@@ -5,8 +5,6 @@ TF: tensorflow/python/framework/tensor_util.py (constant_value, constant_value_a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from runtime.client.framework.operation import Tensor
@@ -49,5 +47,5 @@ def known_shape(tensor: Tensor) -> Shape:
 
 
 def _known_size(tensor: Tensor) -> int:
-    value: Any = known_value(tensor)
+    value = known_value(tensor)
     return -1 if value is None or value.ndim else int(value)

@@ -6,12 +6,18 @@ TF: tensorflow/python/framework/tensor_shape.py
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import SupportsIndex, TypeAlias, overload
 
 import protos as pb
 from runtime.framework.partial_shapes import is_compatible, is_fully_defined
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_codec import shape_from_proto, shape_to_proto
+
+# A shape argument: sizes (None or −1: unknown), one size, a TensorShapeProto, a TensorShape, or
+# None for an unknown rank.
+ShapeLike: TypeAlias = (
+    "TensorShape | pb.TensorShapeProto | SupportsIndex | Sequence[SupportsIndex | None] | None"
+)
 
 
 class TensorShape:
@@ -22,7 +28,7 @@ class TensorShape:
 
     __slots__ = ("_sizes",)
 
-    def __init__(self, sizes: Any = None) -> None:
+    def __init__(self, sizes: ShapeLike = None) -> None:
         """Take sizes (None or −1: unknown), one size, a TensorShapeProto, a TensorShape, or None.
 
         Raises TypeError for anything else, ValueError for a negative size.
@@ -55,7 +61,7 @@ class TensorShape:
         """Whether rank and all sizes are known."""
         return is_fully_defined(self._sizes)
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: ShapeLike) -> bool:
         """Whether a tensor could have both shapes."""
         return is_compatible(self._sizes, _read_sizes(other))
 
@@ -68,7 +74,7 @@ class TensorShape:
             product *= size
         return product
 
-    def merge_with(self, other: Any) -> TensorShape:
+    def merge_with(self, other: ShapeLike) -> TensorShape:
         """The shape with what is known from both. Raises ValueError when they contradict."""
         theirs = _read_sizes(other)
         if self._sizes is None or theirs is None:
@@ -93,7 +99,13 @@ class TensorShape:
     def __iter__(self) -> Iterator[int | None]:
         return iter(self.as_list())
 
-    def __getitem__(self, key: Any) -> Any:
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> int | None: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> TensorShape: ...
+
+    def __getitem__(self, key: SupportsIndex | slice) -> TensorShape | int | None:
         if isinstance(key, slice):
             return TensorShape(None if self._sizes is None else self.as_list()[key])
         return None if self._sizes is None else self.as_list()[key]
@@ -117,7 +129,7 @@ class TensorShape:
         return f"TensorShape({None if self._sizes is None else self.as_list()})"
 
 
-def _read_sizes(shape: Any) -> tuple[int, ...] | None:
+def _read_sizes(shape: object) -> tuple[int, ...] | None:
     if shape is None:
         return None
     if isinstance(shape, TensorShape):
@@ -134,7 +146,7 @@ def _read_sizes(shape: Any) -> tuple[int, ...] | None:
     return tuple(_read_size(size) for size in shape)
 
 
-def _read_size(size: Any) -> int:
+def _read_size(size: object) -> int:
     if size is None:
         return -1
     number = int(size.__index__()) if hasattr(size, "__index__") else None

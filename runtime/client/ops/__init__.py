@@ -13,15 +13,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import protos as pb
 from runtime.client.framework.graph import get_default_graph
-from runtime.client.framework.op_call import apply_op, graph_of, op_result, snake_case
+from runtime.client.framework.op_call import OpResult, apply_op, graph_of, op_result, snake_case
 from runtime.framework import op_def_registry
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., OpResult]:
     op = name if op_def_registry.find(name) is not None else _names().get(name)
     if op is None:
         raise AttributeError(f"There is no op {name!r}")
@@ -42,12 +41,12 @@ def _names() -> Mapping[str, str]:
 
 
 @functools.cache
-def op_function(op: str) -> Callable[..., Any]:
+def op_function(op: str) -> Callable[..., OpResult]:
     """The function that adds operations of `op`. Raises NotFoundError for an unknown op."""
     op_def = op_def_registry.look_up(op)
     signature = _signature(op_def)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> OpResult:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:

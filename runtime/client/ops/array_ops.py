@@ -6,13 +6,13 @@ TF: tensorflow/python/ops/array_ops.py
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from runtime.client.framework.argument_types import SizesLike, TensorLike
 from runtime.client.framework.conversion import first_tensor
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.operation import Tensor
 from runtime.client.framework.tensor_shape import TensorShape
 from runtime.client.ops import op_function
@@ -20,12 +20,14 @@ from runtime.client.ops.construction import constant, convert_to_tensor
 from runtime.framework.dtypes import DataType
 
 
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: TensorLike, shape: SizesLike, name: str | None = None) -> Tensor:
     """The values of `tensor` in another shape; one size may be −1 and is then inferred."""
     return _one("Reshape", tensor, as_sizes(shape), name=name)
 
 
-def shape(input: Any, name: str | None = None, out_type: Any = DataType.INT32) -> Tensor:
+def shape(
+    input: TensorLike, name: str | None = None, out_type: DTypeLike = DataType.INT32
+) -> Tensor:
     """The shape `[rank]`; a Const if the static shape is fully known."""
     tensor = convert_to_tensor(input, name="input")
     if tensor.shape.is_fully_defined():
@@ -34,23 +36,33 @@ def shape(input: Any, name: str | None = None, out_type: Any = DataType.INT32) -
     return _one("Shape", tensor, as_dtype(out_type), name=name)
 
 
-def size(input: Any, name: str | None = None, out_type: Any = DataType.INT32) -> Tensor:
+def size(
+    input: TensorLike, name: str | None = None, out_type: DTypeLike = DataType.INT32
+) -> Tensor:
     """The number of elements."""
     return _one("Size", input, as_dtype(out_type), name=name)
 
 
-def rank(input: Any, name: str | None = None) -> Tensor:
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of dimensions."""
     return _one("Rank", input, name=name)
 
 
-def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+def expand_dims(
+    input: TensorLike,
+    axis: TensorLike | None = None,
+    name: str | None = None,
+    dim: TensorLike | None = None,
+) -> Tensor:
     """`input` with a dimension of size 1 inserted at `axis`."""
     return _one("ExpandDims", input, dim if axis is None else axis, name=name)
 
 
 def squeeze(
-    input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None
+    input: TensorLike,
+    axis: TensorLike | None = None,
+    name: str | None = None,
+    squeeze_dims: TensorLike | None = None,
 ) -> Tensor:
     """`input` without all dimensions of size 1, or without those listed in `axis`."""
     axis = squeeze_dims if axis is None else axis
@@ -58,7 +70,7 @@ def squeeze(
     return _one("Squeeze", input, list(axes), name=name)
 
 
-def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+def concat(values: TensorLike, axis: TensorLike, name: str = "concat") -> Tensor:
     """The tensors of `values` concatenated along `axis`."""
     tensors = values if isinstance(values, list | tuple) else [values]
     if len(tensors) == 1:
@@ -66,13 +78,13 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     return _one("ConcatV2", list(tensors), axis, name=name)
 
 
-def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
+def stack(values: Iterable[TensorLike], axis: int = 0, name: str = "stack") -> Tensor:
     """The tensors of `values`, all of one shape, stacked along the new axis `axis`."""
     return _one("Pack", list(values), axis, name=name)
 
 
 def unstack(
-    value: Any, num: int | None = None, axis: int = 0, name: str = "unstack"
+    value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unstack"
 ) -> list[Tensor]:
     """The slices of `value` along `axis`, each without that axis.
 
@@ -87,9 +99,9 @@ def unstack(
 
 
 def split(
-    value: Any,
-    num_or_size_splits: Any,
-    axis: Any = 0,
+    value: TensorLike,
+    num_or_size_splits: TensorLike,
+    axis: TensorLike = 0,
     num: int | None = None,
     name: str = "split",
 ) -> list[Tensor]:
@@ -106,7 +118,9 @@ def split(
     return list(op_function("SplitV")(value, sizes, axis, count, name=name))
 
 
-def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
+def transpose(
+    a: TensorLike, perm: TensorLike | None = None, name: str = "transpose", conjugate: bool = False
+) -> Tensor:
     """`a` with its axes in the order of `perm` (default: reversed), conjugated if `conjugate`."""
     tensor = convert_to_tensor(a, name="a")
     op = "ConjugateTranspose" if conjugate and tensor.dtype.numpy.kind == "c" else "Transpose"
@@ -120,11 +134,11 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
 
 
 def gather(
-    params: Any,
-    indices: Any,
-    validate_indices: Any = None,
+    params: TensorLike,
+    indices: TensorLike,
+    validate_indices: object = None,
     name: str | None = None,
-    axis: Any = None,
+    axis: TensorLike | None = None,
     batch_dims: int = 0,
 ) -> Tensor:
     """The slices of `params` at `indices` along `axis` (default: the first after the batch)."""
@@ -133,22 +147,24 @@ def gather(
     return _one("GatherV2", params, indices, axis, batch_dims=batch_dims, name=name)
 
 
-def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+def slice(
+    input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | None = None
+) -> Tensor:
     """The block of `input_` of shape `size` that starts at `begin`; −1 takes all that remain."""
     return _one("Slice", input_, begin, size, name=name)
 
 
 def strided_slice(
-    input_: Any,
-    begin: Any,
-    end: Any,
-    strides: Any = None,
+    input_: TensorLike,
+    begin: TensorLike,
+    end: TensorLike,
+    strides: TensorLike | None = None,
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
-    var: Any = None,
+    var: object = None,
     name: str | None = None,
 ) -> Tensor:
     """The elements `input_[begin:end:strides]`, adjusted by the masks of the StridedSlice op."""
@@ -160,11 +176,11 @@ def strided_slice(
 
 
 def pad(
-    tensor: Any,
-    paddings: Any,
+    tensor: TensorLike,
+    paddings: TensorLike,
     mode: str = "CONSTANT",
     name: str | None = None,
-    constant_values: Any = 0,
+    constant_values: TensorLike = 0,
 ) -> Tensor:
     """`tensor` with `paddings[d] = [before, after]` elements added to each dimension d.
 
@@ -183,7 +199,12 @@ def pad(
     )
 
 
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where(
+    condition: TensorLike,
+    x: TensorLike | None = None,
+    y: TensorLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`x` where the condition is true, else `y`; without both, the indices `[n, rank]` of True."""
     if x is None and y is None:
         return _one("Where", convert_to_tensor(condition, DataType.BOOL, "condition"), name=name)
@@ -192,7 +213,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return _one("Select", condition, x, y, name=name or "Select")
 
 
-def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int = 0) -> Tensor:
+def boolean_mask(
+    tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask", axis: int = 0
+) -> Tensor:
     """The elements of `tensor`, or slices from `axis` on, where `mask` is True.
 
     Raises ValueError for a scalar mask or one of unknown rank.
@@ -214,12 +237,12 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int =
 
 
 def one_hot(
-    indices: Any,
-    depth: Any,
-    on_value: Any = None,
-    off_value: Any = None,
+    indices: TensorLike,
+    depth: TensorLike,
+    on_value: TensorLike | None = None,
+    off_value: TensorLike | None = None,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     name: str = "one_hot",
 ) -> Tensor:
     """One-hot vectors along a new axis of size `depth`: `on_value` at the index, else `off_value`.
@@ -237,17 +260,17 @@ def one_hot(
     return _one("OneHot", indices, depth, on, off, axis=-1 if axis is None else axis, name=name)
 
 
-def zeros(shape: Any, dtype: Any = DataType.FLOAT, name: str | None = None) -> Tensor:
+def zeros(shape: SizesLike, dtype: DTypeLike = DataType.FLOAT, name: str | None = None) -> Tensor:
     """A tensor of zeros: False for bool, empty strings for STRING."""
     return _filled(shape, as_dtype(dtype), 0, name or "zeros")
 
 
-def ones(shape: Any, dtype: Any = DataType.FLOAT, name: str | None = None) -> Tensor:
+def ones(shape: SizesLike, dtype: DTypeLike = DataType.FLOAT, name: str | None = None) -> Tensor:
     """A tensor of ones; True for bool."""
     return _filled(shape, as_dtype(dtype), 1, name or "ones")
 
 
-def _filled(shape: Any, dtype: DataType, value: int, name: str) -> Tensor:
+def _filled(shape: SizesLike, dtype: DataType, value: int, name: str) -> Tensor:
     element = b"" if dtype is DataType.STRING else np.full((), value, dtype.numpy)
     if first_tensor(shape) is None:
         return constant(element, dtype, TensorShape(shape).as_list(), name)
@@ -255,20 +278,32 @@ def _filled(shape: Any, dtype: DataType, value: int, name: str) -> Tensor:
 
 
 def zeros_like(
-    tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
+    tensor: TensorLike,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    optimize: bool = True,
 ) -> Tensor:
     """Zeros of the shape of `tensor`, and of its type unless `dtype` is given."""
     return _like(tensor, dtype, name, "ZerosLike", zeros)
 
 
 def ones_like(
-    tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
+    tensor: TensorLike,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    optimize: bool = True,
 ) -> Tensor:
     """Ones of the shape of `tensor`, and of its type unless `dtype` is given."""
     return _like(tensor, dtype, name, "OnesLike", ones)
 
 
-def _like(tensor: Any, dtype: Any, name: str | None, op: str, fill: Any) -> Tensor:
+def _like(
+    tensor: TensorLike,
+    dtype: DTypeLike | None,
+    name: str | None,
+    op: str,
+    fill: Callable[[SizesLike, DTypeLike, str], Tensor],
+) -> Tensor:
     like = convert_to_tensor(tensor, name="tensor")
     name = name or {"ZerosLike": "zeros_like", "OnesLike": "ones_like"}[op]
     if dtype is None or as_dtype(dtype) is like.dtype:
@@ -278,7 +313,10 @@ def _like(tensor: Any, dtype: Any, name: str | None, op: str, fill: Any) -> Tens
 
 
 def sequence_mask(
-    lengths: Any, maxlen: Any = None, dtype: Any = DataType.BOOL, name: str | None = None
+    lengths: TensorLike,
+    maxlen: TensorLike | None = None,
+    dtype: DTypeLike = DataType.BOOL,
+    name: str | None = None,
 ) -> Tensor:
     """`[…, maxlen]`: the first `lengths[…]` elements of each row are True."""
     counts = convert_to_tensor(lengths, name="lengths")
@@ -292,7 +330,7 @@ def sequence_mask(
         return mask if wanted is DataType.BOOL else _one("Cast", mask, wanted)
 
 
-def as_sizes(shape: Any) -> Any:
+def as_sizes(shape: SizesLike) -> TensorLike:
     """A shape argument (TensorShape, sizes or tensor) as ops take it; an empty list as int32."""
     if isinstance(shape, TensorShape):
         return np.array(shape.as_list(), np.int32)
@@ -300,6 +338,6 @@ def as_sizes(shape: Any) -> Any:
     return np.zeros(0, np.int32) if is_empty else shape
 
 
-def _one(op: str, *arguments: Any, **attributes: Any) -> Tensor:
+def _one(op: str, *arguments: TensorLike, **attributes: object) -> Tensor:
     result: Tensor = op_function(op)(*arguments, **attributes)
     return result

@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from runtime.client.framework.function_graph import FunctionGraph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.framework.tensor_shape import TensorShape
 from runtime.client.ops import op_function
@@ -139,7 +139,7 @@ class _Backpropagation:
         self, operation: Operation, derivation: Derivation, totals: list[Gradient | None]
     ) -> list[Gradient | None]:
         """Call the gradient function; the gradients of the inputs, None where there is none."""
-        given: list[Any] = [
+        given: list[Gradient | None] = [
             zeros_of(output)
             if total is None and derivation.fills_zeros and is_trainable(output)
             else total
@@ -149,15 +149,15 @@ class _Backpropagation:
             given = [convert_to_tensor(each) if each is not None else None for each in given]
         assert derivation.function is not None  # checked by the caller
         answer = derivation.function(operation, *given)
-        found: list[Any] = list(answer) if isinstance(answer, list | tuple) else [answer]
-        if len(found) != len(operation.inputs):
+        answers = list(answer) if isinstance(answer, list | tuple) else [answer]
+        if len(answers) != len(operation.inputs):
             raise ValueError(
-                f"Num gradients {len(found)} generated for op {operation.name} ({operation.type}) "
-                f"do not match num inputs {len(operation.inputs)}"
+                f"Num gradients {len(answers)} generated for op {operation.name} "
+                f"({operation.type}) do not match num inputs {len(operation.inputs)}"
             )
-        found = [
+        found: list[Gradient | None] = [
             each if each is None or isinstance(each, IndexedSlices) else convert_to_tensor(each)
-            for each in found
+            for each in answers
         ]
         if self._options.gate and sum(each is not None for each in found) > 1:
             return _gated(found)
@@ -177,10 +177,10 @@ def _no_gradient_message(operation: Operation) -> str:
     )
 
 
-def _gated(found: list[Any]) -> list[Any]:
+def _gated(found: list[Gradient | None]) -> list[Gradient | None]:
     values = [each.values if isinstance(each, IndexedSlices) else each for each in found]
     return [
-        None if each is None else with_values(each, value)
+        None if value is None else with_values(each, value)
         for each, value in zip(found, tuple_(values), strict=True)
     ]
 
@@ -235,8 +235,8 @@ def variable_type(handle: Tensor) -> tuple[DataType, TensorShape]:
 
     Raises LookupError when the handle is not the output of a VarHandleOp.
     """
-    graph = handle.graph
-    while graph.is_function:
+    graph: object = handle.graph
+    while isinstance(graph, FunctionGraph):
         outside = {argument: tensor for tensor, argument in graph.captures.items()}
         if handle not in outside:
             break

@@ -12,10 +12,10 @@ TF: tensorflow/python/ops/cond_v2.py (_IfGrad), while_v2.py (_WhileGrad)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from runtime.client.framework.argument_types import Structure
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.framework.tensor_shape import TensorShape
 from runtime.client.ops import op_function
@@ -121,7 +121,7 @@ class _Loop:
         def condition(_: Tensor, values: list[Tensor], __: list[Tensor]) -> Tensor:
             return self._condition.results(self._variables(values))[0]
 
-        def step(count: Tensor, values: list[Tensor], saved: list[Tensor]) -> Any:
+        def step(count: Tensor, values: list[Tensor], saved: list[Tensor]) -> Structure:
             after = self._body.results(self._variables(values))
             push = op_function("TensorListPushBack")
             pairs = zip(saved, values, strict=True)
@@ -169,7 +169,7 @@ class _Loop:
 
         def step(
             left: Tensor, saved: list[Tensor], carried: list[Tensor], sums: list[Tensor]
-        ) -> Any:
+        ) -> Structure:
             rest, values = self._pop_back(saved)
             arguments = [convert_to_tensor(each) for each in self._variables(values)]
             outgoing: list[Tensor | None] = [None] * len(arguments)

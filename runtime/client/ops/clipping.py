@@ -6,8 +6,8 @@ TF: tensorflow/python/ops/clip_ops.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Tensor
 from runtime.client.ops import op_function
@@ -16,7 +16,7 @@ from runtime.client.ops.indexed_slices import IndexedSlices, with_values
 from runtime.client.ops.math_ops import reduce_sum
 
 
-def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
+def global_norm(t_list: Sequence[TensorLike], name: str | None = None) -> Tensor:
     """The L2 norm of all elements of all tensors together; None entries are skipped.
 
     Raises TypeError unless `t_list` is a sequence.
@@ -32,8 +32,11 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 
 
 def clip_by_global_norm(
-    t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
-) -> tuple[list[Any], Tensor]:
+    t_list: Sequence[TensorLike],
+    clip_norm: TensorLike,
+    use_norm: TensorLike | None = None,
+    name: str | None = None,
+) -> tuple[list[TensorLike], Tensor]:
     """(the tensors scaled so that their `global_norm` is at most `clip_norm`, the norm before).
 
     All tensors are scaled by one factor, and become NaN if the norm is infinite. `use_norm` is the
@@ -49,7 +52,7 @@ def clip_by_global_norm(
 
 
 def clip_by_norm(
-    t: Any, clip_norm: Any, axes: Any = None, name: str | None = None
+    t: TensorLike, clip_norm: TensorLike, axes: TensorLike | None = None, name: str | None = None
 ) -> Tensor | IndexedSlices:
     """The tensor, scaled down where its L2 norm along `axes` is larger than `clip_norm`."""
     with get_default_graph().name_scope(name or "clip_by_norm"):
@@ -62,14 +65,14 @@ def clip_by_norm(
         return with_values(t, clipped)
 
 
-def _check_list(t_list: Any) -> None:
+def _check_list(t_list: TensorLike) -> None:
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
         raise TypeError("t_list should be a sequence")
 
 
-def _values(tensor: Any) -> Tensor:
+def _values(tensor: TensorLike) -> Tensor:
     return tensor.values if isinstance(tensor, IndexedSlices) else convert_to_tensor(tensor)
 
 
-def _scaled(tensor: Any, scale: Tensor) -> Tensor | IndexedSlices | None:
+def _scaled(tensor: TensorLike, scale: Tensor) -> Tensor | IndexedSlices | None:
     return None if tensor is None else with_values(tensor, _values(tensor) * scale)

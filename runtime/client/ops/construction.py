@@ -12,37 +12,52 @@ from typing import Any
 import numpy as np
 
 import protos as pb
+from runtime.client.framework.argument_types import (
+    CollectionMember,
+    ElementLike,
+    Structure,
+    TensorLike,
+)
 from runtime.client.framework.conversion import constant_tensor, first_tensor
 from runtime.client.framework.conversion import convert_to_tensor as convert_into
 from runtime.client.framework.device_scopes import DeviceFunction
-from runtime.client.framework.element_types import as_array, as_dtype
+from runtime.client.framework.element_types import DTypeLike, as_array, as_dtype
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.graph_elements import GraphKeys
 from runtime.client.framework.op_call import graph_of
 from runtime.client.framework.operation import Operation, Tensor
-from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.framework.tensor_shape import ShapeLike, TensorShape
 from runtime.client.ops import op_function
 
 
-def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+def placeholder(
+    dtype: DTypeLike, shape: ShapeLike | None = None, name: str | None = None
+) -> Tensor:
     """A tensor that every run must feed with a value of shape `shape` (None: any shape)."""
     attrs = {"dtype": as_dtype(dtype), "shape": _known(shape)}
     result: Tensor = op_function("Placeholder")(**attrs, name=name)
     return result
 
 
-def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def placeholder_with_default(
+    input: TensorLike, shape: ShapeLike, name: str | None = None
+) -> Tensor:
     """A tensor that may be fed, and has the value of `input` when it is not."""
     result: Tensor = op_function("PlaceholderWithDefault")(input, shape=_known(shape), name=name)
     return result
 
 
-def _known(shape: Any) -> pb.AttrValue:
+def _known(shape: ShapeLike) -> pb.AttrValue:
     """A shape attribute: None means an unknown rank, not a missing attribute."""
     return pb.AttrValue(shape=TensorShape(shape).as_proto())
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+def constant(
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    name: str = "Const",
+) -> Tensor:
     """A constant; if `shape` has more elements than `value`, the last one of `value` is repeated.
 
     Raises TypeError or ValueError for a value that no constant can have.
@@ -51,8 +66,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
         raise TypeError("Expected any non-tensor type, but got a tensor instead.")
     wanted = None if dtype is None else as_dtype(dtype)
     if shape is not None:
-        sizes = TensorShape(shape).as_list()
-        value = _filled_up(as_array(value, wanted), sizes)
+        value = _filled_up(as_array(value, wanted), TensorShape(shape).as_list())
     return constant_tensor(get_default_graph(), value, wanted, name)
 
 
@@ -70,13 +84,15 @@ def _filled_up(array: np.ndarray, sizes: Sequence[Any]) -> np.ndarray:
     )
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
+def convert_to_tensor(
+    value: TensorLike, dtype: DTypeLike | None = None, name: str = "Const"
+) -> Tensor:
     """A tensor of `value`: a tensor, a variable, nested lists with tensors, or a plain value."""
     graph = graph_of([value], get_default_graph)
     return convert_into(graph, value, None if dtype is None else as_dtype(dtype), name)
 
 
-def identity(input: Any, name: str | None = None) -> Tensor:
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of the same value."""
     result: Tensor = op_function("Identity")(input, name=name)
     return result
@@ -88,7 +104,7 @@ def no_op(name: str | None = None) -> Operation:
     return operation
 
 
-def group(*inputs: Any, name: str = "group_deps") -> Operation:
+def group(*inputs: Structure, name: str = "group_deps") -> Operation:
     """An operation that waits for all of `inputs`: operations, tensors, variables, or lists."""
     flat = list(_flatten(inputs))
     for each in flat:
@@ -103,8 +119,10 @@ def group(*inputs: Any, name: str = "group_deps") -> Operation:
 
 
 def tuple_(
-    tensors: Sequence[Any], control_inputs: Sequence[Any] | None = None, name: str = "tuple"
-) -> list[Any]:
+    tensors: Sequence[TensorLike],
+    control_inputs: Sequence[ElementLike] | None = None,
+    name: str = "tuple",
+) -> list[Tensor | None]:
     """The tensors, each available only when all of them and `control_inputs` are computed.
 
     None entries stay None. Raises ValueError when there is no tensor.
@@ -118,7 +136,7 @@ def tuple_(
             return [None if each is None else identity(each) for each in tensors]
 
 
-def _flatten(inputs: Any) -> Iterable[Any]:
+def _flatten(inputs: Structure) -> Iterable[Structure]:
     for each in inputs:
         if isinstance(each, list | tuple):
             yield from _flatten(each)
@@ -139,31 +157,34 @@ def device(
 
 
 def control_dependencies(
-    control_inputs: Iterable[Any] | None,
+    control_inputs: Iterable[ElementLike] | None,
 ) -> contextlib.AbstractContextManager[None]:
     """`Graph.control_dependencies` of the default graph."""
     return get_default_graph().control_dependencies(control_inputs)
 
 
 def colocate_with(
-    op: Any, ignore_existing: bool = False
+    op: ElementLike, ignore_existing: bool = False
 ) -> contextlib.AbstractContextManager[None]:
     """`Graph.colocate_with` of the default graph."""
     return get_default_graph().colocate_with(op, ignore_existing)
 
 
-def add_to_collections(names: str | Iterable[Hashable], value: Any) -> None:
+def add_to_collections(names: str | Iterable[Hashable], value: CollectionMember) -> None:
     """`Graph.add_to_collections` of the default graph."""
     get_default_graph().add_to_collections(names, value)
 
 
-def get_collection_ref(key: Hashable) -> list[Any]:
+def get_collection_ref(key: Hashable) -> list[CollectionMember]:
     """`Graph.get_collection_ref` of the default graph."""
     return get_default_graph().get_collection_ref(key)
 
 
 def Assert(  # noqa: N802 # TensorFlow's name
-    condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
+    condition: TensorLike,
+    data: Sequence[TensorLike],
+    summarize: int | None = None,
+    name: str | None = None,
 ) -> Operation:
     """An operation that fails with INVALID_ARGUMENT, showing `data`, unless the condition holds."""
     summarize = 3 if summarize is None else summarize
@@ -176,11 +197,11 @@ def tables_initializer(name: str = "init_all_tables") -> Operation:
     return group(*get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
 
 
-def add_to_collection(name: Hashable, value: Any) -> None:
+def add_to_collection(name: Hashable, value: CollectionMember) -> None:
     """`Graph.add_to_collection` of the default graph."""
     get_default_graph().add_to_collection(name, value)
 
 
-def get_collection(key: Hashable, scope: str | None = None) -> list[Any]:
+def get_collection(key: Hashable, scope: str | None = None) -> list[CollectionMember]:
     """`Graph.get_collection` of the default graph."""
     return get_default_graph().get_collection(key, scope)

@@ -6,14 +6,14 @@ TF: tensorflow/python/ops/cond_v2.py, while_v2.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import protos as pb
+from runtime.client.framework.argument_types import Structure, TensorLike
 from runtime.client.framework.function_graph import FunctionGraph, output_shapes
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.op_call import apply_op
 from runtime.client.framework.operation import Operation, Tensor
-from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.framework.tensor_shape import ShapeLike, TensorShape
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor
 from runtime.client.structures import flatten, is_same_structure, pack_as
@@ -22,8 +22,11 @@ from runtime.framework.dtypes import DataType
 
 
 def cond(
-    pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str = "cond"
-) -> Any:
+    pred: TensorLike,
+    true_fn: Callable[[], Structure],
+    false_fn: Callable[[], Structure],
+    name: str = "cond",
+) -> Structure:
     """The result of `true_fn` if the bool scalar `pred` is true, else the result of `false_fn`.
 
     Both return tensors (or values) in the same structure; if they return operations only, the
@@ -55,7 +58,7 @@ def cond(
     return packed[0] if is_single else packed
 
 
-def _build_branch(branch: FunctionGraph, function: Callable[[], Any]) -> Any:
+def _build_branch(branch: FunctionGraph, function: Callable[[], Structure]) -> Structure:
     """Build a branch; return the structure of its result with the branch's tensors as leaves."""
     result = branch.build(function)
     with branch.as_default():
@@ -66,12 +69,15 @@ def _build_branch(branch: FunctionGraph, function: Callable[[], Any]) -> Any:
     return pack_as(result, list(branch.outputs))
 
 
-def _is_effect(leaf: Any) -> bool:
+def _is_effect(leaf: object) -> bool:
     return leaf is None or isinstance(leaf, Operation)
 
 
 def _check_same(
-    true_branch: FunctionGraph, false_branch: FunctionGraph, true_result: Any, false_result: Any
+    true_branch: FunctionGraph,
+    false_branch: FunctionGraph,
+    true_result: Structure,
+    false_result: Structure,
 ) -> None:
     for argument, branch, other in (
         ("true_fn", true_branch, false_branch),
@@ -103,7 +109,7 @@ def _set_captured_arguments(branch: FunctionGraph, captured: Sequence[Tensor]) -
 
 
 def _add_if(
-    scope: str, pred: Any, branches: Sequence[FunctionGraph], captured: Sequence[Tensor]
+    scope: str, pred: TensorLike, branches: Sequence[FunctionGraph], captured: Sequence[Tensor]
 ) -> Operation:
     graph = branches[0].outer
     _add_to_library(branches)
@@ -144,14 +150,14 @@ def _add_to_library(functions: Sequence[FunctionGraph]) -> None:
 
 
 def while_loop(
-    cond: Callable[..., Any],
-    body: Callable[..., Any],
-    loop_vars: Sequence[Any],
-    shape_invariants: Sequence[Any] | None = None,
+    cond: Callable[..., Structure],
+    body: Callable[..., Structure],
+    loop_vars: Sequence[Structure],
+    shape_invariants: Sequence[ShapeLike] | None = None,
     parallel_iterations: int = 10,
-    maximum_iterations: Any = None,
+    maximum_iterations: TensorLike | None = None,
     name: str = "while",
-) -> Any:
+) -> Structure:
     """The loop variables after `body` was applied while `cond` was true; a single one unpacked.
 
     Both functions take the loop variables; `cond` returns a bool scalar, `body` the next values in
@@ -171,7 +177,7 @@ def while_loop(
     return packed[0] if len(results) == 1 else packed
 
 
-def switch(data: Any, pred: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def switch(data: TensorLike, pred: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(output_false, output_true): `data` on the output that `pred` selects; the other is dead.
 
     Control flow of version 1: operations that read the dead output do not run; `merge` joins both.
@@ -181,7 +187,7 @@ def switch(data: Any, pred: Any, name: str | None = None) -> tuple[Tensor, Tenso
     return result[0], result[1]
 
 
-def merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Tensor, Tensor]:
+def merge(inputs: Sequence[TensorLike], name: str | None = None) -> tuple[Tensor, Tensor]:
     """(value, index) of the input that is not dead. Raises ValueError for None among the inputs."""
     if any(each is None for each in inputs):
         raise ValueError(f"At least one of the merge inputs is None: {inputs}")
@@ -193,7 +199,11 @@ class _Loop:
     """One while_loop: its variables, and the two functions under construction."""
 
     def __init__(
-        self, scope: str, loop_vars: list[Any], invariants: Any, maximum_iterations: Any
+        self,
+        scope: str,
+        loop_vars: list[Structure],
+        invariants: Sequence[ShapeLike] | None,
+        maximum_iterations: TensorLike | None,
     ) -> None:
         self._graph = get_default_graph()
         self._scope = scope
@@ -210,7 +220,10 @@ class _Loop:
         self.hidden = len(self._limit)
 
     def build(
-        self, cond: Callable[..., Any], body: Callable[..., Any], parallel_iterations: int
+        self,
+        cond: Callable[..., Structure],
+        body: Callable[..., Structure],
+        parallel_iterations: int,
     ) -> Operation:
         """Build both functions and add the While operation."""
         base = self._scope[:-1].replace("/", "_")
@@ -233,10 +246,10 @@ class _Loop:
     def _all_shapes(self) -> list[TensorShape]:
         return [TensorShape(()) for _ in self._limit] + self._shapes
 
-    def _variables(self, function: FunctionGraph) -> Any:
+    def _variables(self, function: FunctionGraph) -> Structure:
         return pack_as(self._structure, list(function.arguments[self.hidden :]))
 
-    def _build_condition(self, condition: FunctionGraph, cond: Callable[..., Any]) -> Tensor:
+    def _build_condition(self, condition: FunctionGraph, cond: Callable[..., Structure]) -> Tensor:
         result = condition.build(cond, *self._variables(condition))
         with condition.as_default():
             holds = condition.capture(convert_to_tensor(result))
@@ -247,7 +260,7 @@ class _Loop:
                 )
             return holds & (condition.arguments[0] > 0) if self._limit else holds
 
-    def _build_body(self, step: FunctionGraph, body: Callable[..., Any]) -> list[Tensor]:
+    def _build_body(self, step: FunctionGraph, body: Callable[..., Structure]) -> list[Tensor]:
         result = step.build(body, *self._variables(step))
         if len(self._structure) == 1 and not isinstance(result, list | tuple):
             result = [result]
@@ -289,7 +302,7 @@ class _Loop:
         return operation
 
 
-def _type_hint(leaf: Any, initial: Tensor) -> DataType | None:
+def _type_hint(leaf: object, initial: Tensor) -> DataType | None:
     """The variable's type for a Python number that fits it; None leaves the value's own type."""
     if isinstance(leaf, bool) or not isinstance(leaf, int | float):
         return None

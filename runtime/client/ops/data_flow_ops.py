@@ -6,22 +6,30 @@ TF: tensorflow/python/ops/data_flow_ops.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.argument_types import Structure, TensorLike
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.operation import Operation, Tensor
-from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.framework.tensor_shape import ShapeLike, TensorShape
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor
 from runtime.client.ops.initializers import seeds_of
 from runtime.framework.dtypes import DataType
+
+# An element of a queue: its only component, a list of its components, or a dict of them by name.
+Element: TypeAlias = Any
 
 
 class QueueBase:
     """A queue whose elements are tuples of components of fixed types and optionally shapes."""
 
     def __init__(
-        self, dtypes: Sequence[DataType], shapes: Sequence[TensorShape], names: Any, queue: Tensor
+        self,
+        dtypes: Sequence[DataType],
+        shapes: Sequence[TensorShape],
+        names: str | Sequence[str] | None,
+        queue: Tensor,
     ) -> None:
         self.dtypes = list(dtypes)
         self.shapes = list(shapes) or [TensorShape(None) for _ in dtypes]
@@ -34,25 +42,25 @@ class QueueBase:
         name: str = self.queue_ref.op.name
         return name
 
-    def enqueue(self, vals: Any, name: str | None = None) -> Operation:
+    def enqueue(self, vals: Element, name: str | None = None) -> Operation:
         """Add one element: a list of its components, a single component, or a dict by name."""
         components = self._components(vals, name, 0)
         return self._do("QueueEnqueueV2", components, name or f"{self.name}_enqueue")
 
-    def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
+    def enqueue_many(self, vals: Element, name: str | None = None) -> Operation:
         """Add `n` elements: each component is `[n, …]`, with an element per row."""
         components = self._components(vals, name, 1)
         return self._do("QueueEnqueueManyV2", components, name or f"{self.name}_EnqueueMany")
 
-    def dequeue(self, name: str | None = None) -> Any:
+    def dequeue(self, name: str | None = None) -> Element:
         """Take the next element; blocks until there is one."""
         return self._take("QueueDequeueV2", name or f"{self.name}_Dequeue", [])
 
-    def dequeue_many(self, n: Any, name: str | None = None) -> Any:
+    def dequeue_many(self, n: TensorLike, name: str | None = None) -> Element:
         """Take n elements, as components `[n, …]`; blocks until there are n."""
         return self._take("QueueDequeueManyV2", name or f"{self.name}_DequeueMany", [n])
 
-    def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
+    def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Element:
         """Take n elements as components `[n, …]`, or fewer when a closed queue has fewer left."""
         return self._take("QueueDequeueUpToV2", name or f"{self.name}_DequeueUpTo", [n])
 
@@ -69,7 +77,7 @@ class QueueBase:
         """The number of elements."""
         return self._tensor("QueueSizeV2", name or f"{self.name}_Size")
 
-    def _components(self, vals: Any, name: str | None, extra: int) -> list[Tensor]:
+    def _components(self, vals: Element, name: str | None, extra: int) -> list[Tensor]:
         if isinstance(vals, dict):
             if not self.names:
                 raise ValueError("Queue must have names to enqueue a dictionary")
@@ -96,7 +104,7 @@ class QueueBase:
                 raise ValueError(f"Shapes {one} and {shape} are incompatible")
         return tensors
 
-    def _take(self, op: str, name: str, count: list[Any]) -> Any:
+    def _take(self, op: str, name: str, count: list[TensorLike]) -> Element:
         found = op_function(op)(self.queue_ref, *count, self.dtypes, name=name)
         tensors: list[Tensor] = found if isinstance(found, list) else [found]
         for tensor, shape in zip(tensors, self.shapes, strict=True):
@@ -109,7 +117,7 @@ class QueueBase:
             return dict(zip(self.names, tensors, strict=True))
         return tensors[0] if len(tensors) == 1 else tensors
 
-    def _do(self, op: str, argument: Any, name: str) -> Operation:
+    def _do(self, op: str, argument: object, name: str) -> Operation:
         operation: Operation = op_function(op)(self.queue_ref, argument, name=name)
         return operation
 
@@ -124,9 +132,9 @@ class FIFOQueue(QueueBase):
     def __init__(
         self,
         capacity: int,
-        dtypes: Any,
-        shapes: Any = None,
-        names: Any = None,
+        dtypes: DTypeLike | Sequence[DTypeLike],
+        shapes: ShapeLike | Sequence[ShapeLike] = None,
+        names: str | Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "fifo_queue",
     ) -> None:
@@ -143,9 +151,9 @@ class PaddingFIFOQueue(QueueBase):
     def __init__(
         self,
         capacity: int,
-        dtypes: Any,
-        shapes: Any,
-        names: Any = None,
+        dtypes: DTypeLike | Sequence[DTypeLike],
+        shapes: ShapeLike | Sequence[ShapeLike],
+        names: str | Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "padding_fifo_queue",
     ) -> None:
@@ -168,9 +176,9 @@ class RandomShuffleQueue(QueueBase):
         self,
         capacity: int,
         min_after_dequeue: int,
-        dtypes: Any,
-        shapes: Any = None,
-        names: Any = None,
+        dtypes: DTypeLike | Sequence[DTypeLike],
+        shapes: ShapeLike | Sequence[ShapeLike] = None,
+        names: str | Sequence[str] | None = None,
         seed: int | None = None,
         shared_name: str | None = None,
         name: str = "random_shuffle_queue",
@@ -195,9 +203,9 @@ class PriorityQueue(QueueBase):
     def __init__(
         self,
         capacity: int,
-        types: Any,
-        shapes: Any = None,
-        names: Any = None,
+        types: DTypeLike | Sequence[DTypeLike],
+        shapes: ShapeLike | Sequence[ShapeLike] = None,
+        names: str | Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "priority_queue",
     ) -> None:
@@ -212,12 +220,12 @@ class PriorityQueue(QueueBase):
         )
 
 
-def _types(dtypes: Any) -> list[DataType]:
+def _types(dtypes: DTypeLike | Sequence[DTypeLike]) -> list[DataType]:
     given = dtypes if isinstance(dtypes, list | tuple) else [dtypes]
     return [as_dtype(each) for each in given]
 
 
-def _shapes(shapes: Any) -> list[TensorShape]:
+def _shapes(shapes: Structure) -> list[TensorShape]:
     """The shapes of the components, from one shape or a list of them."""
     if shapes is None:
         return []

@@ -8,9 +8,10 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from runtime.client.framework.argument_types import Structure, TensorLike
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.op_call import graph_of
-from runtime.client.framework.operation import Tensor
+from runtime.client.framework.operation import OperationGraph, Tensor
 from runtime.client.ops import op_function
 from runtime.client.ops.backpropagation import (
     Gradient,
@@ -47,14 +48,14 @@ class UnconnectedGradients(enum.Enum):
 
 
 def gradients(
-    ys: Any,
-    xs: Any,
-    grad_ys: Any = None,
+    ys: Structure,
+    xs: Structure,
+    grad_ys: Structure = None,
     name: str = "gradients",
     colocate_gradients_with_ops: bool = False,
     gate_gradients: bool = False,
     aggregation_method: int | None = None,
-    stop_gradients: Any = None,
+    stop_gradients: Structure | None = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list[Gradient | None]:
     """The gradients of the sum of all `ys` with respect to each of `xs`.
@@ -85,7 +86,7 @@ def gradients(
         return found
 
 
-def _as_list(given: Any) -> list[Any]:
+def _as_list(given: Structure) -> list[Structure]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]
@@ -100,20 +101,20 @@ def _unconnected(given: UnconnectedGradients | str) -> UnconnectedGradients:
         ) from None
 
 
-def _result(graph: Any, y: Any) -> Tensor:
-    return graph.capture(convert_to_tensor(y, name="y"))  # type: ignore[no-any-return]
+def _result(graph: OperationGraph, y: TensorLike) -> Tensor:
+    return graph.capture(convert_to_tensor(y, name="y"))
 
 
-def _source(graph: Any, x: Any) -> Tensor:
+def _source(graph: OperationGraph, x: TensorLike) -> Tensor:
     """The tensor to differentiate by: for a variable its handle or reference."""
     if isinstance(x, Variable):
-        return graph.capture(x.handle)  # type: ignore[no-any-return]
+        return graph.capture(x.handle)
     if isinstance(x, IndexedSlices):
         x = x.values
-    return graph.capture(convert_to_tensor(x, name="x"))  # type: ignore[no-any-return]
+    return graph.capture(convert_to_tensor(x, name="x"))
 
 
-def _start(y: Tensor, given: Any) -> Gradient | None:
+def _start(y: Tensor, given: TensorLike) -> Gradient | None:
     """The initial gradient of a result: `given`, else ones, or None if it can have no gradient."""
     if given is None:
         if not is_trainable(y):
@@ -137,8 +138,8 @@ def _start(y: Tensor, given: Any) -> Gradient | None:
 
 
 def hessians(
-    ys: Any,
-    xs: Any,
+    ys: Structure,
+    xs: Structure,
     name: str = "hessians",
     colocate_gradients_with_ops: bool = False,
     gate_gradients: bool = False,
@@ -160,7 +161,7 @@ def hessians(
         return [_hessian(slope, x, keywords) for slope, x in zip(slopes, sources, strict=True)]
 
 
-def _hessian(slope: Gradient | None, x: Any, keywords: dict[str, Any]) -> Tensor:
+def _hessian(slope: Gradient | None, x: TensorLike, keywords: dict[str, Any]) -> Tensor:
     """The gradients of the elements of `slope`, stacked to `[*shape of x, *shape of x]`."""
     if slope is None:
         raise ValueError(f"hessians: the ys do not depend on {x}")

@@ -9,12 +9,11 @@ TF: tensorflow/python/ops/array_grad.py, resource_variable_ops.py, nn_grad.py
 
 from __future__ import annotations
 
-from typing import Any
-
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.framework.static_values import known_value
 from runtime.client.ops import op_function
 from runtime.client.ops.array_ops import concat, reshape
+from runtime.client.ops.backpropagation import Gradient
 from runtime.client.ops.construction import constant
 from runtime.client.ops.gradient_operations import GraphNodes, endpoint, for_tensors
 from runtime.client.ops.gradient_registry import Derivation
@@ -24,18 +23,18 @@ from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS
 from runtime.graph.gradients.nn_gradients import cross_entropy_slope
 
 
-def _unchanged(_: Operation, grad: Any) -> Any:
+def _unchanged(_: Operation, grad: Gradient) -> Gradient:
     return grad
 
 
-def _rows(indices: Tensor, grad: Tensor, sizes: Any) -> IndexedSlices:
+def _rows(indices: Tensor, grad: Tensor, sizes: Tensor) -> IndexedSlices:
     """The gradient of a lookup as IndexedSlices; `sizes` is the shape of the table."""
     flat = reshape(indices, [-1])
     values = reshape(grad, concat([op_function("Shape")(flat), sizes[1:]], 0))
     return IndexedSlices(values, flat, sizes)
 
 
-def _gather(operation: Operation, grad: Tensor) -> list[Any]:
+def _gather(operation: Operation, grad: Tensor) -> list[Gradient | None]:
     params, indices = operation.inputs
     return [_rows(indices, grad, _sizes(params)), None]
 
@@ -43,7 +42,7 @@ def _gather(operation: Operation, grad: Tensor) -> list[Any]:
 _DENSE_GATHER = for_tensors(GRADIENT_FUNCTIONS["GatherV2"])
 
 
-def _gather_v2(operation: Operation, grad: Tensor) -> list[Any]:
+def _gather_v2(operation: Operation, grad: Tensor) -> list[Gradient | None]:
     """IndexedSlices for a lookup along axis 0, else a tensor."""
     params, indices, axis = operation.inputs
     along = known_value(axis)
@@ -52,7 +51,7 @@ def _gather_v2(operation: Operation, grad: Tensor) -> list[Any]:
     return [_rows(indices, grad, _sizes(params)), None, None]
 
 
-def _resource_gather(operation: Operation, grad: Tensor) -> list[Any]:
+def _resource_gather(operation: Operation, grad: Tensor) -> list[Gradient | None]:
     """As in TensorFlow, `batch_dims` is ignored: `gather` of a variable never sets it."""
     handle, indices = operation.inputs
     sizes = op_function("VariableShape")(handle, out_type=DataType.INT32)
@@ -68,9 +67,9 @@ def _sizes(tensor: Tensor) -> Tensor:
 
 def _cross_entropy(
     operation: Operation, of_loss: Tensor | None, of_slope: Tensor | None
-) -> list[Any]:
+) -> list[Gradient | None]:
     first = for_tensors(GRADIENT_FUNCTIONS[operation.type])
-    found: list[Any] = first(operation, of_loss, of_slope)
+    found: list[Gradient | None] = first(operation, of_loss, of_slope)
     if of_slope is not None:
         ops = GraphNodes(operation.graph)
         second = cross_entropy_slope(ops, operation.node, endpoint(of_slope))

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import protos as pb
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops.construction import convert_to_tensor
 from runtime.framework import attr_value
-from runtime.framework.attr_value import NameAttrList
+from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
 from runtime.graph.gradients.symbolic_gradient import function_body
 from runtime.graph.node import Node
@@ -101,7 +100,7 @@ def _not_repeatable(library: FunctionLibrary, body: FunctionBody) -> Iterator[tu
 def _called(library: FunctionLibrary, node: Node) -> Iterator[NameAttrList]:
     if node.op in library:
         yield NameAttrList(node.op, node.attr_values())
-    values: list[Any] = [node.attr(name) for name in node.node_def.attr]
+    values: list[AttributeValue] = [node.attr(name) for name in node.node_def.attr]
     for value in values:
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, NameAttrList):

@@ -5,9 +5,9 @@ TF: tensorflow/python/ops/map_fn.py, functional_ops.py, control_flow_case.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
+from runtime.client.framework.argument_types import Structure, TensorLike
 from runtime.client.framework.element_types import as_dtype
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Operation, Tensor
@@ -20,15 +20,15 @@ from runtime.client.structures import flatten, pack_as
 
 
 def map_fn(
-    fn: Callable[[Any], Any],
-    elems: Any,
-    dtype: Any = None,
+    fn: Callable[[Structure], Structure],
+    elems: Structure,
+    dtype: Structure = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
     swap_memory: bool = False,
     infer_shape: bool = True,
     name: str = "map",
-) -> Any:
+) -> Structure:
     """The results of `fn` for each row of `elems`, stacked `[rows, …]`.
 
     `elems` and the result of `fn` are tensors or structures of them; `dtype` gives the types, and
@@ -41,7 +41,7 @@ def map_fn(
         found = [_array(each, rows.count, infer_shape) for each in types]
         structure = elems if dtype is None else dtype
 
-        def step(index: Tensor, arrays: list[TensorArray]) -> Any:
+        def step(index: Tensor, arrays: list[TensorArray]) -> Structure:
             values = _leaves(fn(rows.at(index)), structure)
             return index + 1, [
                 array.write(index, value) for array, value in zip(arrays, values, strict=True)
@@ -57,47 +57,47 @@ def map_fn(
 
 
 def foldl(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
+    fn: Callable[[Structure, Structure], Structure],
+    elems: Structure,
+    initializer: Structure | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str = "foldl",
-) -> Any:
+) -> Structure:
     """fn(… fn(fn(initializer, row 0), row 1) …, last row); default initializer: the first row."""
     del back_prop, swap_memory
     return _fold(fn, elems, initializer, parallel_iterations, name, is_backward=False)
 
 
 def foldr(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
+    fn: Callable[[Structure, Structure], Structure],
+    elems: Structure,
+    initializer: Structure | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str = "foldr",
-) -> Any:
+) -> Structure:
     """`foldl` from the last row to the first."""
     del back_prop, swap_memory
     return _fold(fn, elems, initializer, parallel_iterations, name, is_backward=True)
 
 
 def _fold(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any,
+    fn: Callable[[Structure, Structure], Structure],
+    elems: Structure,
+    initializer: Structure | None,
     parallel_iterations: int,
     name: str,
     is_backward: bool,
-) -> Any:
+) -> Structure:
     _check_callable(fn)
     with get_default_graph().name_scope(name):
         rows = _Rows(elems)
         value, first = rows.initial_value(initializer, is_backward)
 
-        def step(index: Tensor, value: Any) -> Any:
+        def step(index: Tensor, value: Structure) -> Structure:
             at = rows.count - 1 - index if is_backward else index
             return index + 1, fn(value, rows.at(at))
 
@@ -111,16 +111,16 @@ def _fold(
 
 
 def scan(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
+    fn: Callable[[Structure, Structure], Structure],
+    elems: Structure,
+    initializer: Structure | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     infer_shape: bool = True,
     reverse: bool = False,
     name: str = "scan",
-) -> Any:
+) -> Structure:
     """`[rows, …]`: the intermediate values of `foldl` (with `reverse`, of `foldr`) by row."""
     del back_prop, swap_memory
     _check_callable(fn)
@@ -133,7 +133,7 @@ def scan(
             at = rows.count - 1 if reverse else 0
             arrays = [array.write(at, leaf) for array, leaf in zip(arrays, begun, strict=True)]
 
-        def step(index: Tensor, value: Any, arrays: list[TensorArray]) -> Any:
+        def step(index: Tensor, value: Structure, arrays: list[TensorArray]) -> Structure:
             at = rows.count - 1 - index if reverse else index
             after = fn(value, rows.at(at))
             leaves = _leaves(after, value)
@@ -153,12 +153,13 @@ def scan(
 
 
 def case(
-    pred_fn_pairs: Any,
-    default: Callable[[], Any] | None = None,
+    pred_fn_pairs: Mapping[TensorLike, Callable[[], Structure]]
+    | Iterable[tuple[TensorLike, Callable[[], Structure]]],
+    default: Callable[[], Structure] | None = None,
     exclusive: bool = False,
     strict: bool = False,
     name: str = "case",
-) -> Any:
+) -> Structure:
     """The result of the function paired with the first true condition, else of `default`.
 
     The step fails with INVALID_ARGUMENT if no condition is true and there is no default, or if two
@@ -182,19 +183,19 @@ def case(
             checks.append(_check_any(conditions))
             default = pairs[last][1]
         with control_dependencies(checks):
-            chosen: Callable[[], Any] = default
+            chosen: Callable[[], Structure] = default
             for pred, function in reversed(pairs[:last]):
                 chosen = _conditional(pred, function, chosen)
             return chosen()
 
 
 def _conditional(
-    pred: Any, then: Callable[[], Any], otherwise: Callable[[], Any]
-) -> Callable[[], Any]:
+    pred: TensorLike, then: Callable[[], Structure], otherwise: Callable[[], Structure]
+) -> Callable[[], Structure]:
     return lambda: cond(pred, then, otherwise)
 
 
-def _check_at_most_one(conditions: list[Any]) -> Operation:
+def _check_at_most_one(conditions: list[TensorLike]) -> Operation:
     held = op_function("Pack")(conditions)
     total = op_function("Sum")(op_function("Cast")(held, DstT=as_dtype("int32")), 0)
     message = b"Input error: exclusive=True: more than 1 conditions evaluated as True. Preds:"
@@ -202,26 +203,26 @@ def _check_at_most_one(conditions: list[Any]) -> Operation:
     return operation
 
 
-def _check_any(conditions: list[Any]) -> Operation:
+def _check_any(conditions: list[TensorLike]) -> Operation:
     held = op_function("Pack")(conditions)
     message = b"Input error: None of conditions evaluated as True. Preds:"
     operation: Operation = op_function("Assert")(op_function("Any")(held, 0), [message, held])
     return operation
 
 
-def _check_callable(fn: Any) -> None:
+def _check_callable(fn: object) -> None:
     if not callable(fn):
         raise TypeError(
             f"{fn.__class__.__name__} is not callable. Please provide a callable function."
         )
 
 
-def _array(leaf: Any, count: Tensor | int, infer_shape: bool) -> TensorArray:
+def _array(leaf: Structure, count: Tensor | int, infer_shape: bool) -> TensorArray:
     dtype = leaf.dtype if hasattr(leaf, "dtype") else as_dtype(leaf)
     return TensorArray(dtype, count, infer_shape=infer_shape)
 
 
-def _leaves(value: Any, structure: Any) -> list[Any]:
+def _leaves(value: Structure, structure: Structure) -> list[Structure]:
     leaves = flatten(value)
     if len(leaves) != len(flatten(structure)):
         raise ValueError(
@@ -234,7 +235,7 @@ def _leaves(value: Any, structure: Any) -> list[Any]:
 class _Rows:
     """The rows of a tensor, or of a structure of tensors with the same number of rows."""
 
-    def __init__(self, elems: Any) -> None:
+    def __init__(self, elems: Structure) -> None:
         self._structure = elems
         self._tensors = [convert_to_tensor(leaf, name="elem") for leaf in flatten(elems)]
         if not self._tensors:
@@ -248,14 +249,16 @@ class _Rows:
             op_function("Shape")(self._tensors[0])[0] if known is None else known
         )
 
-    def at(self, index: Tensor | int) -> Any:
+    def at(self, index: Tensor | int) -> Structure:
         """The row at `index`, in the structure of `elems`."""
         rows = [op_function("GatherV2")(tensor, index, 0) for tensor in self._tensors]
         for row, tensor in zip(rows, self._tensors, strict=True):
             row.set_shape(tensor.shape[1:] if tensor.shape.rank else TensorShape(None))
         return pack_as(self._structure, rows)
 
-    def initial_value(self, initializer: Any, is_backward: bool) -> tuple[Any, int]:
+    def initial_value(
+        self, initializer: Structure | None, is_backward: bool
+    ) -> tuple[Structure, int]:
         """(the initial value of a fold, the number of rows that it already includes)."""
         if initializer is not None:
             return initializer, 0

@@ -6,30 +6,32 @@ operations to a graph and use its static shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
+from runtime.client.framework.argument_types import Structure
 from runtime.client.framework.op_call import apply_op
-from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.framework.operation import Operation, OperationGraph, Tensor
 from runtime.framework import op_def_registry
+from runtime.framework.attr_value import AttributeValue
 from runtime.graph.gradients.elementwise_gradients import GradientFunction
-from runtime.graph.gradients.gradient_nodes import GradientNodes
+from runtime.graph.gradients.gradient_nodes import GradientNodes, Outputs
 from runtime.graph.node import Endpoint, Node
 
 # (operation, gradient of each output) → gradients of its inputs: a list of Tensor, IndexedSlices or
 # None, or a single gradient if there is one input.
-TensorGradientFunction = Callable[..., Any]
+TensorGradientFunction = Callable[..., Structure]
 
 
 class GraphNodes(GradientNodes):
     """Adds the nodes of gradient functions to `graph` as operations."""
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: OperationGraph) -> None:
         self._graph = graph
 
-    def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+    def add(self, op: str, *inputs: Endpoint | list[Endpoint], **attrs: AttributeValue) -> Outputs:
         """Add an operation; return its output or a tuple. Shape of a known shape is a constant."""
         if op == "Shape":
+            assert not isinstance(inputs[0], list)
             sizes = self.tensor(inputs[0]).shape.sizes
             if sizes is not None and min(sizes, default=0) >= 0:
                 return self.indices(sizes) if not attrs else self.constant(sizes, *attrs.values())
@@ -52,11 +54,10 @@ class GraphNodes(GradientNodes):
             return gradient
         return super().reduced_to(gradient, operand, other)
 
-    def tensor(self, output: Any) -> Tensor:
+    def tensor(self, output: Endpoint) -> Tensor:
         """The tensor of a (node, output index)."""
         node, index = output
-        found: Tensor = self._graph.get_operation_by_name(node.name).outputs[index]
-        return found
+        return self._graph.get_operation_by_name(node.name).outputs[index]
 
 
 def endpoint(tensor: Tensor) -> Endpoint:

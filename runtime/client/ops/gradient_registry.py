@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from runtime.client.framework.argument_types import Structure, TensorLike
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops import op_function
@@ -81,7 +81,7 @@ class RegisterGradient:
             raise TypeError(f"op_type must be a string, got {op_type!r}")
         self._op_type = op_type
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: TensorGradientFunction) -> TensorGradientFunction:
         """Register the function. Raises KeyError when the op has one."""
         _register(self._op_type, Derivation(function))
         return function
@@ -97,7 +97,7 @@ def NotDifferentiable(op_type: str) -> None:  # noqa: N802 # TensorFlow's name
 NoGradient = no_gradient = NotDifferentiable
 
 
-def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Structure]:
     """Decorate a function that returns its result together with its gradient function.
 
     `f(*args)` returns (result, gradient function). The gradient function takes the gradients of the
@@ -106,7 +106,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     gradients would be lost.
     """
 
-    def decorated(*args: Any, **kwargs: Any) -> Any:
+    def decorated(*args: TensorLike, **kwargs: object) -> Structure:
         if kwargs:
             raise TypeError(
                 "The custom_gradient decorator currently supports keywords arguments only when "
@@ -131,7 +131,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _custom_gradient_function(
-    grad_fn: Callable[..., Any], results: int, arguments: int
+    grad_fn: Callable[..., Structure], results: int, arguments: int
 ) -> Callable[..., list[Tensor | None]]:
     def gradient(_: Operation, *grads: Tensor) -> list[Tensor | None]:
         found = flatten(grad_fn(*grads[:results]))

@@ -5,10 +5,11 @@ TF: tensorflow/python/framework/indexed_slices.py
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.conversion import TensorConvertible
-from runtime.client.framework.operation import Tensor
+from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor
 from runtime.framework.dtypes import DataType
@@ -17,9 +18,9 @@ from runtime.framework.dtypes import DataType
 class IndexedSlicesValue(NamedTuple):
     """The arrays of an IndexedSlices: `[n, …]`, `[n]`, and `[rank]` or None."""
 
-    values: Any
-    indices: Any
-    dense_shape: Any
+    values: TensorLike
+    indices: TensorLike
+    dense_shape: TensorLike
 
 
 class IndexedSlices(TensorConvertible):
@@ -28,7 +29,9 @@ class IndexedSlices(TensorConvertible):
     Values of the same row are added. It converts to the dense tensor wherever a tensor is expected.
     """
 
-    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+    def __init__(
+        self, values: TensorLike, indices: TensorLike, dense_shape: TensorLike | None = None
+    ) -> None:
         """Take tensors or values; without `dense_shape` it does not convert to a tensor."""
         self.values = convert_to_tensor(values, name="values")
         self.indices = convert_to_tensor(indices, name="indices")
@@ -36,10 +39,10 @@ class IndexedSlices(TensorConvertible):
         if dense_shape is not None:
             self.dense_shape = convert_to_tensor(dense_shape, name="dense_shape")
         self.dtype = self.values.dtype
-        self.graph: Any = self.values.graph
+        self.graph = self.values.graph
 
     @property
-    def op(self) -> Any:
+    def op(self) -> Operation:
         """The operation that computes the values."""
         return self.values.op
 
@@ -77,7 +80,7 @@ class IndexedSlices(TensorConvertible):
         )
 
 
-def with_values(slices: Any, values: Tensor) -> Tensor | IndexedSlices:
+def with_values(slices: TensorLike, values: Tensor) -> Tensor | IndexedSlices:
     """`values` as IndexedSlices of the rows of `slices`; `values` itself if that is a tensor."""
     if not isinstance(slices, IndexedSlices):
         return values

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.argument_types import TensorLike
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Tensor
 from runtime.client.ops import op_function
@@ -23,19 +23,19 @@ _DEFAULT_SEED = 87654321  # graph seed if only the op's seed is given (TF: rando
 Initializer = Callable[..., Tensor]
 
 
-def constant_initializer(value: Any = 0, dtype: Any = DataType.FLOAT) -> Initializer:
+def constant_initializer(value: TensorLike = 0, dtype: DTypeLike = DataType.FLOAT) -> Initializer:
     """Initialize with `value`; a list fills in row-major order, its last value the rest."""
 
-    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+    def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         return constant(value, dtype, shape)
 
     return initialize
 
 
-def zeros_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
+def zeros_initializer(dtype: DTypeLike = DataType.FLOAT) -> Initializer:
     """Initialize with zeros: False for bool, empty strings for STRING."""
 
-    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+    def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         wanted = as_dtype(dtype)
         value = b"" if wanted is DataType.STRING else np.zeros((), wanted.numpy)
         return constant(value, wanted, shape)
@@ -43,21 +43,24 @@ def zeros_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
     return initialize
 
 
-def ones_initializer(dtype: Any = DataType.FLOAT) -> Initializer:
+def ones_initializer(dtype: DTypeLike = DataType.FLOAT) -> Initializer:
     """Initialize with ones."""
 
-    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+    def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         return constant(np.ones((), as_dtype(dtype).numpy), dtype, shape)
 
     return initialize
 
 
 def random_uniform_initializer(
-    minval: float = 0.0, maxval: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
+    minval: float = 0.0,
+    maxval: float = 1.0,
+    seed: int | None = None,
+    dtype: DTypeLike = DataType.FLOAT,
 ) -> Initializer:
     """Initialize with values uniformly distributed in [minval, maxval)."""
 
-    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+    def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         wanted = as_dtype(dtype)
         draw = op_function("RandomUniform")(_sizes(shape), dtype=wanted, **seeds_of(seed))
         return draw * (maxval - minval) + minval  # type: ignore[no-any-return]
@@ -66,23 +69,31 @@ def random_uniform_initializer(
 
 
 def random_normal_initializer(
-    mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    seed: int | None = None,
+    dtype: DTypeLike = DataType.FLOAT,
 ) -> Initializer:
     """Initialize with normally distributed values."""
     return _normal("RandomStandardNormal", mean, stddev, seed, dtype)
 
 
 def truncated_normal_initializer(
-    mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = DataType.FLOAT
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    seed: int | None = None,
+    dtype: DTypeLike = DataType.FLOAT,
 ) -> Initializer:
     """Initialize with normally distributed values within two standard deviations of the mean."""
     return _normal("TruncatedNormal", mean, stddev, seed, dtype)
 
 
-def glorot_uniform_initializer(seed: int | None = None, dtype: Any = DataType.FLOAT) -> Initializer:
+def glorot_uniform_initializer(
+    seed: int | None = None, dtype: DTypeLike = DataType.FLOAT
+) -> Initializer:
     """Initialize uniformly in ±√(6 / (fan in + fan out)); the default for floating-point types."""
 
-    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+    def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         fan_in, fan_out = _fans(shape)
         limit = math.sqrt(6 / max(1, fan_in + fan_out))
         return random_uniform_initializer(-limit, limit, seed)(shape, dtype)
@@ -90,8 +101,8 @@ def glorot_uniform_initializer(seed: int | None = None, dtype: Any = DataType.FL
     return initialize
 
 
-def _normal(op: str, mean: float, stddev: float, seed: int | None, dtype: Any) -> Initializer:
-    def initialize(shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+def _normal(op: str, mean: float, stddev: float, seed: int | None, dtype: DTypeLike) -> Initializer:
+    def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         draw = op_function(op)(_sizes(shape), dtype=as_dtype(dtype), **seeds_of(seed))
         return draw * stddev + mean  # type: ignore[no-any-return]
 

@@ -5,14 +5,15 @@ TF: tensorflow/python/ops/lookup_ops.py
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.argument_types import TensorLike
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.graph_elements import GraphKeys
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import add_to_collection, convert_to_tensor
-from runtime.client.ops.sparse_values import SparseTensor
+from runtime.client.ops.sparse_values import DenseOrSparse, SparseTensor
 from runtime.framework.dtypes import DataType
 
 
@@ -21,10 +22,10 @@ class KeyValueTensorInitializer:
 
     def __init__(
         self,
-        keys: Any,
-        values: Any,
-        key_dtype: Any = None,
-        value_dtype: Any = None,
+        keys: TensorLike,
+        values: TensorLike,
+        key_dtype: DTypeLike | None = None,
+        value_dtype: DTypeLike | None = None,
         name: str | None = None,
     ) -> None:
         """Take tensors or values, converted to `key_dtype` and `value_dtype` if given."""
@@ -70,10 +71,10 @@ class TextFileInitializer:
 
     def __init__(
         self,
-        filename: Any,
-        key_dtype: Any,
+        filename: TensorLike,
+        key_dtype: DTypeLike,
         key_index: int,
-        value_dtype: Any,
+        value_dtype: DTypeLike,
         value_index: int,
         vocab_size: int | None = None,
         delimiter: str = "\t",
@@ -123,7 +124,7 @@ class LookupTable:
         size: Tensor = op_function("LookupTableSizeV2")(self.resource_handle, name=name)
         return size
 
-    def lookup(self, keys: Any, name: str | None = None) -> Any:
+    def lookup(self, keys: TensorLike, name: str | None = None) -> DenseOrSparse:
         """The values of `keys`, `default_value` for unknown keys; sparse keys give sparse values.
 
         Raises TypeError for keys of another type.
@@ -144,10 +145,31 @@ class LookupTable:
         return values
 
 
+class TableInitializer(Protocol):
+    """What fills a StaticHashTable: KeyValueTensorInitializer, TextFileInitializer, or the like."""
+
+    @property
+    def key_dtype(self) -> DataType:
+        """The type of the keys."""
+
+    @property
+    def value_dtype(self) -> DataType:
+        """The type of the values."""
+
+    @property
+    def shared_name(self) -> str:
+        """The name under which tables of the same content are shared; empty for none."""
+
+    def initialize(self, table: LookupTable) -> Operation:
+        """The operation that fills `table`."""
+
+
 class StaticHashTable(LookupTable):
     """A table that is filled once, by running `initializer` or `tables_initializer()`."""
 
-    def __init__(self, initializer: Any, default_value: Any, name: str | None = None) -> None:
+    def __init__(
+        self, initializer: TableInitializer, default_value: TensorLike, name: str | None = None
+    ) -> None:
         """`default_value` is returned for keys that the table lacks."""
         handle = op_function("HashTableV2")(
             key_dtype=initializer.key_dtype,
@@ -166,9 +188,9 @@ class MutableHashTable(LookupTable):
 
     def __init__(
         self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
+        key_dtype: DTypeLike,
+        value_dtype: DTypeLike,
+        default_value: TensorLike,
         shared_name: str | None = None,
         name: str = "MutableHashTable",
     ) -> None:
@@ -179,11 +201,11 @@ class MutableHashTable(LookupTable):
         )
         super().__init__(handle, convert_to_tensor(default_value, value_type), key_type)
 
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+    def insert(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
         """Set the values of keys."""
         return self._do("LookupTableInsertV2", keys, values, name)
 
-    def remove(self, keys: Any, name: str | None = None) -> Operation:
+    def remove(self, keys: TensorLike, name: str | None = None) -> Operation:
         """Remove keys; unknown ones are ignored."""
         key_tensor = convert_to_tensor(keys, self.key_dtype, "keys")
         operation: Operation = op_function("LookupTableRemoveV2")(
@@ -198,7 +220,7 @@ class MutableHashTable(LookupTable):
         )
         return found[0], found[1]
 
-    def _do(self, op: str, keys: Any, values: Any, name: str | None) -> Operation:
+    def _do(self, op: str, keys: TensorLike, values: TensorLike, name: str | None) -> Operation:
         key_tensor = convert_to_tensor(keys, self.key_dtype, "keys")
         given = convert_to_tensor(values, self.value_dtype, "values")
         operation: Operation = op_function(op)(self.resource_handle, key_tensor, given, name=name)

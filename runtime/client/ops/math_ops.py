@@ -5,38 +5,38 @@ TF: tensorflow/python/ops/math_ops.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.conversion import first_tensor
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.graph import get_default_graph
-from runtime.client.framework.op_call import graph_of
+from runtime.client.framework.op_call import OpResult, graph_of
 from runtime.client.framework.operation import Tensor
 from runtime.client.framework.operators import apply_operator
 from runtime.client.ops import op_function, op_names
 from runtime.client.ops.construction import convert_to_tensor
-from runtime.client.ops.sparse_values import SparseTensor
+from runtime.client.ops.sparse_values import DenseOrSparse, SparseTensor
 from runtime.framework.dtypes import DataType
 
 _MATRIX_RANK = 2
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., OpResult]:
     found = op_names.function(name)
     if found is None:
         raise AttributeError(f"There is no function {name!r}; `ops` has every op")
     return found
 
 
-def add(x: Any, y: Any, name: str | None = None) -> Tensor:
+def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x + y with broadcasting; strings are concatenated."""
     return _operate("add", name or "Add", x, y)
 
 
-def add_n(inputs: Any, name: str | None = None) -> Tensor:
+def add_n(inputs: Tensor | Iterable[TensorLike], name: str | None = None) -> Tensor:
     """The sum of tensors of one shape and type. Raises ValueError when there is none."""
     tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     if not tensors:
@@ -46,12 +46,12 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     return _only(op_function("AddN")(tensors, name=name))
 
 
-def abs(x: Any, name: str | None = None) -> Tensor:
+def abs(x: TensorLike, name: str | None = None) -> Tensor:
     """The absolute value; of a complex tensor a real one."""
     return _operate("Abs", name, x)
 
 
-def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y as in Python 3: integers give a floating-point quotient."""
     return _operate("truediv", name, x, y)
 
@@ -59,12 +59,12 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
 divide = truediv
 
 
-def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x // y, rounded towards −∞."""
     return _operate("floordiv", name, x, y)
 
 
-def div(x: Any, y: Any, name: str | None = None) -> Tensor:
+def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y as in Python 2: integers give an integer, rounded towards −∞."""
     found = [each for each in map(first_tensor, (x, y)) if each is not None]
     tensor = found[0] if found else convert_to_tensor(x)
@@ -72,7 +72,7 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     return _operate(operator, name or "div", x, y)
 
 
-def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> DenseOrSparse:
     """`x` converted to `dtype`; a tensor that already has that type is returned unchanged."""
     wanted = as_dtype(dtype)
     if isinstance(x, SparseTensor):
@@ -83,29 +83,29 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     return _only(op_function("Cast")(tensor, DstT=wanted, name=name))
 
 
-def to_float(x: Any, name: str = "ToFloat") -> Any:
+def to_float(x: TensorLike, name: str = "ToFloat") -> DenseOrSparse:
     """`cast` to float32."""
     return cast(x, DataType.FLOAT, name)
 
 
-def to_double(x: Any, name: str = "ToDouble") -> Any:
+def to_double(x: TensorLike, name: str = "ToDouble") -> DenseOrSparse:
     """`cast` to float64."""
     return cast(x, DataType.DOUBLE, name)
 
 
-def to_int32(x: Any, name: str = "ToInt32") -> Any:
+def to_int32(x: TensorLike, name: str = "ToInt32") -> DenseOrSparse:
     """`cast` to int32."""
     return cast(x, DataType.INT32, name)
 
 
-def to_int64(x: Any, name: str = "ToInt64") -> Any:
+def to_int64(x: TensorLike, name: str = "ToInt64") -> DenseOrSparse:
     """`cast` to int64."""
     return cast(x, DataType.INT64, name)
 
 
 def matmul(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     transpose_b: bool = False,
     adjoint_a: bool = False,
@@ -128,7 +128,8 @@ def matmul(
     graph = graph_of([a, b], get_default_graph)
     with graph.as_default(), graph.name_scope(name or "MatMul") as scope:
         x = convert_to_tensor(a, name="a")
-        rank = convert_to_tensor(b).shape.rank if first_tensor(b) is not None else np.ndim(b)
+        is_tensor = first_tensor(b) is not None
+        rank = convert_to_tensor(b).shape.rank if is_tensor else np.asarray(b).ndim
         if _are_matrices(x.shape.rank, rank) and not (adjoint_a or adjoint_b):
             return _only(op_function("MatMul")(x, b, transpose_a, transpose_b, name=scope))
         if x.dtype.numpy.kind == "c":  # BatchMatMulV2 has adjoint flags only
@@ -144,7 +145,11 @@ def _are_matrices(*ranks: int | None) -> bool:
 
 
 def range(
-    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
+    start: TensorLike,
+    limit: TensorLike | None = None,
+    delta: TensorLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str = "range",
 ) -> Tensor:
     """`[n]`: the numbers start, start + delta, … below `limit`; with one argument from 0 to it."""
     if limit is None:
@@ -163,28 +168,35 @@ _RANGE_TYPES = [DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE]
 
 
 def argmax(
-    input: Any,
-    axis: Any = None,
+    input: TensorLike,
+    axis: TensorLike | None = None,
     name: str | None = None,
-    dimension: Any = None,
-    output_type: Any = DataType.INT64,
+    dimension: TensorLike | None = None,
+    output_type: DTypeLike = DataType.INT64,
 ) -> Tensor:
     """The index of the largest value along `axis` (default 0)."""
     return _extreme("ArgMax", input, axis, name, dimension, output_type)
 
 
 def argmin(
-    input: Any,
-    axis: Any = None,
+    input: TensorLike,
+    axis: TensorLike | None = None,
     name: str | None = None,
-    dimension: Any = None,
-    output_type: Any = DataType.INT64,
+    dimension: TensorLike | None = None,
+    output_type: DTypeLike = DataType.INT64,
 ) -> Tensor:
     """The index of the smallest value along `axis` (default 0)."""
     return _extreme("ArgMin", input, axis, name, dimension, output_type)
 
 
-def _extreme(op: str, x: Any, axis: Any, name: str | None, old_axis: Any, out: Any) -> Tensor:
+def _extreme(
+    op: str,
+    x: TensorLike,
+    axis: TensorLike,
+    name: str | None,
+    old_axis: TensorLike,
+    out: DTypeLike,
+) -> Tensor:
     axis = old_axis if axis is None else axis
     return _only(
         op_function(op)(x, 0 if axis is None else axis, output_type=as_dtype(out), name=name)
@@ -192,21 +204,32 @@ def _extreme(op: str, x: Any, axis: Any, name: str | None, old_axis: Any, out: A
 
 
 def cumsum(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike,
+    axis: TensorLike = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """The cumulative sums along `axis`; `exclusive` leaves each element out of its own sum."""
     return _only(op_function("Cumsum")(x, axis, exclusive, reverse, name=name))
 
 
 def cumprod(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike,
+    axis: TensorLike = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """The cumulative products along `axis`; `exclusive` leaves each element out of its own."""
     return _only(op_function("Cumprod")(x, axis, exclusive, reverse, name=name))
 
 
 def clip_by_value(
-    t: Any, clip_value_min: Any, clip_value_max: Any, name: str = "clip_by_value"
+    t: TensorLike,
+    clip_value_min: TensorLike,
+    clip_value_max: TensorLike,
+    name: str = "clip_by_value",
 ) -> Tensor:
     """The values limited to [clip_value_min, clip_value_max], elementwise."""
     tensor = convert_to_tensor(t, name="t")
@@ -217,11 +240,11 @@ def clip_by_value(
 
 def _reduction(op: str, words: str) -> Callable[..., Tensor]:
     def reduce(
-        input_tensor: Any,
-        axis: Any = None,
+        input_tensor: TensorLike,
+        axis: TensorLike | None = None,
         keepdims: bool | None = None,
         name: str | None = None,
-        reduction_indices: Any = None,
+        reduction_indices: TensorLike | None = None,
         keep_dims: bool | None = None,
     ) -> Tensor:
         axis = reduction_indices if axis is None else axis
@@ -251,15 +274,15 @@ reduce_all = _reduction("All", "Whether all are true")
 reduce_any = _reduction("Any", "Whether any is true")
 
 
-def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
+def logical_xor(x: TensorLike, y: TensorLike, name: str = "LogicalXor") -> Tensor:
     """Whether exactly one of x and y is true, elementwise."""
     return _only(op_function("NotEqual")(x, y, name=name))
 
 
-def _operate(operator: str, name: str | None, *operands: Any) -> Tensor:
+def _operate(operator: str, name: str | None, *operands: TensorLike) -> Tensor:
     return apply_operator(graph_of(operands, get_default_graph), operator, operands, name)
 
 
-def _only(result: Any) -> Tensor:
+def _only(result: object) -> Tensor:
     assert isinstance(result, Tensor)
     return result

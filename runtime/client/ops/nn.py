@@ -6,9 +6,11 @@ TF: tensorflow/python/ops/nn_ops.py, nn_impl.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
-from runtime.client.framework.operation import Tensor
+from runtime.client.framework.argument_types import SizesLike, TensorLike
+from runtime.client.framework.op_call import OpResult
+from runtime.client.framework.operation import Operand, Tensor
 from runtime.client.ops import math_ops, op_function
 from runtime.client.ops.array_ops import concat, gather, reshape, zeros_like
 from runtime.client.ops.construction import convert_to_tensor, identity
@@ -22,40 +24,46 @@ _OPS = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+# "SAME", "VALID", or (before, after) of each dimension.
+Padding: TypeAlias = str | Sequence[Sequence[int]]
+
+
+def __getattr__(name: str) -> Callable[..., OpResult]:
     if name not in _OPS:
         raise AttributeError(f"nn has no {name!r}; `ops` has every op")
     return op_function(_OPS[name])
 
 
 def bias_add(
-    value: Any, bias: Any, data_format: str | None = None, name: str | None = None
+    value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
     """`value` + `bias` `[channels]`; channels are last, or second if `data_format` starts "NC"."""
     layout = "NCHW" if data_format and data_format.startswith("NC") else "NHWC"
     return _one("BiasAdd", value, bias, data_format=layout, name=name or "BiasAdd")
 
 
-def xw_plus_b(x: Any, weights: Any, biases: Any, name: str = "xw_plus_b") -> Tensor:
+def xw_plus_b(
+    x: TensorLike, weights: TensorLike, biases: TensorLike, name: str = "xw_plus_b"
+) -> Tensor:
     """matmul(x, weights) + biases."""
     return _one("BiasAdd", math_ops.matmul(x, weights), biases, name=name)
 
 
 def softmax(
-    logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None
+    logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> Tensor:
     """exp(logits) / sum(exp(logits)) along `axis` (default: the last)."""
     return _along_axis("Softmax", logits, dim if axis is None else axis, name)
 
 
 def log_softmax(
-    logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None
+    logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> Tensor:
     """log(softmax(logits)) along `axis` (default: the last)."""
     return _along_axis("LogSoftmax", logits, dim if axis is None else axis, name)
 
 
-def _along_axis(op: str, logits: Any, axis: int | None, name: str | None) -> Tensor:
+def _along_axis(op: str, logits: TensorLike, axis: int | None, name: str | None) -> Tensor:
     """Apply an op that works along the last axis to another one, by transposing there and back."""
     values = convert_to_tensor(logits, name="logits")
     rank = values.shape.rank
@@ -68,13 +76,17 @@ def _along_axis(op: str, logits: Any, axis: int | None, name: str | None) -> Ten
     return _one("Transpose", moved, order, name=name or op)
 
 
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """max(x, alpha × x) for alpha < 1, elementwise."""
     return _one("LeakyRelu", features, alpha, name=name)
 
 
 def softmax_cross_entropy_with_logits_v2(
-    labels: Any, logits: Any, axis: int | None = None, name: str | None = None, dim: Any = None
+    labels: TensorLike,
+    logits: TensorLike,
+    axis: int | None = None,
+    name: str | None = None,
+    dim: int | None = None,
 ) -> Tensor:
     """`[…]`: the cross entropy of `labels` and softmax(logits), both `[…, classes]`.
 
@@ -97,9 +109,9 @@ def _rows(scores: Tensor) -> Tensor:
 
 
 def softmax_cross_entropy_with_logits(
-    _sentinel: Any = None,
-    labels: Any = None,
-    logits: Any = None,
+    _sentinel: object = None,
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
     dim: int = -1,
     name: str | None = None,
 ) -> Tensor:
@@ -110,7 +122,10 @@ def softmax_cross_entropy_with_logits(
 
 
 def sparse_softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+    _sentinel: object = None,
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """`[…]`: the cross entropy of `logits` `[…, classes]` and class indices `labels` `[…]`."""
     _check_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -125,7 +140,10 @@ def sparse_softmax_cross_entropy_with_logits(
 
 
 def sigmoid_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+    _sentinel: object = None,
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """max(x, 0) − x × z + log(1 + exp(−|x|)), elementwise, for x = logits and z = labels."""
     _check_named("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -137,7 +155,7 @@ def sigmoid_cross_entropy_with_logits(
         )
 
 
-def _check_named(function: str, sentinel: Any, *given: Any) -> None:
+def _check_named(function: str, sentinel: object, *given: object) -> None:
     if sentinel is not None:
         raise ValueError(
             f"Only call `{function}` with named arguments (labels=..., logits=..., ...). "
@@ -148,15 +166,15 @@ def _check_named(function: str, sentinel: Any, *given: Any) -> None:
 
 
 def conv2d(
-    input: Any,
-    filter: Any = None,
-    strides: Any = None,
-    padding: Any = None,
+    input: TensorLike,
+    filter: TensorLike | None = None,
+    strides: int | Sequence[int] | None = None,
+    padding: Padding | None = None,
     use_cudnn_on_gpu: bool = True,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: int | Sequence[int] = (1, 1, 1, 1),
     name: str | None = None,
-    filters: Any = None,
+    filters: TensorLike | None = None,
 ) -> Tensor:
     """2-D convolution of images `[batch, height, width, in]` by filters `[height, width, in, out]`.
 
@@ -176,12 +194,12 @@ def conv2d(
 
 
 def depthwise_conv2d_native(
-    input: Any,
-    filter: Any,
-    strides: Any,
-    padding: Any,
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Sequence[int],
+    padding: Padding,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: Sequence[int] = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
     """Convolution of each channel by its own filters, `[height, width, in, multiplier]`."""
@@ -191,13 +209,13 @@ def depthwise_conv2d_native(
 
 
 def max_pool(
-    value: Any,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
+    value: TensorLike,
+    ksize: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding,
     data_format: str = "NHWC",
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """The largest value of each window `ksize` per channel."""
     return _pool(
@@ -206,13 +224,13 @@ def max_pool(
 
 
 def avg_pool(
-    value: Any,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
+    value: TensorLike,
+    ksize: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding,
     data_format: str = "NHWC",
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """The mean of each window `ksize` per channel."""
     return _pool(
@@ -221,14 +239,20 @@ def avg_pool(
 
 
 def _pool(
-    op: str, value: Any, ksize: Any, strides: Any, padding: Any, data_format: str, name: str | None
+    op: str,
+    value: TensorLike,
+    ksize: int | Sequence[int],
+    strides: int | Sequence[int],
+    padding: Padding,
+    data_format: str,
+    name: str | None,
 ) -> Tensor:
     sizes = {"ksize": _of_image(ksize, data_format), "strides": _of_image(strides, data_format)}
     attributes = {"padding": padding, "data_format": data_format}
     return _one(op, value, **sizes, **attributes, name=name or op)
 
 
-def _of_image(sizes: Any, data_format: str) -> list[int]:
+def _of_image(sizes: int | Sequence[int] | None, data_format: str) -> list[int]:
     """One number per image dimension, from four, from (height, width), or from one for both."""
     numbers = list(sizes) if isinstance(sizes, Sequence) else [1 if sizes is None else sizes]
     if len(numbers) == 4:
@@ -237,20 +261,22 @@ def _of_image(sizes: Any, data_format: str) -> list[int]:
     return [1, 1, height, width] if data_format == "NCHW" else [1, height, width, 1]
 
 
-def _padding(padding: Any) -> dict[str, Any]:
+def _padding(padding: Padding | None) -> dict[str, object]:
     """The padding attributes from "SAME", "VALID", or explicit (before, after) pairs."""
     if isinstance(padding, str):
         return {"padding": padding}
+    if padding is None:
+        raise TypeError("Argument `padding` is required")
     return {"padding": "EXPLICIT", "explicit_paddings": [size for pair in padding for size in pair]}
 
 
 def dropout(
-    x: Any,
-    keep_prob: Any = None,
-    noise_shape: Any = None,
+    x: TensorLike,
+    keep_prob: Operand | None = None,
+    noise_shape: SizesLike | None = None,
     seed: int | None = None,
     name: str | None = None,
-    rate: Any = None,
+    rate: Operand | None = None,
 ) -> Tensor:
     """Set each value to zero with probability `rate`, and scale the rest by 1 / (1 − rate).
 
@@ -266,18 +292,23 @@ def dropout(
             f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
         )
     with values.graph.as_default(), values.graph.name_scope(name or "dropout") as scope:
-        dropped = 1 - keep_prob if rate is None else rate
+        dropped: Operand
+        if rate is None:
+            assert keep_prob is not None  # checked above
+            dropped = 1 - keep_prob
+        else:
+            dropped = rate
         if isinstance(dropped, int | float) and dropped == 0:
             return values
-        dropped = convert_to_tensor(dropped, values.dtype, "rate")
+        probability = convert_to_tensor(dropped, values.dtype, "rate")
         shape = op_function("Shape")(values) if noise_shape is None else noise_shape
-        kept = random_uniform(shape, seed=seed, dtype=values.dtype) >= dropped
-        return _one("SelectV2", kept, values / (1 - dropped), zeros_like(values), name=scope)
+        kept = random_uniform(shape, seed=seed, dtype=values.dtype) >= probability
+        return _one("SelectV2", kept, values / (1 - probability), zeros_like(values), name=scope)
 
 
 def embedding_lookup(
-    params: Any,
-    ids: Any,
+    params: TensorLike,
+    ids: TensorLike,
     partition_strategy: str = "mod",
     name: str | None = None,
     validate_indices: bool = True,
@@ -292,9 +323,9 @@ def embedding_lookup(
 
 
 def moments(
-    x: Any,
-    axes: Any,
-    shift: Any = None,
+    x: TensorLike,
+    axes: TensorLike,
+    shift: TensorLike | None = None,
     name: str | None = None,
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
@@ -314,11 +345,11 @@ def moments(
 
 
 def batch_normalization(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    offset: Any,
-    scale: Any,
+    x: TensorLike,
+    mean: Operand,
+    variance: Operand,
+    offset: Operand | None,
+    scale: Operand | None,
     variance_epsilon: float,
     name: str | None = None,
 ) -> Tensor:
@@ -332,7 +363,7 @@ def batch_normalization(
 
 
 def top_k(
-    input: Any, k: Any = 1, sorted: bool = True, name: str | None = None
+    input: TensorLike, k: TensorLike = 1, sorted: bool = True, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """(values, indices), each `[…, k]`: the k largest of each row."""
     found: tuple[Tensor, Tensor] = op_function("TopKV2")(input, k, sorted, name=name)
@@ -340,7 +371,11 @@ def top_k(
 
 
 def l2_normalize(
-    x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
+    x: TensorLike,
+    axis: TensorLike | None = None,
+    epsilon: float = 1e-12,
+    name: str | None = None,
+    dim: int | None = None,
 ) -> Tensor:
     """x / √max(sum(x²), epsilon) along `axis`."""
     values = convert_to_tensor(x, name="x")
@@ -351,7 +386,7 @@ def l2_normalize(
         return _one("Mul", values, length, name=scope)
 
 
-def _one(op: str, *arguments: Any, **attributes: Any) -> Tensor:
+def _one(op: str, *arguments: TensorLike, **attributes: object) -> Tensor:
     result = op_function(op)(*arguments, **attributes)
     assert isinstance(result, Tensor)
     return result

@@ -10,9 +10,8 @@ TF: the generated modules that tf.compat.v1 exports directly, and thin wrappers
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from runtime.client.framework.op_call import snake_case
+from runtime.client.framework.op_call import OpResult, snake_case
 from runtime.client.ops import op_function
 
 _SAME_NAME = (
@@ -46,7 +45,7 @@ _OTHER_NAME = {
 OP_NAMES = {**{snake_case(op): op for op in _SAME_NAME}, **_OTHER_NAME}
 
 
-def function(name: str) -> Callable[..., Any] | None:
+def function(name: str) -> Callable[..., OpResult] | None:
     """The function of that name; None when no op has it."""
     op = OP_NAMES.get(name)
     return None if op is None else op_function(op)

@@ -5,9 +5,8 @@ TF: tensorflow/python/ops/random_ops.py
 
 from __future__ import annotations
 
-from typing import Any
-
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.argument_types import SizesLike, TensorLike
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Tensor
 from runtime.client.ops import op_function
@@ -18,10 +17,10 @@ from runtime.framework.dtypes import DataType
 
 
 def random_uniform(
-    shape: Any,
-    minval: Any = 0,
-    maxval: Any = None,
-    dtype: Any = DataType.FLOAT,
+    shape: SizesLike,
+    minval: TensorLike = 0,
+    maxval: TensorLike | None = None,
+    dtype: DTypeLike = DataType.FLOAT,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -45,10 +44,10 @@ def random_uniform(
 
 
 def random_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = DataType.FLOAT,
+    shape: SizesLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = DataType.FLOAT,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -59,10 +58,10 @@ def random_normal(
 
 
 def truncated_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = DataType.FLOAT,
+    shape: SizesLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = DataType.FLOAT,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -71,7 +70,13 @@ def truncated_normal(
 
 
 def _normal(
-    op: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: int | None, name: str
+    op: str,
+    shape: SizesLike,
+    mean: TensorLike,
+    stddev: TensorLike,
+    dtype: DTypeLike,
+    seed: int | None,
+    name: str,
 ) -> Tensor:
     wanted = as_dtype(dtype)
     with get_default_graph().name_scope(name) as scope:
@@ -81,17 +86,17 @@ def _normal(
         return _tensor(op_function("AddV2")(unit * deviation, centre, name=scope))
 
 
-def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """The rows of `value` in a random order."""
     return _tensor(op_function("RandomShuffle")(value, **seeds_of(seed), name=name))
 
 
 def multinomial(
-    logits: Any,
-    num_samples: Any,
+    logits: TensorLike,
+    num_samples: TensorLike,
     seed: int | None = None,
     name: str | None = None,
-    output_dtype: Any = DataType.INT64,
+    output_dtype: DTypeLike = DataType.INT64,
 ) -> Tensor:
     """`[batch, num_samples]`: classes drawn by probability softmax(logits), `[batch, classes]`."""
     wanted = as_dtype(output_dtype)
@@ -99,6 +104,6 @@ def multinomial(
     return _tensor(draw(logits, num_samples, **seeds_of(seed), output_dtype=wanted, name=name))
 
 
-def _tensor(result: Any) -> Tensor:
+def _tensor(result: object) -> Tensor:
     assert isinstance(result, Tensor)
     return result

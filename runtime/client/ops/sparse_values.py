@@ -5,27 +5,32 @@ TF: tensorflow/python/framework/sparse_tensor.py, indexed_slices.py
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from runtime.client.framework.operation import Tensor
-from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.framework.argument_types import TensorLike
+from runtime.client.framework.element_types import DTypeLike
+from runtime.client.framework.operation import OperationGraph, Tensor
+from runtime.client.framework.tensor_shape import ShapeLike, TensorShape
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor, placeholder
 from runtime.framework.dtypes import DataType
+
+# A SparseTensor if the argument is one, else a Tensor.
+DenseOrSparse: TypeAlias = Any
 
 
 class SparseTensorValue(NamedTuple):
     """The three arrays of a sparse tensor: `[n, rank]`, `[n]` and `[rank]`."""
 
-    indices: Any
-    values: Any
-    dense_shape: Any
+    indices: TensorLike
+    values: TensorLike
+    dense_shape: TensorLike
 
 
 class SparseTensor:
     """A sparse tensor in COO form, as three tensors; it is fed and fetched as SparseTensorValue."""
 
-    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+    def __init__(self, indices: TensorLike, values: TensorLike, dense_shape: TensorLike) -> None:
         """Take tensors or values: int64 `[n, rank]`, any type `[n]`, int64 `[rank]`."""
         self.indices = convert_to_tensor(indices, DataType.INT64, "indices")
         self.values = convert_to_tensor(values, name="values")
@@ -42,7 +47,7 @@ class SparseTensor:
         return self.values.dtype
 
     @property
-    def graph(self) -> Any:
+    def graph(self) -> OperationGraph:
         """The graph of its tensors."""
         return self.values.graph
 
@@ -53,7 +58,9 @@ class SparseTensor:
         )
 
 
-def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
+def sparse_placeholder(
+    dtype: DTypeLike, shape: ShapeLike | None = None, name: str | None = None
+) -> SparseTensor:
     """A sparse tensor that every run must feed, with a SparseTensorValue or three arrays."""
     rank = TensorShape(shape).rank
     base = "Placeholder" if name is None else name
@@ -66,12 +73,12 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 
 def sparse_tensor_to_dense(
     sp_input: SparseTensor,
-    default_value: Any = None,
+    default_value: TensorLike | None = None,
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
     """The dense tensor, with `default_value` (0 or "") at indices without a value."""
-    default = b"" if sp_input.dtype is DataType.STRING else 0
+    default: TensorLike = b"" if sp_input.dtype is DataType.STRING else 0
     if default_value is not None:
         default = default_value
     dense: Tensor = op_function("SparseToDense")(

@@ -6,18 +6,18 @@ TF: tensorflow/python/ops/state_ops.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.operation import Tensor
 from runtime.client.ops import op_function
 from runtime.client.ops.variables import Variable
 
 
-def _scatter(kind: str, words: str) -> Callable[..., Any]:
+def _scatter(kind: str, words: str) -> Callable[..., Tensor]:
     def scatter(
         ref: Variable,
-        indices: Any,
-        updates: Any,
+        indices: TensorLike,
+        updates: TensorLike,
         use_locking: bool = False,
         name: str | None = None,
     ) -> Tensor:

@@ -8,15 +8,14 @@ TF: tensorflow/python/ops/tensor_array_ops.py (_GraphTensorArrayV2)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.conversion import TensorConvertible
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Operation, Tensor
-from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.framework.tensor_shape import ShapeLike, TensorShape
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor, no_op
 from runtime.client.structures import Composite
@@ -28,15 +27,15 @@ class TensorArray(TensorConvertible, Composite):
 
     def __init__(
         self,
-        dtype: Any,
-        size: Any = None,
+        dtype: DTypeLike,
+        size: TensorLike | None = None,
         dynamic_size: bool | None = None,
         clear_after_read: bool | None = None,
         tensor_array_name: str | None = None,
-        handle: Any = None,
-        flow: Any = None,
+        handle: Tensor | None = None,
+        flow: Tensor | None = None,
         infer_shape: bool = True,
-        element_shape: Any = None,
+        element_shape: ShapeLike | None = None,
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
@@ -58,11 +57,7 @@ class TensorArray(TensorConvertible, Composite):
                 self._element_sizes(), size, self.dtype, name=self._name
             )
         self.flow: Tensor = flow
-
-    @property
-    def graph(self) -> Any:
-        """The graph of its tensor."""
-        return self.flow.graph
+        self.graph = self.flow.graph
 
     @property
     def handle(self) -> None:
@@ -92,12 +87,12 @@ class TensorArray(TensorConvertible, Composite):
         """The number of elements."""
         return self._tensor("TensorListLength", name=name)
 
-    def read(self, index: Any, name: str | None = None) -> Tensor:
+    def read(self, index: TensorLike, name: str | None = None) -> Tensor:
         """The element at `index`."""
         sizes = self._element_sizes()
         return self._shaped(self._tensor("TensorListGetItem", index, sizes, self.dtype, name=name))
 
-    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+    def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array after the write. Raises ValueError for an element of another static shape."""
         element = convert_to_tensor(value, self.dtype, "value")
         written = op_function("TensorListSetItem")(
@@ -113,7 +108,7 @@ class TensorArray(TensorConvertible, Composite):
         stacked = self._tensor("TensorListStack", sizes, self.dtype, name=name)
         return self._shaped(stacked, [None])
 
-    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """`[n, …]`: the elements at `indices` `[n]`, stacked along a new first axis."""
         sizes = self._element_sizes()
         found = self._tensor("TensorListGather", indices, sizes, self.dtype, name=name)
@@ -131,14 +126,16 @@ class TensorArray(TensorConvertible, Composite):
         tensor: Tensor = joined
         return tensor
 
-    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+    def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array of the rows of `value`."""
         whole = convert_to_tensor(value, self.dtype, "value")
         self._merge_element_shape(whole.shape[1:])
         sizes = self._element_sizes()
         return self.rebuilt(op_function("TensorListFromTensor")(whole, sizes, name=name))
 
-    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+    def scatter(
+        self, indices: TensorLike, value: TensorLike, name: str | None = None
+    ) -> TensorArray:
         """The array after row i of `value` was written to `indices[i]`, for all i."""
         whole = convert_to_tensor(value, self.dtype, "value")
         op = op_function("TensorListScatterIntoExistingList")
@@ -146,7 +143,7 @@ class TensorArray(TensorConvertible, Composite):
         after._merge_element_shape(whole.shape[1:])
         return after
 
-    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+    def split(self, value: TensorLike, lengths: TensorLike, name: str | None = None) -> TensorArray:
         """The array of `value` split along its first axis into parts of these lengths."""
         whole = convert_to_tensor(value, self.dtype, "value")
         sizes, lengths = np.array(-1, np.int32), convert_to_tensor(lengths, DataType.INT64)
@@ -157,7 +154,9 @@ class TensorArray(TensorConvertible, Composite):
         with get_default_graph().as_default():
             return no_op(name)
 
-    def grad(self, source: Any, flow: Any = None, name: str | None = None) -> TensorArray:
+    def grad(
+        self, source: TensorLike, flow: Tensor | None = None, name: str | None = None
+    ) -> TensorArray:
         """Raises NotImplementedError: `gradients` differentiates arrays without this method."""
         raise NotImplementedError("TensorArray.grad is not supported")
 
@@ -172,7 +171,7 @@ class TensorArray(TensorConvertible, Composite):
         sizes = self.element_shape.sizes
         return np.array(-1 if sizes is None else sizes, np.int32)
 
-    def _tensor(self, op: str, *arguments: Any, name: str | None) -> Tensor:
+    def _tensor(self, op: str, *arguments: TensorLike, name: str | None) -> Tensor:
         result: Tensor = op_function(op)(self.flow, *arguments, name=name)
         return result
 

@@ -13,16 +13,17 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.argument_types import TensorLike
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.graph import Graph, get_default_graph
 from runtime.client.framework.operation import Tensor
-from runtime.client.framework.tensor_shape import TensorShape
+from runtime.client.framework.tensor_shape import ShapeLike, TensorShape
 from runtime.client.ops.initializers import (
     Initializer,
     glorot_uniform_initializer,
     zeros_initializer,
 )
-from runtime.client.ops.variables import Variable
+from runtime.client.ops.variables import InitialValue, Variable
 from runtime.framework.dtypes import DataType
 
 # collection of a graph's store; not a string, so it is not exported
@@ -43,8 +44,8 @@ class VariableScope:
         self,
         name: str,
         reuse: bool | _Reuse = False,
-        initializer: Any = None,
-        dtype: Any = DataType.FLOAT,
+        initializer: Initializer | TensorLike | None = None,
+        dtype: DTypeLike = DataType.FLOAT,
         use_resource: bool | None = None,
     ) -> None:
         self.name = name
@@ -114,10 +115,10 @@ def get_variable_scope() -> VariableScope:
 def variable_scope(
     name_or_scope: str | VariableScope | None,
     default_name: str | None = None,
-    values: Sequence[Any] | None = None,
-    initializer: Any = None,
+    values: Sequence[TensorLike] | None = None,
+    initializer: Initializer | TensorLike | None = None,
     reuse: bool | _Reuse | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     use_resource: bool | None = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
@@ -148,7 +149,7 @@ def variable_scope(
     with store.lock:
         store.scopes_made[scope.name] = store.scopes_made.get(scope.name, 0) + 1
     short = scope.name.rsplit("/", 1)[-1] if isinstance(name_or_scope, VariableScope) else None
-    entered: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    entered: contextlib.AbstractContextManager[str | None] = contextlib.nullcontext()
     if auxiliary_name_scope:
         entered = graph.name_scope(short if short is not None else str(name_or_scope))
     store.current = scope
@@ -165,9 +166,9 @@ def variable_scope(
 
 def get_variable(
     name: str,
-    shape: Any = None,
-    dtype: Any = None,
-    initializer: Any = None,
+    shape: ShapeLike = None,
+    dtype: DTypeLike | None = None,
+    initializer: Initializer | TensorLike | None = None,
     trainable: bool = True,
     collections: Iterable[str] | None = None,
     validate_shape: bool = True,
@@ -213,7 +214,9 @@ def get_variable(
     return made
 
 
-def _check_found(name: str, known: Variable, scope: VariableScope, shape: Any, dtype: Any) -> None:
+def _check_found(
+    name: str, known: Variable, scope: VariableScope, shape: ShapeLike, dtype: DTypeLike | None
+) -> None:
     if not scope.reuse:
         raise ValueError(
             f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or "
@@ -231,7 +234,9 @@ def _check_found(name: str, known: Variable, scope: VariableScope, shape: Any, d
         )
 
 
-def _initial(name: str, shape: Any, dtype: DataType, initializer: Any) -> Any:
+def _initial(
+    name: str, shape: ShapeLike, dtype: DataType, initializer: Initializer | TensorLike | None
+) -> InitialValue:
     """The initial value, or a function that returns it."""
     if initializer is not None and not callable(initializer):
         if shape is not None:

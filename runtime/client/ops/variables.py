@@ -5,15 +5,17 @@ TF: tensorflow/python/ops/variables.py, resource_variable_ops.py, ref_variable.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import protos as pb
+from runtime.client.framework.argument_types import Structure, TensorLike
 from runtime.client.framework.conversion import TensorConvertible
-from runtime.client.framework.element_types import as_dtype
+from runtime.client.framework.element_types import DTypeLike, as_dtype
 from runtime.client.framework.graph import Graph, get_default_graph
 from runtime.client.framework.graph_elements import GraphKeys
-from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.framework.op_call import OpResult
+from runtime.client.framework.operation import Operation, SessionLike, Tensor
 from runtime.client.framework.tensor_operators import TensorOperators
 from runtime.client.framework.tensor_shape import TensorShape
 from runtime.client.ops import op_function
@@ -25,8 +27,11 @@ _NO_NAMES = pb.TensorProto(
     tensor_shape=pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=0)]),
 )
 
+# A TensorLike, or a function that returns one.
+InitialValue: TypeAlias = TensorLike | Callable[[], TensorLike]
 
-class Variable(TensorOperators, TensorConvertible):
+
+class Variable(TensorOperators[Tensor], TensorConvertible):
     """A mutable value that the steps of a session share; uninitialised until `initializer` runs.
 
     It can be used like a tensor of its value in ops, operators and fetches.
@@ -34,12 +39,12 @@ class Variable(TensorOperators, TensorConvertible):
 
     def __init__(
         self,
-        initial_value: Any = None,
+        initial_value: InitialValue | None = None,
         trainable: bool = True,
         collections: Iterable[str] | None = None,
         validate_shape: bool = True,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         use_resource: bool = True,
         shared_name: str | None = None,
         container: str = "",
@@ -123,7 +128,7 @@ class Variable(TensorOperators, TensorConvertible):
         """The tensor that is fetched for the variable."""
         return self._snapshot
 
-    def eval(self, session: Any = None) -> Any:
+    def eval(self, session: SessionLike | None = None) -> Structure:
         """The value in `session`, or in the default session."""
         return self._snapshot.eval(session=session)
 
@@ -138,23 +143,31 @@ class Variable(TensorOperators, TensorConvertible):
 
     # Writing
 
-    def load(self, value: Any, session: Any = None) -> None:
+    def load(self, value: TensorLike, session: SessionLike | None = None) -> None:
         """Set the value in `session` or the default session, without adding an operation."""
         self.initializer.run({self.initializer.inputs[1]: value}, session)
 
-    def assign(self, value: Any, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self, value: TensorLike, name: str | None = None, read_value: bool = True
+    ) -> OpResult:
         """Assign `value`; returns the new value, or the operation if not `read_value`."""
         return self._update(("AssignVariableOp", "Assign"), value, name, read_value)
 
-    def assign_add(self, delta: Any, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self, delta: TensorLike, name: str | None = None, read_value: bool = True
+    ) -> OpResult:
         """Add `delta`; returns the new value, or the operation if not `read_value`."""
         return self._update(("AssignAddVariableOp", "AssignAdd"), delta, name, read_value)
 
-    def assign_sub(self, delta: Any, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self, delta: TensorLike, name: str | None = None, read_value: bool = True
+    ) -> OpResult:
         """Subtract `delta`; returns the new value, or the operation if not `read_value`."""
         return self._update(("AssignSubVariableOp", "AssignSub"), delta, name, read_value)
 
-    def _update(self, ops: tuple[str, str], value: Any, name: str | None, read: bool) -> Any:
+    def _update(
+        self, ops: tuple[str, str], value: TensorLike, name: str | None, read: bool
+    ) -> OpResult:
         tensor = convert_to_tensor(value, self.dtype, "value")
         if self.is_resource and not self.shape.is_compatible_with(tensor.shape):
             raise ValueError(
@@ -213,7 +226,7 @@ class Variable(TensorOperators, TensorConvertible):
         )
 
 
-def _initial_tensor(initial_value: Any, dtype: DataType | None) -> Tensor:
+def _initial_tensor(initial_value: InitialValue, dtype: DataType | None) -> Tensor:
     value = initial_value() if callable(initial_value) else initial_value
     return convert_to_tensor(value, dtype, "initial_value")
 
@@ -225,7 +238,7 @@ def _shape_attr(initial: Tensor, validate_shape: bool) -> pb.AttrValue:
 
 def _make_resource(
     scope: str,
-    initial_value: Any,
+    initial_value: InitialValue,
     dtype: DataType | None,
     validate_shape: bool,
     shared_name: str | None,
@@ -252,7 +265,7 @@ def _make_resource(
 
 def _make_reference(
     scope: str,
-    initial_value: Any,
+    initial_value: InitialValue,
     dtype: DataType | None,
     validate_shape: bool,
     shared_name: str | None,
@@ -274,23 +287,27 @@ def _make_reference(
 
 
 def assign(
-    ref: Variable, value: Any, validate_shape: bool | None = None, name: str | None = None
-) -> Any:
+    ref: Variable, value: TensorLike, validate_shape: bool | None = None, name: str | None = None
+) -> Tensor:
     """`Variable.assign`; `validate_shape` applies to reference variables only."""
     if validate_shape is False and isinstance(ref, Variable) and not ref.is_resource:
         value = convert_to_tensor(value, ref.dtype, "value")
-        return op_function("Assign")(ref.handle, value, validate_shape=False, name=name)
-    return ref.assign(value, name)
+        assigned: Tensor = op_function("Assign")(ref.handle, value, validate_shape=False, name=name)
+    else:
+        assigned = ref.assign(value, name)
+    return assigned
 
 
-def assign_add(ref: Variable, value: Any, name: str | None = None) -> Any:
+def assign_add(ref: Variable, value: TensorLike, name: str | None = None) -> Tensor:
     """`Variable.assign_add`."""
-    return ref.assign_add(value, name)
+    updated: Tensor = ref.assign_add(value, name)
+    return updated
 
 
-def assign_sub(ref: Variable, value: Any, name: str | None = None) -> Any:
+def assign_sub(ref: Variable, value: TensorLike, name: str | None = None) -> Tensor:
     """`Variable.assign_sub`."""
-    return ref.assign_sub(value, name)
+    updated: Tensor = ref.assign_sub(value, name)
+    return updated
 
 
 def is_variable_initialized(variable: Variable) -> Tensor:

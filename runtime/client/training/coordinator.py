@@ -9,13 +9,12 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from runtime.client.framework.default_stacks import default_sessions
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.graph_elements import GraphKeys
 from runtime.client.framework.op_call import graph_of
-from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.framework.operation import Operation, SessionLike, Tensor
 from runtime.client.ops import op_function
 from runtime.client.ops.data_flow_ops import QueueBase
 from runtime.client.session import BaseSession
@@ -176,7 +175,7 @@ def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS)
 
 
 def start_queue_runners(
-    sess: Any = None,
+    sess: SessionLike | None = None,
     coord: Coordinator | None = None,
     daemon: bool = True,
     start: bool = True,

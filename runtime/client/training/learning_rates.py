@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from runtime.client.framework.argument_types import TensorLike
 from runtime.client.framework.element_types import as_array
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Tensor
@@ -20,10 +20,10 @@ from runtime.framework.dtypes import DataType
 
 
 def exponential_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    decay_rate: Any,
+    learning_rate: TensorLike,
+    global_step: TensorLike,
+    decay_steps: TensorLike,
+    decay_rate: TensorLike,
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -35,10 +35,10 @@ def exponential_decay(
 
 
 def natural_exp_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    decay_rate: Any,
+    learning_rate: TensorLike,
+    global_step: TensorLike,
+    decay_steps: TensorLike,
+    decay_rate: TensorLike,
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -50,10 +50,10 @@ def natural_exp_decay(
 
 
 def inverse_time_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    decay_rate: Any,
+    learning_rate: TensorLike,
+    global_step: TensorLike,
+    decay_steps: TensorLike,
+    decay_rate: TensorLike,
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -64,11 +64,11 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    end_learning_rate: Any = 0.0001,
-    power: Any = 1.0,
+    learning_rate: TensorLike,
+    global_step: TensorLike,
+    decay_steps: TensorLike,
+    end_learning_rate: TensorLike = 0.0001,
+    power: TensorLike = 1.0,
     cycle: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -92,9 +92,9 @@ def polynomial_decay(
 
 
 def cosine_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
+    learning_rate: TensorLike,
+    global_step: TensorLike,
+    decay_steps: TensorLike,
     alpha: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
@@ -108,7 +108,10 @@ def cosine_decay(
 
 
 def piecewise_constant(
-    x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
+    x: TensorLike,
+    boundaries: Sequence[TensorLike],
+    values: Sequence[TensorLike],
+    name: str | None = None,
 ) -> Tensor:
     """values[0] while x ≤ boundaries[0], values[1] while x ≤ boundaries[1], …, then the last value.
 
@@ -129,7 +132,7 @@ piecewise_constant_decay = piecewise_constant
 
 
 def _progress(
-    learning_rate: Any, global_step: Any, decay_steps: Any, staircase: bool
+    learning_rate: TensorLike, global_step: TensorLike, decay_steps: TensorLike, staircase: bool
 ) -> tuple[Tensor, Tensor]:
     """(rate, step / decay_steps), rounded down if `staircase`. Raises ValueError without a step."""
     if global_step is None:
@@ -139,7 +142,7 @@ def _progress(
     return rate, op_function("Floor")(progress) if staircase else progress
 
 
-def _like(rate: Tensor, value: Any) -> Tensor:
+def _like(rate: Tensor, value: TensorLike) -> Tensor:
     """A number or tensor converted to the type of the rate."""
     if isinstance(value, int | float):
         return convert_to_tensor(as_array(value).astype(rate.dtype.numpy))
@@ -152,7 +155,7 @@ def _cast(tensor: Tensor, dtype: DataType) -> Tensor:
     return result
 
 
-def _one(op: str, *arguments: Any) -> Tensor:
+def _one(op: str, *arguments: TensorLike) -> Tensor:
     """The output of a new operation; the last argument is its name."""
     *inputs, name = arguments
     result: Tensor = op_function(op)(*inputs, name=name)

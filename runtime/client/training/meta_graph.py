@@ -6,14 +6,14 @@ TF: tensorflow/python/framework/meta_graph.py, training/saver.py (export_meta_gr
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from google.protobuf.message import DecodeError
 
 import protos as pb
+from runtime.client.framework.argument_types import CollectionMember
 from runtime.client.framework.graph import Graph, get_default_graph
-from runtime.client.framework.graph_import import import_graph_def
+from runtime.client.framework.graph_import import InputMap, import_graph_def
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops.variables import Variable
 from runtime.foundation.errors import DataLossError
@@ -30,7 +30,7 @@ def export_meta_graph(
     filename: str | None = None,
     graph: Graph | None = None,
     saver_def: pb.SaverDef | None = None,
-    tags: Any = (),
+    tags: str | Iterable[str] = (),
 ) -> pb.MetaGraphDef:
     """The MetaGraphDef of a graph (None: the default graph), also written to `filename` if given.
 
@@ -56,7 +56,7 @@ def export_meta_graph(
 def import_meta_graph(
     meta_graph_or_file: pb.MetaGraphDef | str,
     import_scope: str = "",
-    input_map: Mapping[Any, Any] | None = None,
+    input_map: InputMap | None = None,
 ) -> pb.MetaGraphDef:
     """Add a meta graph and its collections to the default graph; returns the MetaGraphDef.
 
@@ -73,7 +73,7 @@ def import_meta_graph(
     return meta_graph_def
 
 
-def _collection_def(key: str, members: list[Any]) -> pb.CollectionDef | None:
+def _collection_def(key: str, members: list[CollectionMember]) -> pb.CollectionDef | None:
     """The CollectionDef of a collection; None when it cannot represent the members."""
     written = pb.CollectionDef()
     if key in _VARIABLE_COLLECTIONS and all(isinstance(each, Variable) for each in members):
@@ -99,7 +99,7 @@ def _members(
     collection: pb.CollectionDef,
     scope: str,
     variables: dict[str, Variable],
-) -> list[Any]:
+) -> list[CollectionMember]:
     kind = collection.WhichOneof("kind")
     if kind == "node_list":
         prefix = f"{scope}/" if scope else ""

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
+from runtime.client.framework.argument_types import Structure, TensorLike
 from runtime.client.framework.graph import Graph, get_default_graph
 from runtime.client.framework.graph_elements import GraphKeys
 from runtime.client.framework.operation import Operation, Tensor
@@ -44,7 +44,7 @@ class Optimizer(abc.ABC):
         self._use_locking = use_locking
         self._name = name
         self._slots: dict[str, dict[Variable, Variable]] = {}
-        self._non_slot_variables: dict[tuple[str, Any], Variable] = {}
+        self._non_slot_variables: dict[tuple[str, Graph | None], Variable] = {}
 
     def get_name(self) -> str:
         """The name of the optimiser."""
@@ -52,14 +52,14 @@ class Optimizer(abc.ABC):
 
     def minimize(
         self,
-        loss: Any,
+        loss: TensorLike,
         global_step: Variable | None = None,
         var_list: Iterable[Variable] | None = None,
         gate_gradients: int = GATE_OP,
         aggregation_method: int | None = None,
         colocate_gradients_with_ops: bool = False,
         name: str | None = None,
-        grad_loss: Any = None,
+        grad_loss: TensorLike | None = None,
     ) -> Operation:
         """The operation of one training step, which then adds one to `global_step`.
 
@@ -79,12 +79,12 @@ class Optimizer(abc.ABC):
 
     def compute_gradients(
         self,
-        loss: Any,
+        loss: TensorLike,
         var_list: Iterable[Variable] | None = None,
         gate_gradients: int = GATE_OP,
         aggregation_method: int | None = None,
         colocate_gradients_with_ops: bool = False,
-        grad_loss: Any = None,
+        grad_loss: TensorLike | None = None,
     ) -> list[GradientAndVariable]:
         """[(gradient, variable)] of `var_list`, by default of all trainable variables.
 
@@ -187,7 +187,9 @@ class Optimizer(abc.ABC):
         """The slot of a variable, created with zeros if there is none."""
         return self._slot(var, slot_name, op_name, zeros_initializer())
 
-    def _get_or_make_slot(self, var: Variable, val: Any, slot_name: str, op_name: str) -> Variable:
+    def _get_or_make_slot(
+        self, var: Variable, val: TensorLike, slot_name: str, op_name: str
+    ) -> Variable:
         """The slot of a variable, created with the value `val` if there is none."""
         return self._slot(var, slot_name, op_name, lambda *_: convert_to_tensor(val, var.dtype))
 
@@ -208,7 +210,7 @@ class Optimizer(abc.ABC):
         return named[var]
 
     def _create_non_slot_variable(
-        self, initial_value: Any, name: str, colocate_with: Variable
+        self, initial_value: TensorLike, name: str, colocate_with: Variable
     ) -> Variable:
         """A variable that is shared by all optimised variables, created if there is none."""
         key = (name, colocate_with.graph)
@@ -235,7 +237,7 @@ class Optimizer(abc.ABC):
         """Convert hyperparameters to tensors; called before the updates are built."""
         return
 
-    def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Operation:
+    def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Operation:
         """The operation that waits for all updates."""
         return group(*update_ops, name=name_scope)
 
@@ -279,7 +281,7 @@ def summed_rows(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     return op_function("UnsortedSegmentSum")(values, places, count), rows
 
 
-def _flat(variables: Any) -> list[Variable]:
+def _flat(variables: Structure) -> list[Variable]:
     if isinstance(variables, Variable):
         return [variables]
     found: list[Variable] = []
@@ -294,15 +296,14 @@ def _gated(found: Sequence[Gradient | None]) -> list[Gradient | None]:
     """The gradients, each available only when all are computed."""
     values = [each.values if isinstance(each, IndexedSlices) else each for each in found]
     return [
-        None if each is None else with_values(each, value)
+        None if value is None else with_values(each, value)
         for each, value in zip(found, tuple_(values), strict=True)
     ]
 
 
-def _tensor(gradient: Any) -> Gradient:
+def _tensor(gradient: TensorLike) -> Gradient:
     return gradient if isinstance(gradient, IndexedSlices) else convert_to_tensor(gradient)
 
 
-def _operation(update: Any) -> Operation:
-    operation: Operation = update if isinstance(update, Operation) else update.op
-    return operation
+def _operation(update: Operation | Tensor) -> Operation:
+    return update if isinstance(update, Operation) else update.op

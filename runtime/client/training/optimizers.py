@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from runtime.client.framework.graph import get_default_graph
-from runtime.client.framework.operation import Operation, Tensor
+from runtime.client.framework.operation import Operand, Operation, Tensor
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor, group
 from runtime.client.ops.indexed_slices import IndexedSlices
@@ -25,6 +25,12 @@ from runtime.client.ops.state_ops import scatter_add
 from runtime.client.ops.variables import Variable
 from runtime.client.training.optimizer import Optimizer
 from runtime.framework import op_def_registry
+
+# A number or a tensor, or a function that returns one, called when the updates are built.
+Hyperparameter: TypeAlias = Operand | Callable[[], Operand]
+
+# The inputs of a training op by name: a Variable for the variable and its slots, else a Tensor.
+Inputs: TypeAlias = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,10 +54,10 @@ class TrainingOpOptimizer(Optimizer):
         self,
         kind: str,
         slots: Sequence[Slot],
-        numbers: Mapping[str, Any],
+        numbers: Mapping[str, Hyperparameter],
         use_locking: bool,
         name: str,
-        **attrs: Any,
+        **attrs: object,
     ) -> None:
         """`slots` and `numbers` (hyperparameters) are the inputs of the op, by name."""
         super().__init__(use_locking, name)
@@ -81,7 +87,7 @@ class TrainingOpOptimizer(Optimizer):
         cast: Tensor = op_function("Cast")(tensor, DstT=var.dtype)
         return cast
 
-    def _inputs(self, var: Variable) -> dict[str, Any]:
+    def _inputs(self, var: Variable) -> Inputs:
         """The op's inputs by name, without the gradient."""
         slots = {slot.op_input: self.get_slot(var, slot.name) for slot in self._slot_specs}
         numbers = {name: self._number(name, var) for name in self._tensors}
@@ -116,7 +122,10 @@ class GradientDescentOptimizer(TrainingOpOptimizer):
     """var −= learning rate × gradient"""
 
     def __init__(
-        self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent"
+        self,
+        learning_rate: Hyperparameter,
+        use_locking: bool = False,
+        name: str = "GradientDescent",
     ) -> None:
         super().__init__("GradientDescent", (), {"alpha": learning_rate}, use_locking, name)
 
@@ -149,8 +158,8 @@ class MomentumOptimizer(TrainingOpOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
-        momentum: Any,
+        learning_rate: Hyperparameter,
+        momentum: Hyperparameter,
         use_locking: bool = False,
         name: str = "Momentum",
         use_nesterov: bool = False,
@@ -165,7 +174,7 @@ class AdagradOptimizer(TrainingOpOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: Hyperparameter,
         initial_accumulator_value: float = 0.1,
         use_locking: bool = False,
         name: str = "Adagrad",
@@ -185,9 +194,9 @@ class AdadeltaOptimizer(TrainingOpOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
-        rho: Any = 0.95,
-        epsilon: Any = 1e-8,
+        learning_rate: Hyperparameter = 0.001,
+        rho: Hyperparameter = 0.95,
+        epsilon: Hyperparameter = 1e-8,
         use_locking: bool = False,
         name: str = "Adadelta",
     ) -> None:
@@ -201,10 +210,10 @@ class RMSPropOptimizer(TrainingOpOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
-        decay: Any = 0.9,
-        momentum: Any = 0.0,
-        epsilon: Any = 1e-10,
+        learning_rate: Hyperparameter,
+        decay: Hyperparameter = 0.9,
+        momentum: Hyperparameter = 0.0,
+        epsilon: Hyperparameter = 1e-10,
         use_locking: bool = False,
         centered: bool = False,
         name: str = "RMSProp",
@@ -221,7 +230,7 @@ class FtrlOptimizer(TrainingOpOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: Hyperparameter,
         learning_rate_power: float = -0.5,
         initial_accumulator_value: float = 0.1,
         l1_regularization_strength: float = 0.0,
@@ -263,12 +272,12 @@ class FtrlOptimizer(TrainingOpOptimizer):
         super().__init__("FtrlV2" if shrinks else "Ftrl", slots, numbers, use_locking, name)
 
 
-def _with_beta(l2: float, beta: float, learning_rate: Any) -> Callable[[], Any] | float:
+def _with_beta(l2: float, beta: float, learning_rate: Hyperparameter) -> Hyperparameter:
     """l2 + β / (2 × learning rate); a function if β is set, as the rate may be one."""
     if not beta:
         return l2
 
-    def strength() -> Any:
+    def strength() -> Operand:
         rate = learning_rate() if callable(learning_rate) else learning_rate
         return l2 + beta / (2.0 * rate)
 
@@ -280,10 +289,10 @@ class AdamOptimizer(TrainingOpOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
-        beta1: Any = 0.9,
-        beta2: Any = 0.999,
-        epsilon: Any = 1e-8,
+        learning_rate: Hyperparameter = 0.001,
+        beta1: Hyperparameter = 0.9,
+        beta2: Hyperparameter = 0.999,
+        epsilon: Hyperparameter = 1e-8,
         use_locking: bool = False,
         name: str = "Adam",
     ) -> None:
@@ -308,11 +317,11 @@ class AdamOptimizer(TrainingOpOptimizer):
             self._create_non_slot_variable(value, f"{name}_power", first)
         super()._create_slots(var_list)
 
-    def _inputs(self, var: Variable) -> dict[str, Any]:
+    def _inputs(self, var: Variable) -> Inputs:
         powers = [_in_type_of(var, each) for each in self._powers()]
         return {**super()._inputs(var), "beta1_power": powers[0], "beta2_power": powers[1]}
 
-    def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Operation:
+    def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Operation:
         graph = get_default_graph()
         with graph.control_dependencies(update_ops):
             powers = [

@@ -13,11 +13,12 @@ import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import protos as pb
 from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.graph_elements import GraphKeys
+from runtime.client.framework.graph_import import InputMap
+from runtime.client.framework.operation import Tensor
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import constant, group, identity, placeholder_with_default
 from runtime.client.ops.variables import Variable
@@ -72,7 +73,7 @@ class Saver:
         self,
         sess: BaseSession,
         save_path: str | os.PathLike[str],
-        global_step: Any = None,
+        global_step: int | Tensor | Variable | None = None,
         latest_filename: str = "checkpoint",
         write_meta_graph: bool = True,
     ) -> str:
@@ -210,10 +211,10 @@ def _unescaped(text: str) -> str:
 
 
 def import_meta_graph(
-    meta_graph_or_file: Any,
+    meta_graph_or_file: str | pb.MetaGraphDef,
     clear_devices: bool = False,
     import_scope: str | None = None,
-    input_map: Mapping[Any, Any] | None = None,
+    input_map: InputMap | None = None,
 ) -> Saver | None:
     """Add a meta graph to the default graph; returns a Saver of its saver operations.
 

@@ -5,10 +5,9 @@ TF: tensorflow/python/training/training.py, training_util.py
 
 from __future__ import annotations
 
-from typing import Any
-
 from runtime.client.framework.graph import Graph, get_default_graph
 from runtime.client.framework.graph_elements import GraphKeys
+from runtime.client.framework.operation import SessionLike, Tensor
 from runtime.client.ops.initializers import zeros_initializer
 from runtime.client.ops.variable_scopes import get_variable
 from runtime.client.ops.variables import Variable
@@ -113,6 +112,6 @@ def get_or_create_global_step(graph: Graph | None = None) -> Variable:
         )
 
 
-def global_step(sess: Any, global_step_tensor: Any) -> int:
+def global_step(sess: SessionLike, global_step_tensor: Tensor | Variable) -> int:
     """The current number of training steps in a session."""
     return int(sess.run(global_step_tensor))

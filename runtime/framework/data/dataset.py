@@ -24,6 +24,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
     UnimplementedError,
 )
+from runtime.framework.attr_value import AttributeValue
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.partial_shapes import PartialShape
@@ -107,7 +108,7 @@ class Dataset(abc.ABC):
         self.output_shapes = output_shapes
 
     @classmethod
-    def of_node(cls, node: Any, *inputs: Any, **attrs: Any) -> Self:
+    def of_node(cls, node: Any, *inputs: Any, **attrs: AttributeValue) -> Self:
         """Construct the dataset with `node` as its origin; called when the class is a kernel."""
         given = inputs[1:] if inputs and isinstance(inputs[0], OpKernelContext) else inputs
         return cls(*inputs, **attrs).made_by(node, given)

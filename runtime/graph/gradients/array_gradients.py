@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
+from runtime.framework.attr_value import AttributeValue
 from runtime.framework.dtypes import DataType
 from runtime.graph.gradients.elementwise_gradients import GradientFunction, Gradients
 from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
@@ -235,7 +235,7 @@ def _matrix_set_diag(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) 
     return [kept, ops.MatrixDiagPart(grads[0])]
 
 
-def _aligned(node: Node) -> dict[str, Any]:
+def _aligned(node: Node) -> dict[str, AttributeValue]:
     """The attributes that version 3 of the diagonal ops has and version 2 lacks."""
     return {"align": node.attr("align")} if node.op.endswith("V3") else {}
 

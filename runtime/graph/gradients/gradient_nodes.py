@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 import protos as pb
+from runtime.framework.attr_value import AttributeValue
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.graph.function_library import op_info
 from runtime.graph.node import Endpoint, Node
+
+# An Endpoint, or a tuple of several. The op's signature determines which, so a type checker can't
+# know it.
+Outputs: TypeAlias = Any
 
 
 def type_of(endpoint: Endpoint) -> DataType:
@@ -35,14 +40,14 @@ def is_complex(endpoint: Endpoint) -> bool:
 class GradientNodes(abc.ABC):
     """Adds the nodes of gradient functions; every op is a method of that name."""
 
-    def __getattr__(self, op: str) -> Callable[..., Any]:
-        def add(*inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+    def __getattr__(self, op: str) -> Callable[..., Outputs]:
+        def add(*inputs: Endpoint | list[Endpoint], **attrs: AttributeValue) -> Outputs:
             return self.add(op, *inputs, **attrs)
 
         return add
 
     @abc.abstractmethod
-    def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+    def add(self, op: str, *inputs: Endpoint | list[Endpoint], **attrs: AttributeValue) -> Outputs:
         """Add a node; return its output, or a tuple of several. List inputs are given as lists."""
 
     def constant(self, value: ArrayLike, data_type: DataType) -> Endpoint:
@@ -78,13 +83,13 @@ class BodyNodes(GradientNodes):
         self.nodes: list[Node] = []
         self._numbers = itertools.count()
 
-    def add(self, op: str, *inputs: Endpoint | Sequence[Endpoint], **attrs: Any) -> Any:
+    def add(self, op: str, *inputs: Endpoint | list[Endpoint], **attrs: AttributeValue) -> Outputs:
         """Add a node; return its output, or a tuple of several."""
         info = op_info(op)
         assert info is not None, op
         given: list[Endpoint] = []
         for argument, value in zip(info.inputs, inputs, strict=True):
-            each: list[Any] = value if isinstance(value, list) else [value]
+            each: list[AttributeValue] = value if isinstance(value, list) else [value]
             given += each
             types = [type_of(endpoint) for endpoint in each]
             if argument.number_attr:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from runtime.framework.attr_value import AttributeValue
 from runtime.graph.gradients.elementwise_gradients import GradientFunction, Gradients
 from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
 from runtime.graph.node import Endpoint, Node
@@ -17,7 +17,7 @@ from runtime.graph.node import Endpoint, Node
 SlopeDerivative = Callable[[GradientNodes, Endpoint], Endpoint]
 
 
-def _attrs(node: Node, *names: str) -> dict[str, Any]:
+def _attrs(node: Node, *names: str) -> dict[str, AttributeValue]:
     return {name: node.attr(name) for name in names}
 
 

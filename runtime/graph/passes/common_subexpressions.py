@@ -8,10 +8,10 @@ TF: tensorflow/core/graph/optimizer_cse.cc
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 import numpy as np
 
+from runtime.framework.attr_value import AttributeValue
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
@@ -63,7 +63,7 @@ def _key(node: Node) -> Hashable:
     return node.op, attrs, inputs, controls, node.device
 
 
-def _hashable(value: Any) -> Hashable:
+def _hashable(value: AttributeValue) -> Hashable:
     if isinstance(value, np.ndarray):
         if value.dtype == np.dtype(object) or value.nbytes > _MAX_COMPARED_BYTES:
             return id(value)

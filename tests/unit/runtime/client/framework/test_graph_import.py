@@ -94,6 +94,11 @@ def with_node(**node):
             "Invalid return output 4 of node 'q', which has 1 output(s)",
         ),
         (
+            lambda: import_graph_def(negation(), {"p:0": constant(1.0).op}),
+            TypeError,
+            "Can not convert a Operation into a Tensor.",
+        ),
+        (
             lambda: import_graph_def(negation(), {"zz:0": constant(1.0)}),
             ValueError,
             "Attempted to map inputs that were not found in graph_def: [zz:0]",
