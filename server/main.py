@@ -137,7 +137,7 @@ def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
 def _add_show(commands: _Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "show",
-        help="tell what is in a SavedModel and whether it can be served",
+        help="describe a SavedModel, and say whether it can be served",
         description="Prints signatures with their inputs and outputs, the ops, and which of them "
         "have no kernel here. Exits with 1 when the model could not be served.",
     )

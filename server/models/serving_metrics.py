@@ -52,12 +52,17 @@ class ServingMetrics(Collector):
         self._request_latency: dict[tuple[str, ...], _Histogram] = {}
         self._runtime_latency: dict[tuple[str, ...], _Histogram] = {}
 
-    def request_finished(self, model: str, api: str, code: str, seconds: float) -> None:
-        """Count a request; `api` is Predict, Classify or Regress, `code` the status by name."""
+    def request_finished(
+        self, model: str, api: str, entrypoint: str, code: str, seconds: float
+    ) -> None:
+        """Count a request; `api` is Predict, Classify or Regress, `code` the status by name.
+
+        `entrypoint` is REST or GRPC.
+        """
         with self._lock:
             self._requests[model, code] += 1
             if code == "OK":
-                _add(self._request_latency, (model, api, "REST"), seconds)
+                _add(self._request_latency, (model, api, entrypoint), seconds)
 
     def step_finished(self, model: str, api: str, seconds: float) -> None:
         """Record the time of a request's step, queueing included."""

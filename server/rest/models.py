@@ -205,7 +205,7 @@ class ModelsApi:
             # Names that clients make up must not become labels of a metric.
             if code is Code.OK or self._manager.is_configured(name):
                 seconds = time.perf_counter() - started
-                self._service.metrics.request_finished(name, api, code.name, seconds)
+                self._service.metrics.request_finished(name, api, "REST", code.name, seconds)
 
     async def _predict(self, call: _Call) -> bytes:
         document, name, step = await self._read(call)

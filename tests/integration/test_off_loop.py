@@ -19,6 +19,7 @@ import protos as pb
 from runtime.api import DataType, tensor_to_proto
 from server.codec.session import json_steps, proto_steps
 from server.rest import models as models_front
+from server.rest import sessions as sessions_front
 from server.rpc.grpc_server import GrpcServer
 from server.steps import step_runner
 from server.steps.step_runner import OFF_LOOP_BYTES
@@ -62,6 +63,9 @@ class Threads:
             (models_front, "write_classify_response"),
             (models_front, "write_regress_response"),
             (step_runner, "_bytes_of_strings"),
+            (sessions_front, "read_create_request"),
+            (sessions_front, "read_extend_body"),
+            (sessions_front, "_graph_response"),
         ):
             monkeypatch.setattr(module, name, self._watched(name, getattr(module, name)))
 
@@ -276,6 +280,27 @@ def test_many_strings_are_counted_off_the_loop(monkeypatch: pytest.MonkeyPatch) 
             assert "_bytes_of_strings" in threads.elsewhere
             await grpc_run(made, many[:10])
             assert "_bytes_of_strings" in threads.on_loop
+
+    asyncio.run(scenario())
+
+
+def test_large_graphs_are_read_and_written_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = pb.GraphDef()
+    value = graph.node.add(name="c", op="Const").attr
+    value["dtype"].type = DataType.FLOAT
+    value["value"].tensor.CopyFrom(tensor_to_proto(LARGE))
+    encoded = base64.b64encode(graph.SerializeToString()).decode()
+
+    async def scenario() -> None:
+        async with client() as made:
+            threads = Threads(monkeypatch)
+            functions = {"read_create_request", "read_extend_body", "_graph_response"}
+            session = await made.server.create({"graph_def": encoded})
+            await made.post(f"{made.path}:extend", {"graph_def": encoded})
+            answer = await made.server.client.get(f"{session}/graph")
+            content = base64.b64decode(answer.json()["graph_def"])
+            assert pb.GraphDef.FromString(content).node == graph.node
+            assert threads.elsewhere == functions and not threads.on_loop
 
     asyncio.run(scenario())
 
