@@ -6,8 +6,7 @@ TF: tensorflow/python/client/session.py (_FetchMapper, _FetchHandler)
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from runtime.client.framework.argument_types import Fetches, Structure
 from runtime.client.framework.graph import Graph
@@ -109,7 +108,7 @@ def _sequence(fetch: Sequence[Fetches], parts: list[Build]) -> Build:
     return lambda values: make(part(values) for part in parts)
 
 
-def _mapping(fetch: Mapping[Any, Fetches], parts: dict[Any, Build]) -> Build:
+def _mapping(fetch: Mapping[Hashable, Fetches], parts: dict[Hashable, Build]) -> Build:
     def build(values: Mapping[Tensor, TensorValue]) -> Structure:
         items = [(key, part(values)) for key, part in parts.items()]
         if isinstance(fetch, collections.defaultdict):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runtime.client.framework.argument_types import Structure
 from runtime.client.framework.operation import Tensor
@@ -21,7 +20,7 @@ class Composite(abc.ABC):
         """A copy of the leaf that wraps another tensor."""
 
 
-def flatten(structure: Structure) -> list[Any]:
+def flatten(structure: Structure) -> list[Structure]:
     """The leaves in order; values of dicts in the order of the sorted keys."""
     if isinstance(structure, Mapping):
         return [leaf for key in sorted(structure) for leaf in flatten(structure[key])]
@@ -30,12 +29,12 @@ def flatten(structure: Structure) -> list[Any]:
     return [structure]
 
 
-def pack_as(structure: Structure, leaves: list[Any]) -> Structure:
+def pack_as(structure: Structure, leaves: list[Structure]) -> Structure:
     """A structure of the same form with other leaves, in the order of `flatten`."""
     return _pack(structure, iter(leaves))
 
 
-def _pack(structure: Structure, leaves: Iterator[Any]) -> Structure:
+def _pack(structure: Structure, leaves: Iterator[Structure]) -> Structure:
     if isinstance(structure, Mapping):
         packed = {key: _pack(structure[key], leaves) for key in sorted(structure)}
         return type(structure)((key, packed[key]) for key in structure)  # type: ignore[call-arg]
