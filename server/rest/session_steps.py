@@ -86,9 +86,11 @@ class SessionSteps:
     async def _begin(self, request: Request) -> _Begun:
         scope = request.scope
         opened = self._service.get(scope["path_params"]["session_id"])
-        encoding, headers = answer_encoding(scope), dict(scope["headers"])
+        # The first of several headers of a name counts, as it does for the framework.
+        encoding, headers = answer_encoding(scope), dict(reversed(scope["headers"]))
         step = step_request(scope, headers, request.receive)
         body = await read_body(request.receive, headers, self._max_body_bytes)
+        opened.check_open()  # it may have been closed meanwhile
         codec = self._protobuf if is_protobuf(headers) else self._json[encoding]
         return _Begun(opened, step, body, codec)
 
