@@ -20,11 +20,17 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from runtime.api import CancellationManager, DirectSession, RunRequest, RuntimeSession, ThreadPool
-from runtime.errors import Code, InvalidArgumentError, OpError, ResourceExhaustedError
+from runtime.errors import (
+    Code,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+)
 from server.metrics import Metrics
 from server.steps.priorities import Priorities, Priority
 from server.steps.step_request import StepRequest
-from server.steps.step_waiter import wait_for_step
+from server.steps.step_waiter import TIMED_OUT, wait_for_step
 
 T = TypeVar("T")
 OFF_LOOP_BYTES = 1 << 18  # of content; about 3 ms of JSON
@@ -77,19 +83,23 @@ class StepRunner:
         InvalidArgumentError for an unknown priority.
         """
         priority = self._priority(request)
+        deadline = deadline_of(request, account)
         run = _run_request(request, None if priority is None else priority.pool)
         if account is not None:
             account.begin_step(request)
         started = time.perf_counter()
         code = Code.OK
         try:
+            _check_deadline(deadline)
             # A step of low priority may have to stop at the gate between its nodes.
             may_run_here = run.pool is not None and not run.pool.low_priority
             values = session.run_if_short(run) if may_run_here else None
             if values is None:
                 cancellation = run.cancellation = _cancellation_of(request)
+                if account is not None:
+                    run.deadline = deadline  # before one of the session's own configuration
                 future = self._start(session, run, account)
-                values = await _wait(future, request, cancellation, account)
+                values = await _wait(future, request, cancellation, deadline)
         except OpError as error:
             code = error.code
             raise
@@ -113,13 +123,14 @@ class StepRunner:
 
         No thread waits for the part.
         """
-        cancellation = _cancellation_of(request)
+        cancellation, deadline = _cancellation_of(request), deadline_of(request, account)
         account.begin_step(request)
         try:
+            _check_deadline(deadline)
             future = session.partial_run_async(
                 request.partial_run_handle, request.feeds, request.fetches
             )
-            values = await _wait(future, request, cancellation, account)
+            values = await _wait(future, request, cancellation, deadline)
         finally:
             account.end_step(request)
         return await self._limited(values)
@@ -199,6 +210,12 @@ def deadline_of(request: StepRequest, account: StepAccount | None) -> float | No
     return request.received_at + timeout_ms / 1000 if timeout_ms else None
 
 
+def _check_deadline(deadline: float | None) -> None:
+    """Raise DeadlineExceededError at once: a step that nobody waits for any more does not start."""
+    if deadline is not None and time.monotonic() >= deadline:
+        raise DeadlineExceededError(TIMED_OUT)
+
+
 def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future[T]:
     """Do `work` on the pool; the future has its result or its exception."""
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -218,7 +235,7 @@ def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future
 
 
 def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
-    """What the session runs. The deadline is not in it: who waits cancels the step at it."""
+    """What the session runs. Without a deadline: who waits cancels the step at it."""
     return RunRequest(
         request.feeds,
         request.fetches,
@@ -242,11 +259,10 @@ async def _wait(
     future: concurrent.futures.Future[list[Any]],
     request: StepRequest,
     cancellation: CancellationManager,
-    account: StepAccount | None,
+    deadline: float | None,
 ) -> list[Any]:
     watch = request.watch_client
     with _NO_WATCH if watch is None else watch(cancellation):
-        deadline = deadline_of(request, account)
         values: list[Any] = await wait_for_step(future, cancellation, deadline)
     return values
 
