@@ -129,7 +129,8 @@ class InferenceService:
         self, name: str, inputs: np.ndarray | Callable[[], np.ndarray], request: StepRequest
     ) -> np.ndarray:
         examples = await off_loop(request.body_bytes, inputs) if callable(inputs) else inputs
-        self.metrics.examples_received(name, len(examples))
+        if self.manager.is_configured(name):  # no label for names that clients make up
+            self.metrics.examples_received(name, len(examples))
         return examples
 
     async def _run(
