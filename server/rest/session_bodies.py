@@ -107,8 +107,9 @@ def _describe(problem: Any, kind: type[BaseModel]) -> str:
     return f"{key}: {problem['msg']}, got {problem['input']!r:.80}"
 
 
-def to_create_request(body: CreateBody) -> CreateRequest:
+def read_create_request(content: bytes) -> CreateRequest:
     """The request of a create body; InvalidArgumentError when its parts do not go together."""
+    body = read_model(content, CreateBody)
     return CreateRequest(
         model=_model_source(body),
         graph_def=_read_base64_proto(body.graph_def, "graph_def", pb.GraphDef),
@@ -140,7 +141,14 @@ def _read_base64_proto(text: str | None, key: str, kind: type[M]) -> M | None:
         raise InvalidArgumentError(f"{key}: {error.message}") from None
 
 
-def read_graph_def(text: str) -> pb.GraphDef:
-    """The GraphDef of a base64 string."""
-    graph_def = _read_base64_proto(text, "graph_def", pb.GraphDef)
-    return graph_def if graph_def is not None else pb.GraphDef()
+def read_extend(content: bytes) -> tuple[pb.GraphDef, int | None]:
+    """The GraphDef of an extend body, and the version of the graph that it expects."""
+    body = read_model(content, ExtendBody)
+    graph_def = _read_base64_proto(body.graph_def, "graph_def", pb.GraphDef)
+    return graph_def if graph_def is not None else pb.GraphDef(), body.graph_version
+
+
+def read_callable_options(content: bytes) -> pb.CallableOptions:
+    """The options of a makeCallable body."""
+    options = read_model(content, MakeCallableBody).options
+    return read_json_proto(options, "options", pb.CallableOptions)

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import protos as pb
-from server.codec.proto_json import read_json_proto, read_proto
+from server.codec.proto_json import read_proto
 from server.codec.session.json_steps import JsonSteps
 from server.codec.session.proto_steps import ProtoSteps
 from server.rest.http_messages import (
@@ -28,9 +28,9 @@ from server.rest.http_messages import (
     step_request,
 )
 from server.rest.session_bodies import (
-    MakeCallableBody,
     PartialRunSetupBody,
     ReleaseCallableBody,
+    read_callable_options,
     read_model,
 )
 from server.sessions.open_session import OpenSession
@@ -100,12 +100,12 @@ class SessionSteps:
         """Begin a step that is fed and fetched in parts."""
         body, session_id = await self._body(request), request.path_params["session_id"]
         if is_protobuf(dict(request.scope["headers"])):
-            message = read_proto(body, pb.PartialRunSetupRequest)
+            message = await off_loop(len(body), read_proto, body, pb.PartialRunSetupRequest)
             handle = await self._service.partial_run_setup(
                 session_id, list(message.feed), list(message.fetch), list(message.target)
             )
             return proto_response(pb.PartialRunSetupResponse(partial_run_handle=handle))
-        names = read_model(body, PartialRunSetupBody)
+        names = await off_loop(len(body), read_model, body, PartialRunSetupBody)
         handle = await self._service.partial_run_setup(
             session_id, names.feeds, names.fetches, names.targets
         )
@@ -115,11 +115,10 @@ class SessionSteps:
         """Prepare a step with fixed feeds, fetches and targets."""
         body, session_id = await self._body(request), request.path_params["session_id"]
         if is_protobuf(dict(request.scope["headers"])):
-            message = read_proto(body, pb.MakeCallableRequest)
+            message = await off_loop(len(body), read_proto, body, pb.MakeCallableRequest)
             handle = await self._service.make_callable(session_id, message.options)
             return proto_response(pb.MakeCallableResponse(handle=handle))
-        value = read_model(body, MakeCallableBody)
-        options = read_json_proto(value.options, "options", pb.CallableOptions)
+        options = await off_loop(len(body), read_callable_options, body)
         handle = await self._service.make_callable(session_id, options)
         return json_response({"handle": handle})
 

@@ -20,12 +20,10 @@ from server.codec.scalars import encode_base64
 from server.rest.http_messages import is_protobuf, json_response, proto_response, request_body
 from server.rest.session_bodies import (
     CancelBody,
-    CreateBody,
-    ExtendBody,
     KeepAliveBody,
-    read_graph_def,
+    read_create_request,
+    read_extend,
     read_model,
-    to_create_request,
 )
 from server.rest.session_docs import SESSION_DOCS
 from server.rest.session_steps import SessionSteps
@@ -33,6 +31,7 @@ from server.sessions.clock import rfc3339
 from server.sessions.open_session import OpenSession
 from server.sessions.requests import CreateRequest
 from server.sessions.service import SessionService
+from server.steps.step_runner import off_loop
 
 PREFIX = "/v1/sessions"
 
@@ -114,10 +113,10 @@ class SessionResource:
         body = await self._body(request)
         as_protobuf = is_protobuf(dict(request.scope["headers"]))
         if as_protobuf:
-            message = read_proto(body, pb.CreateSessionRequest)
+            message = await off_loop(len(body), read_proto, body, pb.CreateSessionRequest)
             asked = CreateRequest(graph_def=message.graph_def, config=message.config)
         else:
-            asked = to_create_request(read_model(body, CreateBody))
+            asked = await off_loop(len(body), read_create_request, body)
         opened = await self._service.create(asked)
         headers = {"Location": f"{PREFIX}/{opened.id}"}
         if as_protobuf:
@@ -131,15 +130,13 @@ class SessionResource:
         """Add nodes to the session's graph."""
         body = await self._body(request)
         if is_protobuf(dict(request.scope["headers"])):
-            message = read_proto(body, pb.ExtendSessionRequest)
+            message = await off_loop(len(body), read_proto, body, pb.ExtendSessionRequest)
             version = await self._service.extend(
                 session_id, message.graph_def, message.current_graph_version
             )
             return proto_response(pb.ExtendSessionResponse(new_graph_version=version))
-        asked = read_model(body, ExtendBody)
-        version = await self._service.extend(
-            session_id, read_graph_def(asked.graph_def), asked.graph_version
-        )
+        graph_def, expected = await off_loop(len(body), read_extend, body)
+        version = await self._service.extend(session_id, graph_def, expected)
         return json_response({"graph_version": version})
 
     async def close_session(self, request: Request, session_id: str) -> Response:
@@ -179,12 +176,16 @@ class SessionResource:
     async def get_session_graph(self, session_id: str) -> Response:
         """The session's graph as it is now."""
         graph_def, version = await self._service.graph_def(session_id)
-        text = encode_base64(graph_def.SerializeToString())
-        return json_response({"graph_def": text, "graph_version": version})
+        return await off_loop(graph_def.ByteSize(), _graph_response, graph_def, version)
 
     async def get_session_devices(self, session_id: str) -> Response:
         """The session's devices, the client device first."""
         return json_response({"devices": _describe_devices(self._service.get(session_id))})
+
+
+def _graph_response(graph_def: pb.GraphDef, version: int) -> Response:
+    text = encode_base64(graph_def.SerializeToString())
+    return json_response({"graph_def": text, "graph_version": version})
 
 
 def _describe_new(opened: OpenSession) -> dict[str, Any]:

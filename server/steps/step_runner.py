@@ -34,6 +34,7 @@ from server.steps.step_waiter import TIMED_OUT, wait_for_step
 
 T = TypeVar("T")
 OFF_LOOP_BYTES = 1 << 18  # of content; about 3 ms of JSON
+BY_ELEMENT = 32  # content that Python code reads or writes element by element takes so much longer
 CALLER_THREADS = 8  # steps that run "in the caller's thread", which must not be the event loop
 _CALLERS_THREAD = -1  # of RunOptions.inter_op_thread_pool
 _NO_WATCH = contextlib.nullcontext()
