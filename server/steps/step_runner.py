@@ -122,14 +122,15 @@ class StepRunner:
     ) -> StepAnswer:
         """Feed and fetch a part of a partial run, on the pool that it began with. Raises as `run`.
 
-        No thread waits for the part.
+        No thread waits for the part. A deadline, a cancellation and a client that leaves end the
+        whole run.
         """
         cancellation, deadline = _cancellation_of(request), deadline_of(request, account)
         account.begin_step(request)
         try:
             _check_deadline(deadline)
             future = session.partial_run_async(
-                request.partial_run_handle, request.feeds, request.fetches
+                request.partial_run_handle, request.feeds, request.fetches, cancellation
             )
             values = await _wait(future, request, cancellation, deadline)
         finally:

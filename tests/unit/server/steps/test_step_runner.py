@@ -56,7 +56,7 @@ class FakeSession:
         return self.future
 
     def partial_run_async(
-        self, handle: str, feeds: Any, fetches: Any
+        self, handle: str, feeds: Any, fetches: Any, cancellation: CancellationManager
     ) -> concurrent.futures.Future[list[Any]]:
         self.threads.append(threading.get_ident())
         return self.future
