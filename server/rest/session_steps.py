@@ -90,7 +90,8 @@ class SessionSteps:
         encoding, headers = answer_encoding(scope), dict(reversed(scope["headers"]))
         step = step_request(scope, headers, request.receive)
         body = await read_body(request.receive, headers, self._max_body_bytes)
-        opened.check_open()  # it may have been closed meanwhile
+        if opened.gone:  # meanwhile
+            opened.check_open()
         codec = self._protobuf if is_protobuf(headers) else self._json[encoding]
         return _Begun(opened, step, body, codec)
 

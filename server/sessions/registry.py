@@ -72,8 +72,9 @@ class SessionRegistry:
         """
         opened = self._open.get(session_id)
         if opened is not None:
-            opened.check_open()
-            return opened
+            if self._clock.monotonic() < opened.lease.deadline:
+                return opened
+            raise SessionGoneError(opened.expiry_message)
         self._forget_old()
         if session_id in self._gone:
             raise SessionGoneError(self._gone[session_id][1])
