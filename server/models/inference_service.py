@@ -29,7 +29,7 @@ from server.models.manager import ModelManager
 from server.models.serving_metrics import ServingMetrics
 from server.models.signature import Signature
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import StepRunner, off_loop
+from server.steps.step_runner import BY_ELEMENT, StepRunner, off_loop
 
 Tensors = Mapping[str, np.ndarray]  # by the signature's alias
 
@@ -128,8 +128,10 @@ class InferenceService:
     async def _examples(
         self, name: str, inputs: np.ndarray | Callable[[], np.ndarray], request: StepRequest
     ) -> np.ndarray:
-        examples = await off_loop(request.body_bytes, inputs) if callable(inputs) else inputs
-        self.metrics.examples_received(name, len(examples))
+        size = request.body_bytes * BY_ELEMENT
+        examples = await off_loop(size, inputs) if callable(inputs) else inputs
+        if self.manager.is_configured(name):  # no label for names that clients make up
+            self.metrics.examples_received(name, len(examples))
         return examples
 
     async def _run(

@@ -20,11 +20,13 @@ from server.codec.session.tensor_writer import Encoding
 from server.errors import BodyTooLargeError
 from server.rest.disconnect import DisconnectWatch
 from server.steps.step_request import StepRequest
+from server.steps.step_runner import off_loop
 
 PROTOBUF = "application/x-protobuf"
 Headers = Mapping[bytes, bytes]  # values by lower-case name
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 _GZIP = 31  # zlib's window bits that expect a gzip header
+_GZIP_RATIO = 1032  # the most that a stream can inflate to (zlib's technical details)
 
 
 # --- bodies -------------------------------------------------------------------------------------
@@ -47,7 +49,7 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
             raise CancelledError("The client went away.")
         body = b"".join(chunks)
     if b"gzip" in headers.get(b"content-encoding", b"").lower():
-        return inflate(body, max_bytes)
+        return await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
     return body
 
 

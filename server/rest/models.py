@@ -31,14 +31,20 @@ from server.codec.serving.answers import (
 )
 from server.codec.serving.examples import examples_tensor
 from server.codec.serving.pretty_json import PrettyWriter
-from server.codec.serving.requests import Document, parse_document, predict_inputs, signature_name
+from server.codec.serving.requests import (
+    Document,
+    PredictFormat,
+    parse_document,
+    predict_inputs,
+    signature_name,
+)
 from server.errors import as_op_error, error_response, http_status
 from server.models.inference_service import InferenceService
 from server.rest.http_messages import read_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import ModelPath, parse_model_path
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import off_loop
+from server.steps.step_runner import BY_ELEMENT, off_loop
 
 _JSON = [(b"content-type", b"application/json")]
 _CORS = [
@@ -218,9 +224,10 @@ class ModelsApi:
             functools.partial(predict_inputs, document, name, self._options.strict),
             step,
         )
-        return await off_loop(
-            size, write_predict_response, outputs, document.predict_format, *self._form
-        )
+        form = document.predict_format
+        if self._options.strict or (form is PredictFormat.ROW and len(outputs) > 1):
+            size *= BY_ELEMENT
+        return await off_loop(size, write_predict_response, outputs, form, *self._form)
 
     async def _classify(self, call: _Call) -> bytes:
         document, name, step = await self._read(call)
@@ -233,6 +240,7 @@ class ModelsApi:
             functools.partial(examples_tensor, document),
             step,
         )
+        size *= BY_ELEMENT
         return await off_loop(size, write_classify_response, labels, scores, *self._form)
 
     async def _regress(self, call: _Call) -> bytes:
@@ -246,6 +254,8 @@ class ModelsApi:
             functools.partial(examples_tensor, document),
             step,
         )
+        if self._options.strict:
+            size *= BY_ELEMENT
         return await off_loop(size, write_regress_response, values, *self._form)
 
     async def _read(self, call: _Call) -> tuple[Document, str, StepRequest]:

@@ -146,3 +146,9 @@ def read_extend_body(content: bytes) -> tuple[pb.GraphDef, int | None]:
     body = read_model(content, ExtendBody)
     graph_def = _read_base64_proto(body.graph_def, "graph_def", pb.GraphDef)
     return graph_def or pb.GraphDef(), body.graph_version
+
+
+def read_callable_options(content: bytes) -> pb.CallableOptions:
+    """The options of a makeCallable body."""
+    options = read_model(content, MakeCallableBody).options
+    return read_json_proto(options, "options", pb.CallableOptions)

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import protos as pb
-from server.codec.proto_json import read_json_proto, read_proto
+from server.codec.proto_json import read_proto
 from server.codec.session.json_steps import JsonSteps
 from server.codec.session.proto_steps import ProtoSteps
 from server.rest.http_messages import (
@@ -28,9 +28,9 @@ from server.rest.http_messages import (
     step_request,
 )
 from server.rest.session_bodies import (
-    MakeCallableBody,
     PartialRunSetupBody,
     ReleaseCallableBody,
+    read_callable_options,
     read_model,
 )
 from server.sessions.open_session import OpenSession
@@ -86,9 +86,12 @@ class SessionSteps:
     async def _begin(self, request: Request) -> _Begun:
         scope = request.scope
         opened = self._service.get(scope["path_params"]["session_id"])
-        encoding, headers = answer_encoding(scope), dict(scope["headers"])
+        # The first of several headers of a name counts, as it does for the framework.
+        encoding, headers = answer_encoding(scope), dict(reversed(scope["headers"]))
         step = step_request(scope, headers, request.receive)
         body = await read_body(request.receive, headers, self._max_body_bytes)
+        if opened.gone:  # meanwhile
+            opened.check_open()
         codec = self._protobuf if is_protobuf(headers) else self._json[encoding]
         return _Begun(opened, step, body, codec)
 
@@ -98,12 +101,12 @@ class SessionSteps:
         """Begin a step that is fed and fetched in parts."""
         body, session_id = await self._body(request), request.path_params["session_id"]
         if is_protobuf(dict(request.scope["headers"])):
-            message = read_proto(body, pb.PartialRunSetupRequest)
+            message = await off_loop(len(body), read_proto, body, pb.PartialRunSetupRequest)
             handle = await self._service.partial_run_setup(
                 session_id, list(message.feed), list(message.fetch), list(message.target)
             )
             return proto_response(pb.PartialRunSetupResponse(partial_run_handle=handle))
-        names = read_model(body, PartialRunSetupBody)
+        names = await off_loop(len(body), read_model, body, PartialRunSetupBody)
         handle = await self._service.partial_run_setup(
             session_id, names.feeds, names.fetches, names.targets
         )
@@ -113,11 +116,10 @@ class SessionSteps:
         """Prepare a step with fixed feeds, fetches and targets."""
         body, session_id = await self._body(request), request.path_params["session_id"]
         if is_protobuf(dict(request.scope["headers"])):
-            message = read_proto(body, pb.MakeCallableRequest)
+            message = await off_loop(len(body), read_proto, body, pb.MakeCallableRequest)
             handle = await self._service.make_callable(session_id, message.options)
             return proto_response(pb.MakeCallableResponse(handle=handle))
-        value = read_model(body, MakeCallableBody)
-        options = read_json_proto(value.options, "options", pb.CallableOptions)
+        options = await off_loop(len(body), read_callable_options, body)
         handle = await self._service.make_callable(session_id, options)
         return json_response({"handle": handle})
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import protos as pb
 from runtime.api import ResourceManager, parse_tensor_name
@@ -39,6 +40,7 @@ from server.sessions.requests import CreateRequest
 from server.sessions.service import SessionService
 from server.sessions.session_errors import SessionGoneError
 from server.settings import Settings
+from server.steps.step_request import StepRequest
 
 # TF: tensorflow/core/distributed_runtime/master_session.cc
 STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
@@ -117,10 +119,7 @@ class MasterService:
         except OpError as error:
             if not received.message.store_errors_in_response_body:
                 raise
-            return pb.RunStepResponse(
-                status_code=int(error.code),  # type: ignore[arg-type] # the canonical number
-                status_error_message=error.message,
-            )
+            return _error_response(error)
 
     async def _run_step(self, received: ReceivedRunStep, context: CallContext) -> Reply:
         request = received.message
@@ -139,7 +138,8 @@ class MasterService:
             values, size = await runner.run_part(opened.session, step, opened)
         else:
             values, size = await runner.run(opened.session, step, opened)
-        return Reply(size, write_run_step, (step, values))
+        write = _write_or_store if request.store_errors_in_response_body else write_run_step
+        return Reply(size, write, (step, values))
 
     async def close_session(
         self, request: pb.CloseSessionRequest, _: CallContext
@@ -217,6 +217,21 @@ class MasterService:
             raise AbortedError(
                 f"Session {handle} is not found. Possibly, this master has restarted."
             ) from None
+
+
+def _error_response(error: OpError) -> pb.RunStepResponse:
+    return pb.RunStepResponse(
+        status_code=int(error.code),  # type: ignore[arg-type] # the canonical number
+        status_error_message=error.message,
+    )
+
+
+def _write_or_store(step: StepRequest, values: Sequence[Any]) -> bytes:
+    """`write_run_step`, with an error about a value in the answer."""
+    try:
+        return write_run_step(step, values)
+    except OpError as error:
+        return _error_response(error).SerializeToString()
 
 
 def _is_pool(index: int, opened: OpenSession) -> bool:

@@ -17,7 +17,8 @@ from runtime.api import (
     global_thread_pools,
 )
 from runtime.errors import CancelledError, ResourceExhaustedError
-from server.sessions.clock import Clock
+from server.sessions.clock import Clock, rfc3339
+from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
 
 CHECK_SECONDS = 0.1  # between two counts of the bytes that a session holds
@@ -82,6 +83,7 @@ class OpenSession:
     max_bytes: int = sys.maxsize  # the resources may hold when a step begins
     steps: int = 0
     last_used_at: float = 0  # wall time
+    gone: str = ""  # the message of SessionGoneError once the session is not open any more
     _next_check: float = 0.0  # instant of the next count of bytes
     _bytes: int = 0
     # Held while an extend compares the version and changes the graph.
@@ -134,13 +136,27 @@ class OpenSession:
     def begin_step(self, request: StepRequest) -> None:
         """Count a step, hold the lease, and register the step under its request id.
 
-        Raises ResourceExhaustedError when the session's resources hold too much.
+        Raises SessionGoneError when the session was closed or expired while the request was read,
+        ResourceExhaustedError when its resources hold too much.
         """
-        now = self.clock.monotonic()
-        self._check_bytes(now)
+        self.check_open()
+        self._check_bytes(self.clock.monotonic())
         self.steps += 1
         self._running.setdefault(request.request_id, []).append(request)
         self.lease.hold()
+
+    def check_open(self) -> None:
+        """Raise SessionGoneError when the session was closed or its lease has run out."""
+        if self.gone:
+            raise SessionGoneError(self.gone)
+        if self.clock.monotonic() >= self.lease.deadline:
+            raise SessionGoneError(self.expiry_message)
+
+    @property
+    def expiry_message(self) -> str:
+        """The message for the id of a session whose lease has run out."""
+        instant = self.lease.expires_at(self.clock.monotonic())
+        return f"Session lease expired at {rfc3339(self.clock.wall_at(instant))}"
 
     def end_step(self, request: StepRequest) -> None:
         """End what `begin_step` began."""

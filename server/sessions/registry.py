@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator
 
 from runtime.errors import NotFoundError
-from server.sessions.clock import Clock, rfc3339
+from server.sessions.clock import Clock
 from server.sessions.open_session import OpenSession
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
 
@@ -74,7 +74,7 @@ class SessionRegistry:
         if opened is not None:
             if self._clock.monotonic() < opened.lease.deadline:
                 return opened
-            raise SessionGoneError(self.expiry_message(opened))
+            raise SessionGoneError(opened.expiry_message)
         self._drop_old_tombstones()
         if session_id in self._gone:
             raise SessionGoneError(self._gone[session_id][1])
@@ -84,6 +84,7 @@ class SessionRegistry:
         """Remove a session; `message` is the error of its id from now on."""
         opened = self._open.pop(session_id, None)
         if opened is not None:
+            opened.gone = message
             self._gone[session_id] = (self._clock.monotonic(), message)
             if len(self._gone) > MAX_TOMBSTONES:
                 self._gone.popitem(last=False)
@@ -98,11 +99,6 @@ class SessionRegistry:
         """The sessions whose lease has run out."""
         now = self._clock.monotonic()
         return [opened for opened in self._open.values() if opened.lease.has_expired(now)]
-
-    def expiry_message(self, opened: OpenSession) -> str:
-        """The error of an id whose lease has run out."""
-        instant = opened.lease.expires_at(self._clock.monotonic())
-        return f"Session lease expired at {rfc3339(self._clock.wall_at(instant))}"
 
     def _seconds_to_first_expiry(self) -> float:
         now = self._clock.monotonic()

@@ -169,7 +169,7 @@ class SessionService:
     async def reap(self) -> None:
         """Close the sessions whose lease has run out."""
         for opened in self._registry.expired():
-            message = self._registry.expiry_message(opened)
+            message = opened.expiry_message
             await self._end(opened.id, message, "expired", message)
 
     async def reap_forever(self) -> None:

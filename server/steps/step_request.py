@@ -15,7 +15,7 @@ from runtime.api import CancellationManager, CompiledStep, DataType
 ClientWatch = Callable[[CancellationManager], contextlib.AbstractContextManager[object]]
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(slots=True, eq=False)  # two requests are never the same, nor arrays equal
 class StepRequest:
     """One step to run.
 

@@ -21,14 +21,21 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from runtime.api import CancellationManager, DirectSession, RunRequest, RuntimeSession, ThreadPool
-from runtime.errors import Code, InvalidArgumentError, OpError, ResourceExhaustedError
+from runtime.errors import (
+    Code,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+)
 from server.metrics import Metrics
 from server.steps.priorities import Priorities, Priority
 from server.steps.step_request import StepRequest
-from server.steps.step_waiter import wait_for_step
+from server.steps.step_waiter import TIMED_OUT, wait_for_step
 
 T = TypeVar("T")
 OFF_LOOP_BYTES = 1 << 18  # of content; about 3 ms of JSON
+BY_ELEMENT = 32  # content that Python code reads or writes element by element takes so much longer
 CALLER_THREADS = 8  # for steps in the caller's thread, which must not be the event loop's
 _CALLERS_THREAD = -1  # value of RunOptions.inter_op_thread_pool
 _NO_WATCH = contextlib.nullcontext()
@@ -78,19 +85,23 @@ class StepRunner:
         InvalidArgumentError for an unknown priority.
         """
         priority = self._priority(request)
+        deadline = deadline_of(request, account)
         run = _run_request(request, None if priority is None else priority.pool)
         if account is not None:
             account.begin_step(request)
         started = time.perf_counter()
         code = Code.OK
         try:
+            _check_deadline(deadline)
             # A step of low priority waits at the gate between its nodes.
             may_run_here = run.pool is not None and not run.pool.low_priority
             values = session.run_if_short(run) if may_run_here else None
             if values is None:
                 cancellation = run.cancellation = _cancellation_of(request)
+                if account is not None:
+                    run.deadline = deadline  # before one of the session's own configuration
                 future = self._start(session, run, account)
-                values = await _wait(future, request, cancellation, account)
+                values = await _wait(future, request, cancellation, deadline)
         except OpError as error:
             code = error.code
             raise
@@ -112,15 +123,17 @@ class StepRunner:
     ) -> StepAnswer:
         """Feed and fetch a part of a partial run, on the pool that it began with.
 
-        No thread waits for the part. Raises as `run`.
+        No thread waits for the part. A deadline, a cancellation and a client that disconnects end
+        the whole run. Raises as `run`.
         """
-        cancellation = _cancellation_of(request)
+        cancellation, deadline = _cancellation_of(request), deadline_of(request, account)
         account.begin_step(request)
         try:
+            _check_deadline(deadline)
             future = session.partial_run_async(
-                request.partial_run_handle, request.feeds, request.fetches
+                request.partial_run_handle, request.feeds, request.fetches, cancellation
             )
-            values = await _wait(future, request, cancellation, account)
+            values = await _wait(future, request, cancellation, deadline)
         finally:
             account.end_step(request)
         return await self._limited(values)
@@ -200,6 +213,12 @@ def deadline_of(request: StepRequest, account: StepAccount | None) -> float | No
     return request.received_at + timeout_ms / 1000 if timeout_ms else None
 
 
+def _check_deadline(deadline: float | None) -> None:
+    """Raise DeadlineExceededError at once: a step that nobody waits for any more does not start."""
+    if deadline is not None and time.monotonic() >= deadline:
+        raise DeadlineExceededError(TIMED_OUT)
+
+
 def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future[T]:
     """Do `work` on the pool; the future has its result or its exception."""
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -243,11 +262,10 @@ async def _wait(
     future: concurrent.futures.Future[list[Any]],
     request: StepRequest,
     cancellation: CancellationManager,
-    account: StepAccount | None,
+    deadline: float | None,
 ) -> list[Any]:
     watch = request.watch_client
     with _NO_WATCH if watch is None else watch(cancellation):
-        deadline = deadline_of(request, account)
         values: list[Any] = await wait_for_step(future, cancellation, deadline)
     return values
 

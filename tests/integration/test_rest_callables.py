@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,13 @@ import pytest
 
 import protos as pb
 from runtime.api import tensor_from_proto, tensor_to_proto
-from tests.integration.rest_server import RestServer, check_error, with_server
+from tests.integration.rest_server import (
+    RestServer,
+    check_error,
+    encoded,
+    endless_graph,
+    with_server,
+)
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
@@ -33,6 +40,25 @@ def test_a_step_may_be_fed_and_fetched_in_parts():
         check_error(answer, 400, "INVALID_ARGUMENT", "partial_run_handle must be a string")
         answer = await server.post(f"{session}:partialRun", part | {"targets": ["y"]})
         check_error(answer, 400, "INVALID_ARGUMENT", "Unknown keys: targets")
+
+    with_server(scenario)
+
+
+def test_a_part_whose_deadline_passes_ends_its_run():
+    """Its loop occupied a thread until the session was closed."""
+
+    async def scenario(server: RestServer) -> None:
+        session = await server.create({"graph_def": encoded(endless_graph())})
+        names = {"feeds": ["start"], "fetches": ["loop"]}
+        answer = await server.post(f"{session}:partialRunSetup", names)
+        part = {"partial_run_handle": answer.json()["partial_run_handle"]}
+        first = part | {"feeds": {"start": 1.0}, "fetches": ["loop"]}
+        answer = await server.post(f"{session}:partialRun", first, headers={"X-Timeout-Ms": "50"})
+        check_error(answer, 504, "DEADLINE_EXCEEDED", "Timed out waiting for notification")
+        while any(pool["running"] for pool in (await server.pools()).values()):
+            await asyncio.sleep(0)
+        answer = await server.post(f"{session}:partialRun", part)
+        check_error(answer, 400, "INVALID_ARGUMENT", "Must run 'setup'")
 
     with_server(scenario)
 

@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import re
+from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
@@ -80,6 +81,34 @@ def test_create_run_extend_run_close_then_410():
             answer = await server.client.get(session + path)
             check_error(answer, 410, "CANCELLED", "Session has been closed.")
         assert (await server.client.get("/v1/sessions")).json() == {"sessions": []}
+
+    with_server(scenario)
+
+
+@pytest.mark.parametrize("verb", ["run", "partialRun", "runCallable"])
+def test_a_session_that_is_closed_while_a_body_arrives_is_gone(verb: str):
+    async def scenario(server: RestServer) -> None:
+        session = await server.create(HALF_PLUS_TWO)
+
+        async def body() -> AsyncIterator[bytes]:
+            yield b"{"
+            await server.post(f"{session}:close")
+            yield b"}"
+
+        answer = await server.client.post(f"{session}:{verb}", content=body())
+        check_error(answer, 410, "CANCELLED", "Session has been closed.")
+
+    with_server(scenario)
+
+
+def test_the_first_of_two_headers_of_a_name_counts():
+    async def scenario(server: RestServer) -> None:
+        session = await server.create(HALF_PLUS_TWO)
+        headers = [("X-Priority", "low"), ("X-Priority", "urgent")]
+        answer = await server.post(f"{session}:run", RUN_Y, headers=headers)
+        assert answer.status_code == 200, answer.text
+        answer = await server.post(f"{session}:run", RUN_Y, headers=headers[::-1])
+        check_error(answer, 400, "INVALID_ARGUMENT", "Unknown priority 'urgent'")
 
     with_server(scenario)
 

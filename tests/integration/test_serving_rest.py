@@ -396,6 +396,7 @@ def test_metrics(server: Server) -> None:
     server.call("POST", PREDICT, "{")
     server.call("POST", "/v1/models/made_up:predict", ROWS)
     server.call("POST", "/v1/models/m:regress", ANSWERS[5][2])
+    server.call("POST", "/v1/models/made_up:regress", ANSWERS[5][2])
     registry = CollectorRegistry()
     registry.register(server.metrics)
     lines = generate_latest(registry).decode().splitlines()
@@ -405,6 +406,7 @@ def test_metrics(server: Server) -> None:
         ':tensorflow:serving:request_count{model_name="m",status="INVALID_ARGUMENT"} 1.0',
     ]
     assert ':tensorflow:serving:request_example_count_total{model_name="m"} 1.0' in lines
+    assert not any("made_up" in line for line in lines)
     for metric, label in (("request", 'entrypoint="REST"'), ("runtime", 'runtime="TF1"')):
         (line,) = (
             line

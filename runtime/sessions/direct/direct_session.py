@@ -214,14 +214,19 @@ class DirectSession(RuntimeSession):
         return self.partial_run_async(handle, feeds, fetches).result()
 
     def partial_run_async(
-        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
+        self,
+        handle: str,
+        feeds: Mapping[str, Tensor],
+        fetches: Sequence[str],
+        cancellation: CancellationManager | None = None,
     ) -> concurrent.futures.Future[list[Tensor]]:
         """Feed some inputs of a partial run; a future of the fetches.
 
-        Raises InvalidArgumentError for wrong names; errors of the step are in the future.
+        `cancellation` ends the whole run while the fetches are computed. Raises
+        InvalidArgumentError for wrong names; errors of the step are in the future.
         """
         self._check_open()
-        return self._partial_runs.start_part(handle, feeds, fetches)
+        return self._partial_runs.start_part(handle, feeds, fetches, cancellation)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
         """Check and compile a step; its handle. Raises what `run` and `connect_tensors` raise."""

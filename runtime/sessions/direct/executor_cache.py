@@ -166,8 +166,10 @@ def _canonical_feeds(feeds: Sequence[str]) -> dict[str, str]:
     """{canonical name: the request's name}; InvalidArgumentError if two names are one output."""
     canonical: dict[str, str] = {}
     for name in feeds:
-        if canonical.setdefault(_canonical(name), name) != name:
+        tensor = _canonical(name)
+        if tensor in canonical:
             raise InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
+        canonical[tensor] = name
     return canonical
 
 

@@ -2,7 +2,8 @@
 
 Guarantees: thread-safe; a part that waits for its fetches blocks no thread, except that of a caller
 who waits for its future. A handle becomes invalid when everything was fed and fetched, after an
-error of the step, after IDLE_SECONDS without a part, and when its session is closed.
+error of the step, when a part that waits is cancelled, after IDLE_SECONDS without a part, and when
+its session is closed.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (PRunState). TensorFlow has no expiry: it keeps
 abandoned handles for ever.
@@ -23,6 +24,7 @@ from runtime.executors.partial_run import PartialRun
 from runtime.executors.step import Step
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import CancelledError, InvalidArgumentError, OpError
+from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.sessions.runtime_session import Tensor
 
 IDLE_SECONDS = 600.0  # a partial run ends after so long without a part
@@ -68,20 +70,31 @@ class PartialRuns:
         return handle
 
     def start_part(
-        self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
+        self,
+        handle: str,
+        feeds: Mapping[str, Tensor],
+        fetches: Sequence[str],
+        cancellation: CancellationManager | None = None,
     ) -> concurrent.futures.Future[list[Tensor]]:
         """Start a part; its future has the values of `fetches`, or the error of the step.
 
-        Raises InvalidArgumentError for a handle that is unknown or finished, and what
-        `PartialRun.start_part` raises.
+        `cancellation` ends the whole run while the part waits for its fetches. Raises
+        InvalidArgumentError for a handle that is unknown or finished, the error of a cancellation,
+        and what `PartialRun.start_part` raises.
+
+        TF: direct_session.cc (PRun, WaitForNotification: a part's deadline cancels the run)
         """
         with self._lock:
             entry = self._entries.get(handle)
         if entry is None:
             raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
+        given = cancellation or CancellationManager()
+        token = given.add_callback(lambda: self._cancel(handle, future, given.error[0]))
+        given.check()
 
         def done(values: list[Tensor] | None, error: OpError | None) -> None:
+            given.remove_callback(token)
             self._count_part(handle, entry, -1)
             if entry.run.is_complete:
                 self._forget(handle)
@@ -95,6 +108,7 @@ class PartialRuns:
         try:
             entry.run.start_part(feeds, fetches, done)
         except OpError:
+            given.remove_callback(token)
             self._count_part(handle, entry, -1)
             raise
         return future
@@ -122,10 +136,24 @@ class PartialRuns:
         if entry.parts:  # a client is waiting
             self._restart_idle_time(handle, entry)
             return
-        self._forget(handle)
-        entry.run.abandon(
-            CancelledError(f"The partial run was left alone for {self._idle_seconds} s")
+        self._abandon(
+            handle, CancelledError(f"The partial run was left alone for {self._idle_seconds} s")
         )
+
+    def _cancel(
+        self, handle: str, part: concurrent.futures.Future[list[Tensor]], error: OpError
+    ) -> None:
+        """End a run because of one of its parts."""
+        # A deadline or an explicit cancellation goes before the error of an op that waited.
+        if error.message != RUN_CANCELLED:
+            with contextlib.suppress(concurrent.futures.InvalidStateError):
+                part.set_exception(error.copy())
+        self._abandon(handle, error)
+
+    def _abandon(self, handle: str, error: OpError) -> None:
+        entry = self._forget(handle)
+        if entry is not None:
+            entry.run.abandon(error)
 
     def _forget(self, handle: str) -> _Entry | None:
         with self._lock:
@@ -137,6 +165,4 @@ class PartialRuns:
     def close(self, error: CancelledError) -> None:
         """End every partial run with `error`."""
         for handle in list(self._entries):
-            entry = self._forget(handle)
-            if entry is not None:
-                entry.run.abandon(error)
+            self._abandon(handle, error)

@@ -16,6 +16,7 @@ from runtime.api import (
     InvalidArgumentError,
     NotFoundError,
     ResourceExhaustedError,
+    UnimplementedError,
     global_thread_pools,
     tensor_from_proto,
     tensor_to_proto,
@@ -166,6 +167,21 @@ def test_errors_go_into_the_body_when_asked() -> None:
         request.store_errors_in_response_body = False
         with pytest.raises(NotFoundError, match="FetchOutputs node nowhere:0: not found"):
             await run_step(master, request, PLAIN)
+
+    with_master(scenario)
+
+
+def test_a_value_without_a_form_goes_into_the_body_when_asked() -> None:
+    async def scenario(master: MasterService) -> None:
+        request = pb.CreateSessionRequest(graph_def=queue_graph())
+        handle = (await master.create_session(request, PLAIN)).session_handle
+        message = pb.RunStepRequest(session_handle=handle, fetch=["q"])
+        with pytest.raises(UnimplementedError, match="has no value on the wire"):
+            await run_step(master, message, PLAIN)
+        message.store_errors_in_response_body = True
+        response = await run_step(master, message, PLAIN)
+        assert response.status_code == Code.UNIMPLEMENTED
+        assert "has no value on the wire" in response.status_error_message
 
     with_master(scenario)
 

@@ -1,5 +1,6 @@
 from typing import Any
 
+import numpy as np
 import pytest
 
 from runtime.foundation.errors import ResourceExhaustedError
@@ -7,6 +8,7 @@ from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
 from server.sessions.open_session import Lease, OpenSession
+from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
 from tests.unit.server.sessions.fake_clock import WALL_OFFSET, FakeClock
 
@@ -74,6 +76,30 @@ def test_steps_are_counted_hold_the_lease_and_can_be_found(time):
     assert not opened.is_running and opened.steps == 2
     assert opened.last_used_at == WALL_OFFSET + 100
     assert opened.cancel("r") is False
+
+
+def test_steps_of_one_request_id_are_told_apart_whatever_they_feed(time):
+    opened = make(time)
+    # Comparing arrays gives no truth value.
+    first, second = (StepRequest({"x": np.zeros(2)}, request_id="r") for _ in range(2))
+    opened.begin_step(first)
+    opened.begin_step(second)
+    opened.end_step(second)
+    assert opened.is_running
+    opened.end_step(first)
+    assert not opened.is_running and opened.lease.expires_at(0) == opened.lease.deadline
+
+
+@pytest.mark.parametrize("message", ["", "Session has been closed."])
+def test_a_session_that_ended_while_its_request_was_read_runs_no_step(time, message):
+    opened = make(time)
+    opened.gone = message
+    time.now = 9 if message else 10
+    expected = message or "Session lease expired at 2023-11-14T22:13:30.000Z"
+    with pytest.raises(SessionGoneError) as caught:
+        opened.begin_step(step("r"))
+    assert caught.value.message == expected
+    assert not opened.is_running and opened.steps == 0 and opened.lease.deadline == 10
 
 
 def test_a_step_that_ended_at_once_is_not_cancelled(time):

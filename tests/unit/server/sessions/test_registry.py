@@ -58,7 +58,7 @@ def test_an_expired_session_is_gone_before_it_is_removed(registry, time):
     with pytest.raises(SessionGoneError, match=message):
         registry.get("a")
     (expired,) = registry.expired()
-    registry.remove("a", registry.expiry_message(expired))
+    registry.remove("a", expired.expiry_message)
     time.now = 20
     with pytest.raises(SessionGoneError, match=message):
         registry.get("a")

@@ -7,7 +7,7 @@ import concurrent.futures
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ class FakeSession:
         return self.future
 
     def partial_run_async(
-        self, handle: str, feeds: Any, fetches: Any
+        self, handle: str, feeds: Any, fetches: Any, cancellation: CancellationManager
     ) -> concurrent.futures.Future[list[Any]]:
         self.threads.append(threading.get_ident())
         return self.future
@@ -200,11 +200,37 @@ def test_the_deadline_cancels_what_runs() -> None:
     session = FakeSession()
 
     async def scenario(runner: StepRunner) -> None:
-        request = StepRequest(received_at=0.0, timeout_ms=1)  # long ago
         with pytest.raises(DeadlineExceededError, match="Timed out waiting for notification"):
-            await run(runner, session, request)
+            await run(runner, session, StepRequest(timeout_ms=50))
         cancellation = session.started[0].cancellation
         assert cancellation is not None and cancellation.is_cancelled
+
+    with_runner(scenario)
+
+
+def test_a_step_whose_deadline_has_passed_is_not_started() -> None:
+    session, account = FakeSession([1]), Account()
+
+    async def scenario(runner: StepRunner) -> None:
+        late = StepRequest(received_at=0.0, timeout_ms=1)
+        for call in (runner.run, runner.run_part):
+            with pytest.raises(DeadlineExceededError, match="Timed out waiting for notification"):
+                await call(cast(Any, session), late, account)
+        assert not session.tried and not session.started and not session.threads
+        assert account.events == ["begin", "end"] * 2
+
+    text = with_runner(scenario)
+    assert 'runstep_steps_total{code="DEADLINE_EXCEEDED",priority="normal"} 1.0' in text
+
+
+def test_the_deadline_of_a_request_comes_before_that_of_the_session_s_configuration() -> None:
+    session, account = FakeSession(), Account()
+    session.future.set_result([1])
+
+    async def scenario(runner: StepRunner) -> None:
+        request = StepRequest(timeout_ms=60_000)
+        await run(runner, session, request, account)
+        assert session.started[0].deadline == request.received_at + 60
 
     with_runner(scenario)
 

@@ -23,6 +23,15 @@ def test_callables() -> None:
     assert error_of(lambda: session.run_callable(99, [X])).message == "No such callable handle"
 
 
+@pytest.mark.parametrize("feed", [["x", "x"], ["x", "x:0"]])
+def test_a_callable_feeds_a_tensor_once(feed: list[str]) -> None:
+    error = error_of(
+        lambda: direct_session(g1()).make_callable(pb.CallableOptions(feed=feed, fetch=["m"]))
+    )
+    assert error.code is Code.INVALID_ARGUMENT
+    assert error.message == f'Endpoint "{feed[1]}" fed more than once.'
+
+
 def connected(source: str, target: str, **options: object) -> pb.CallableOptions:
     connection = pb.TensorConnection(from_tensor=source, to_tensor=target)
     return pb.CallableOptions(tensor_connection=[connection], **options)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ import pytest
 
 import protos as pb
 from runtime.api import (
+    CancellationManager,
     CancelledError,
     Code,
     InvalidArgumentError,
@@ -44,6 +45,36 @@ def test_a_part_renews_the_lease() -> None:
     assert len(session._partial_runs) == 1
     assert session.partial_run(handle, {}, ["n:0"]) == [-6]
     assert len(session._partial_runs) == 0
+
+
+def test_a_part_that_is_cancelled_ends_the_run() -> None:
+    session = direct_session(queue_graph())
+    cancellation = CancellationManager()
+    handle = session.partial_run_setup([], ["deq"])
+    part = session.partial_run_async(handle, {}, ["deq"], cancellation)
+    assert not part.done()
+    cancellation.cancel(CancelledError("The client went away."))
+    with pytest.raises(CancelledError, match="The client went away"):
+        part.result(SECONDS)
+    assert len(session._partial_runs) == 0
+    message = error_of(lambda: session.partial_run(handle, {}, ["deq"])).message
+    assert message == "Must run 'setup' before performing partial runs!"
+    # The dequeue waits no longer: what is put in is left for another step.
+    session.run({"value": np.float32(4)}, (), ["enq"])
+    assert session.run({}, ["size"]) == [1]
+
+
+def test_a_part_that_has_ended_can_not_be_cancelled() -> None:
+    session = direct_session(g1())
+    cancellation = CancellationManager()
+    handle = session.partial_run_setup(["x"], ["m:0", "n:0"])
+    assert session.partial_run_async(handle, {"x": X}, ["m:0"], cancellation).result() == [6]
+    with pytest.raises(InvalidArgumentError, match="already been fetched"):
+        session.partial_run_async(handle, {}, ["m:0"], cancellation)
+    cancellation.cancel(CancelledError("too late"))
+    with pytest.raises(CancelledError, match="too late"):
+        session.partial_run_async(handle, {}, ["n:0"], cancellation)
+    assert session.partial_run(handle, {}, ["n:0"]) == [-6]
 
 
 def test_a_run_with_a_part_that_waits_is_not_left_alone() -> None:
