@@ -73,7 +73,7 @@ _STATUS_OF_CLASS: dict[type[OpError], int] = {
 }
 _RETRIABLE = (429, 503)
 _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
-_RETRY_AFTER_SECONDS = 1  # most queues drain in less; TooManySessionsError has its own time
+_RETRY_AFTER_SECONDS = 1  # most queues drain in less; TooManySessionsError sets another time
 
 
 def http_status(error: OpError) -> int:

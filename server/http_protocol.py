@@ -38,7 +38,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Register a request, which begins now or waits for the previous one."""
         before = self.cycle
         super().on_headers_complete()
-        if self.cycle is before:  # a protocol upgrade
+        if self.cycle is before:  # a protocol upgrade makes no cycle
             return
         self._unanswered.append(self.cycle)
         if self.pipeline and self._watch is None:

@@ -43,7 +43,7 @@ def _keys(record: logging.LogRecord) -> dict[str, object]:
 
 
 class TextFormatter(logging.Formatter):
-    """Formats: `2026-01-02T03:04:05.678Z INFO server.sessions: Session opened session=…`."""
+    """Formats a line: `2026-01-02T03:04:05.678Z INFO server.sessions: Session opened session=…`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as one line; a traceback follows on separate lines."""

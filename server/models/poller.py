@@ -19,7 +19,7 @@ from server.models.model_config import read_model_config_file
 
 _log = logging.getLogger(__name__)
 
-_IDLE_SECONDS = 1.0  # between two checks for retries if nothing is polled
+_IDLE_SECONDS = 1.0  # the time between two checks for retries if nothing is polled
 
 
 @dataclasses.dataclass(slots=True)

@@ -9,7 +9,7 @@ from runtime.api import FolderGate, SavedModelBundle, SessionOptions, load_saved
 from server.settings import Settings
 
 SERVING_TAGS = ("serve",)  # TF: saved_model/tag_constants.h (kSavedModelTagServe)
-_CALLER_THREAD = -1  # value of RunOptions.inter_op_thread_pool
+_CALLER_THREAD = -1  # RunOptions.inter_op_thread_pool for the calling thread
 
 
 class SavedModelLoading:

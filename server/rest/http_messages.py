@@ -123,7 +123,7 @@ def answer_encoding(scope: Scope) -> Encoding:
     return text
 
 
-# --- answers ------------------------------------------------------------------------------------
+# --- responses ----------------------------------------------------------------------------------
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

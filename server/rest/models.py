@@ -50,7 +50,7 @@ _CORS = [
 _V1 = re.compile(r"/v1/", re.IGNORECASE)
 # The paths that ModelsApi serves.
 MODELS_PATH = re.compile(r"/v1/models(?:[/:]|$)", re.IGNORECASE)
-# Paths that TensorFlow Serving does not have. The router responds to a wrong one with 404 or 405.
+# Paths that TensorFlow Serving does not have. The router responds to wrong ones with 404 or 405.
 _V1_OF_OURS = re.compile(r"/v1/(?:sessions|threadpools)(?:[/:]|$)")
 _HTTP_ORIGIN = re.compile(rb"https?://")
 

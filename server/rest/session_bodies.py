@@ -60,13 +60,13 @@ class ExtendBody(_Body):
 
 
 class KeepAliveBody(_Body):
-    """Renews the lease; its length changes if `lease_seconds` is given."""
+    """Renews the lease; the lease gets another length if `lease_seconds` is given."""
 
     lease_seconds: StrictFloat | None = None
 
 
 class CancelBody(_Body):
-    """The step to cancel; `request_id` is the `X-Request-Id` of its request."""
+    """The step to cancel; `request_id` is the `X-Request-Id` of the request that runs it."""
 
     request_id: StrictStr
 

@@ -38,9 +38,9 @@ PREFIX = "/v1/sessions"
 
 
 class _SessionIdConvertor(StringConvertor):
-    """Ends a session id at the colon before the verb.
+    """Matches a session id, which ends at the colon before the verb.
 
-    Without it, `GET …/id:run` would be an unknown id and not a wrong method.
+    Otherwise `GET …/id:run` would be an unknown id, but it must be a wrong method.
     """
 
     regex = "[^/:]+"

@@ -50,7 +50,7 @@ class MasterService:
     def __init__(self, sessions: SessionService, settings: Settings) -> None:
         self._sessions = sessions
         self._settings = settings
-        # Every session shares it unless the session's config isolates its state. Reset clears it.
+        # All sessions share this one unless their config isolates the state. Reset clears it.
         self._shared = ResourceManager()
 
     def methods(self) -> dict[str, Method]:
@@ -121,7 +121,7 @@ class MasterService:
             if not received.message.store_errors_in_response_body:
                 raise
             return pb.RunStepResponse(
-                status_code=int(error.code),  # has the same number
+                status_code=int(error.code),  # type: ignore[arg-type] # has the same number
                 status_error_message=error.message,
             )
 

@@ -1,6 +1,6 @@
 """Map OpErrors to gRPC statuses; no other module uses both.
 
-Status codes have the same numbers in both, from which the table is made.
+The status codes of OpErrors and of gRPC have the same numbers; the table is made from them.
 """
 
 from __future__ import annotations

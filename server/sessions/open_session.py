@@ -83,11 +83,11 @@ class OpenSession:
     shared_weights: bool
     lease: Lease
     clock: Clock
-    default_timeout_ms: int = 0  # of requests that set no deadline; 0 means none
+    default_timeout_ms: int = 0  # the timeout of requests that set none; 0 means no timeout
     runs_in_caller: bool = False  # set by `session_config.runs_in_caller`
-    max_bytes: int = sys.maxsize  # the resources may hold this much when a step begins
+    max_bytes: int = sys.maxsize  # a step may begin if the resources hold at most this
     steps: int = 0
-    last_used_at: float = 0  # wall time
+    last_used_at: float = 0  # wall time of the last use
     _next_check: float = 0.0  # instant of the next count of bytes
     _bytes: int = 0
     # Held while an extend compares the graph version and changes the graph.

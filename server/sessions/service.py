@@ -49,7 +49,7 @@ from server.steps.step_runner import StepRunner, submit
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-REAP_INTERVAL_SECONDS = 1.0  # between two checks of all leases; a call checks its session's
+REAP_INTERVAL_SECONDS = 1.0  # the time between two checks of all leases
 BUILDING_THREADS = 2  # number of sessions that are opened or extended at the same time
 
 ModelOpener = Callable[[ModelSource, SessionOptions], OpenedModel]

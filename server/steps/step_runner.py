@@ -28,11 +28,11 @@ from server.steps.step_request import StepRequest
 from server.steps.step_waiter import wait_for_step
 
 T = TypeVar("T")
-OFF_LOOP_BYTES = 1 << 18  # of content, which is about 3 ms of JSON
+OFF_LOOP_BYTES = 1 << 18  # content of this size is coded on another thread; 3 ms of JSON
 # The number of threads for steps that are to run in the caller's thread. They must not run in the
 # event loop's thread.
 CALLER_THREADS = 8
-_CALLERS_THREAD = -1  # value of RunOptions.inter_op_thread_pool
+_CALLERS_THREAD = -1  # RunOptions.inter_op_thread_pool for the caller's thread
 _NO_WATCH = contextlib.nullcontext()
 
 

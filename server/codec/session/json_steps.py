@@ -139,7 +139,7 @@ def read_feeds(feeds: Mapping[str, Any], tensor_info: TensorInfo) -> dict[str, n
 def _read_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
     """Parse a body that must be an object, and check `feeds`, `fetches` and `targets`.
 
-    A missing one of the three is filled in as empty.
+    If one of the three keys is missing, it is set to an empty object or list.
     """
     value = parse_object(body, known)
     feeds = value.setdefault("feeds", {})

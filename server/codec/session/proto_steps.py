@@ -33,8 +33,8 @@ class ProtoSteps:
     """Reads messages into StepRequests and writes response messages.
 
     The methods may be called on any thread. Every `read_…` raises the same errors as the method of
-    `JsonSteps` with this name, and ResourceExhaustedError if the shape of a feed requires more than
-    `max_tensor_bytes`.
+    the same name in `JsonSteps`, and ResourceExhaustedError if the shape of a feed requires more
+    than `max_tensor_bytes`.
     """
 
     media_type = "application/x-protobuf"

@@ -1,9 +1,9 @@
 """Read the tensors of session requests from JSON values.
 
-A tensor is a nested list, whose element type is taken from the graph, or an object `{"dtype":
-"float32", "shape": [2, 3], "data": [...]}` whose data is nested or flat. Instead of `"data"` the
-object may have `"b64"`: the little-endian bytes of the elements, or, for strings, each element
-after its length as a little-endian u32.
+A tensor is a nested list, whose element type is taken from the graph, or an object
+`{"dtype": "float32", "shape": [2, 3], "data": [...]}`, whose data is nested or flat. Instead of
+`"data"` the object may have `"b64"`: the little-endian bytes of the elements. If the elements are
+strings, each one is preceded by its length as a little-endian u32.
 
 Rules: an integer must be a JSON integer in range. A float may be any JSON number or one of the
 strings "NaN", "Infinity" and "-Infinity". A boolean must be true or false. A string element is text
@@ -227,7 +227,7 @@ def _range(data_type: DataType) -> tuple[int, int]:
 
 
 def _read_floats(flat: list[float], dtype: np.dtype) -> np.ndarray:
-    """Convert floats; values beyond the range of `dtype` become infinite."""
+    """Convert floats as TensorFlow Serving does: values beyond the range become infinite."""
     with np.errstate(over="ignore"):
         try:
             return np.array(flat, np.float64).astype(dtype)
