@@ -1,1 +1,1 @@
-"""The server: models and sessions over HTTP and gRPC."""
+"""The server, which offers models and sessions over HTTP and gRPC."""

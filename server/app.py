@@ -1,8 +1,8 @@
-"""create_app(): every router, handler and lifespan step on one page.
+"""create_app(): every router, every error handler and the lifespan on one page.
 
 An HTTP request passes RequestMiddleware, the router, a resource (`server/rest`) and its codec. From
-there a step goes to `server/steps`, any other call to a service (`server/sessions`,
-`server/models`), and both go on to the runtime.
+there a step goes to `server/steps`, and any other call to a service (`server/sessions` or
+`server/models`). Both continue to the runtime.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ from server.steps.step_runner import StepRunner
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Services:
-    """The services of one server, which know no transport; REST and gRPC are fronts of them."""
+    """The services of one server, which are independent of the transport.
+
+    The REST and gRPC endpoints call them.
+    """
 
     settings: Settings
     priorities: Priorities
@@ -61,9 +64,9 @@ class Services:
 
 
 def make_services(settings: Settings) -> Services:
-    """Make the services. Models are loaded when the application starts, not here.
+    """Make the services; models are not loaded here but when the application starts.
 
-    Raises InvalidArgumentError when the settings do not fit the process's thread pools.
+    Raises InvalidArgumentError if the settings do not fit the process's thread pools.
     """
     set_tensor_limit(settings.sessions.max_tensor_bytes)
     priorities = Priorities(settings)
@@ -88,10 +91,10 @@ def make_services(settings: Settings) -> Services:
 
 
 def create_app(services: Services) -> ASGIApp:
-    """The ASGI application of one server.
+    """Make the ASGI application of one server.
 
-    RequestMiddleware wraps the framework instead of being one of its middlewares: a prediction then
-    passes none of the framework's layers, which take as long as the prediction does.
+    RequestMiddleware wraps the framework and is not one of its middlewares. Therefore a prediction
+    passes none of the framework's layers, which take as long as the prediction itself.
     """
     settings, sessions = services.settings, services.sessions
     models_api = ModelsApi(services.inference, models_options(settings.rest))
@@ -102,7 +105,7 @@ def create_app(services: Services) -> ASGIApp:
         lifespan=lambda _: lifespan(services),
         docs_url=None,  # FastAPI's pages load scripts from other hosts; see docs_page
         redoc_url=None,
-        # Routes are tried in this order: those of the hot paths come first.
+        # Routes are tried in this order, so the routes that run steps come first.
         routes=[*step_routes(SessionSteps(sessions, settings))],
     )
     app.include_router(session_router(SessionResource(sessions, settings.rest.max_body_bytes)))
@@ -130,7 +133,10 @@ def create_app(services: Services) -> ASGIApp:
 
 
 def models_options(rest: RestSettings) -> ModelsOptions:
-    """The options of `/v1/models`, which writes bare NaN tokens where sessions write strings."""
+    """Return the options of `/v1/models`.
+
+    If the setting `non_finite` is "string", which is for sessions, models write bare NaN tokens.
+    """
     return ModelsOptions(
         timeout_ms=rest.timeout_ms,
         max_body_bytes=rest.max_body_bytes,
@@ -142,7 +148,7 @@ def models_options(rest: RestSettings) -> ModelsOptions:
 
 @contextlib.asynccontextmanager
 async def lifespan(services: Services) -> AsyncIterator[None]:
-    """Start the model poller and the task that ends leases; at the end close everything."""
+    """Start the model poller and the task that ends leases; close everything at the end."""
     settings = services.settings
     poller = ModelPoller(
         services.models,

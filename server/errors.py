@@ -1,7 +1,7 @@
-"""The HTTP status and the body of every error: no other module knows either.
+"""Map errors to HTTP statuses and response bodies; no other module does.
 
-Bodies are `{"error": "<message>", "code": "NOT_FOUND", "request_id": "…"}`; those of `/v2` are
-`{"error": "<message>"}` alone, as the Open Inference Protocol requires.
+A body is `{"error": "<message>", "code": "NOT_FOUND", "request_id": "…"}`. Below `/v2` it is only
+`{"error": "<message>"}`, as the Open Inference Protocol requires.
 
 Source of the table: google/rpc/code.proto; 499 for CANCELLED is TensorFlow Serving's.
 """
@@ -65,7 +65,7 @@ class MethodNotAllowedError(UnimplementedError):
         self.allowed = allowed
 
 
-# Errors whose status is more specific than that of their code.
+# Errors whose HTTP status is more specific than the status of their code.
 _STATUS_OF_CLASS: dict[type[OpError], int] = {
     SessionGoneError: 410,
     BodyTooLargeError: 413,
@@ -73,16 +73,16 @@ _STATUS_OF_CLASS: dict[type[OpError], int] = {
 }
 _RETRIABLE = (429, 503)
 _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
-_RETRY_AFTER_SECONDS = 1  # queues drain in less; TooManySessionsError has its own time
+_RETRY_AFTER_SECONDS = 1  # most queues drain in less; TooManySessionsError sets another time
 
 
 def http_status(error: OpError) -> int:
-    """The HTTP status that answers an error."""
+    """Return the HTTP status of the response to an error."""
     return _STATUS_OF_CLASS.get(type(error)) or HTTP_STATUS[error.code]
 
 
 def error_response(error: OpError, scope: dict[str, Any]) -> Response:
-    """The response that reports an error; `scope` is that of the ASGI request."""
+    """Make the response that reports an error; `scope` is the scope of the ASGI request."""
     body: dict[str, Any] = {"error": error.message}
     if not scope["path"].startswith("/v2"):
         body |= {"code": error.code.name, "request_id": scope.get("request_id", "")}
@@ -99,7 +99,10 @@ def error_response(error: OpError, scope: dict[str, Any]) -> Response:
 
 
 def as_op_error(error: Exception) -> OpError:
-    """The OpError that reports an exception to the client; an unexpected one is only logged."""
+    """Return the OpError that reports an exception to the client.
+
+    The details of an unexpected exception are logged and are not sent to the client.
+    """
     if isinstance(error, OpError):
         return error
     if isinstance(error, HTTPException):
@@ -111,7 +114,7 @@ def as_op_error(error: Exception) -> OpError:
 
 
 def _from_http(error: HTTPException) -> OpError:
-    """The OpError for what Starlette's router raises: no such path, no such method."""
+    """Convert an error of Starlette's router, for example an unknown path, to an OpError."""
     if error.status_code == HTTPStatus.NOT_FOUND:
         return NotFoundError("No such path; GET /docs lists those there are")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -120,7 +123,7 @@ def _from_http(error: HTTPException) -> OpError:
 
 
 async def handle_error(request: Request, error: Exception) -> Response:
-    """Starlette's exception handler for every kind of error."""
+    """Respond to any error; this is Starlette's exception handler for every kind of error."""
     shown = as_op_error(error)
     if isinstance(shown, MethodNotAllowedError):
         shown = MethodNotAllowedError(_methods_of_path(request) or shown.allowed)
@@ -128,7 +131,10 @@ async def handle_error(request: Request, error: Exception) -> Response:
 
 
 def _methods_of_path(request: Request) -> str:
-    """The methods of all routes at this path; Starlette reports those of the first route only."""
+    """Return the methods of all routes at this path.
+
+    Starlette reports only the methods of the first route.
+    """
     taken = [
         method
         for method in _METHODS

@@ -1,13 +1,13 @@
-"""HttpProtocol: uvicorn's HTTP protocol, which notices disconnects behind pipelined requests.
+"""HttpProtocol: uvicorn's HTTP protocol, which also notices disconnects behind pipelined requests.
 
-uvicorn stops reading a connection while a pipelined request waits for the one before it. It notices
-the end of the connection by reading only, and then disconnects only the newest request. So a step
-would run for ever if its client sent another request and disconnected. Here all requests of a
+uvicorn stops reading a connection while a pipelined request waits for the previous one. It notices
+the end of a connection only by reading, and then disconnects only the newest request. Therefore a
+step would run for ever if its client sent another request and disconnected. Here all requests of a
 connection are disconnected with it, and while reading is paused the kernel reports the end
-(`EPOLLRDHUP`, independent of unread data; on Linux only). If the client has sent more than the
-socket's buffers hold, an orderly end is noticed with the next read.
+(`EPOLLRDHUP`, which does not depend on unread data; on Linux only). If the client has sent more
+than the socket's buffers hold, an orderly end is noticed only at the next read.
 
-Guarantees: used from one event loop; costs a request that is not pipelined two operations on a
+Guarantees: used from one event loop; a request that is not pipelined costs two operations on a
 deque.
 """
 
@@ -21,8 +21,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-# Most requests end before. A client that has only closed its sending half, which looks the same as
-# a disconnect, then still receives its answers.
+# Most requests end before this time. A client may have closed only its sending half, which looks
+# the same as a disconnect. If its requests end before this time, it still receives the responses.
 WATCH_AFTER_SECONDS = 0.02
 
 
@@ -35,17 +35,17 @@ class HttpProtocol(HttpToolsProtocol):
         self._watch: asyncio.TimerHandle | HangUpWatch | None = None
 
     def on_headers_complete(self) -> None:
-        """Register a request, which begins or waits for the one before it."""
+        """Register a request, which begins now or waits for the previous one."""
         before = self.cycle
         super().on_headers_complete()
-        if self.cycle is before:  # a protocol upgrade
+        if self.cycle is before:  # a protocol upgrade makes no cycle
             return
         self._unanswered.append(self.cycle)
         if self.pipeline and self._watch is None:
             self._watch = self.loop.call_later(WATCH_AFTER_SECONDS, self._begin_watch)
 
     def on_response_complete(self) -> None:
-        """Remove the oldest request, which has been answered."""
+        """Remove the oldest request, whose response is complete."""
         if self._unanswered:
             self._unanswered.popleft()
         super().on_response_complete()
@@ -70,7 +70,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _hung_up(self) -> None:
         self._watch = None
-        # Before `close`, which on a transport with unsent data takes effect only when it is sent.
+        # Must come before `close`: a transport with unsent data closes only after the data is sent.
         self._disconnect()
         self.transport.close()
 
@@ -83,7 +83,7 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 class HangUpWatch:
-    """Calls `hung_up` once when the other end of a connection is closed, until `cancel`."""
+    """Calls `hung_up` once when the other end of a connection closes, unless cancelled before."""
 
     def __init__(
         self,
@@ -93,7 +93,8 @@ class HangUpWatch:
     ) -> None:
         self._loop = loop
         self._hung_up = hung_up
-        # The loop accepts no reader for a transport's socket, but one for an epoll of it.
+        # The loop refuses a reader for a transport's socket, but accepts a reader for an epoll of
+        # the socket.
         self._poll = select.epoll()
         self._poll.register(transport.get_extra_info("socket").fileno(), select.EPOLLRDHUP)
         loop.add_reader(self._poll.fileno(), self._ended)

@@ -1,7 +1,8 @@
 """The phases of a server: starting, serving, draining.
 
-While it drains, new work is answered with 503, running requests have a grace time to finish, health
-and metrics are still served, and `/readyz` answers 503. A second signal ends the process at once.
+While the server drains, the response to new work is 503, running requests have a grace time to
+finish, health and metrics are still served, and the response of `/readyz` is 503. A second signal
+ends the process at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Phase(enum.Enum):
 
 
 class Lifecycle:
-    """The phase and the number of requests in flight. Used from the event loop only."""
+    """The phase and the number of requests in flight; used from the event loop only."""
 
     def __init__(self) -> None:
         self.phase = Phase.STARTING
@@ -31,15 +32,15 @@ class Lifecycle:
         self._idle.set()
 
     def expect_port(self, name: str) -> None:
-        """The server is not ready before `port_is_open(name)`."""
+        """Keep the server from being ready until `port_is_open(name)` is called."""
         self._closed_ports.append(name)
 
     def port_is_open(self, name: str) -> None:
-        """Note that a port of `expect_port` is open."""
+        """Record that a port of `expect_port` is open."""
         self._closed_ports.remove(name)
 
     def not_ready(self) -> list[str]:
-        """The ports that are configured and not open yet."""
+        """Return a text for each expected port that is not open yet."""
         return [f"the {name} port is not open" for name in self._closed_ports]
 
     def begin_request(self) -> None:
@@ -48,13 +49,13 @@ class Lifecycle:
         self._idle.clear()
 
     def end_request(self) -> None:
-        """End what `begin_request` began."""
+        """End the request that `begin_request` counted."""
         self.in_flight -= 1
         if not self.in_flight:
             self._idle.set()
 
     def check_accepting(self) -> None:
-        """Raise UnavailableError when new work is refused."""
+        """Raise UnavailableError if the server refuses new work."""
         if self.phase is Phase.DRAINING:
             raise UnavailableError("The server is draining and takes no new work")
 
@@ -64,7 +65,10 @@ class Lifecycle:
             self.phase = Phase.SERVING
 
     async def drain(self, grace_seconds: float) -> bool:
-        """Refuse new work and wait for running requests; False when some outlast the grace time."""
+        """Refuse new work and wait for running requests.
+
+        Returns False if some requests still run after `grace_seconds`.
+        """
         self.phase = Phase.DRAINING
         try:
             await asyncio.wait_for(self._idle.wait(), grace_seconds)

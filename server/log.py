@@ -1,7 +1,7 @@
-"""Logging, configured once: one line an event, as text or JSON, with keys to find related lines.
+"""Configure logging: one line for each event, as text or JSON, with keys to find related lines.
 
-Modules log through `logging.getLogger(__name__)` and pass `extra={"session": …}`; only the keys
-below are shown. Life-cycle events are INFO, requests and steps DEBUG.
+Modules log through `logging.getLogger(__name__)` and pass `extra={"session": …}`. Only the keys in
+KEYS are written. Life-cycle events have the level INFO, requests and steps DEBUG.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _LEVELS = {
 
 
 def configure_logging(level: str, line_format: str) -> None:
-    """Send everything of `level` and above to standard error; `line_format` is text or json."""
+    """Write all records of `level` and above to standard error; `line_format` is text or json."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if line_format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(_LEVELS[level])
-    # Libraries log too much at this level.
+    # These libraries log too much below WARNING.
     for name in ("asyncio", "httpx", "httpcore", "uvicorn"):
         logging.getLogger(name).setLevel(max(_LEVELS[level], logging.WARNING))
 
@@ -43,10 +43,10 @@ def _keys(record: logging.LogRecord) -> dict[str, object]:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-02T03:04:05.678Z INFO server.sessions: Session opened session=…`."""
+    """Formats a line: `2026-01-02T03:04:05.678Z INFO server.sessions: Session opened session=…`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record on one line; a traceback follows on lines of its own."""
+        """Format a record as one line; a traceback follows on separate lines."""
         keys = "".join(f" {key}={value}" for key, value in _keys(record).items())
         line = f"{_instant(record)} {record.levelname} {record.name}: {record.getMessage()}{keys}"
         if record.exc_info:
@@ -55,10 +55,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, the keys, and `exception`."""
+    """Formats a record as a JSON object: time, level, logger, message, keys, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one JSON object on one line."""
+        """Format a record as one JSON object on one line."""
         entry: dict[str, object] = {
             "time": _instant(record),
             "level": record.levelname,

@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-# One thread each: steps run in parallel, and threads within them would compete for the same cores.
-# The variables are read when numpy is imported.
+# Each library uses one thread: steps run in parallel, and threads within them would compete for the
+# same cores. The variables are read when numpy is imported, so they must be set before.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
@@ -19,7 +19,7 @@ EXIT_FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command, and return the exit code."""
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     from runtime.errors import OpError
@@ -29,14 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OpError as error:
         print(f"runstep: {error.code.name}: {error.message}", file=sys.stderr)
         return EXIT_FAILED
-    except BrokenPipeError:  # the reader has closed the pipe: `runstep show … | head`
+    except BrokenPipeError:  # the reader has closed the pipe, as in `runstep show … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_FAILED
 
 
-# Each command imports only what it needs: `runstep version` must not load a server.
+# Each command imports only what it needs, because `runstep version` must not load a server.
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -83,11 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_Commands = argparse._SubParsersAction  # argparse has no public name for it
+_Commands = argparse._SubParsersAction  # argparse has no public name for this type
 
 
 def _boolean(text: str) -> bool:
-    """A boolean flag's value, in the spellings that TensorFlow accepts."""
+    """Parse the value of a boolean flag, in the spellings that TensorFlow accepts."""
     values = {"true": True, "1": True, "false": False, "0": False}
     if text.lower() not in values:
         raise argparse.ArgumentTypeError(f"expected true or false, got {text!r}")

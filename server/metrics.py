@@ -1,7 +1,7 @@
 """The Prometheus metrics `runstep_…`: requests, steps by priority, thread pools and sessions.
 
-They are in a registry of their own. Figures of pools and sessions are read when the metrics are
-scraped, so that they cost a request nothing.
+They are in a separate registry. The figures of pools and sessions are read when the metrics are
+scraped, so a request spends no time on them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from prometheus_client.registry import Collector
 from runtime.api import ThreadPool, global_thread_pools, session_counts
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-# Seconds: 0.1 ms to 30 s, about 3 a decade.
+# Upper bounds in seconds: 0.1 ms to 30 s, about 3 in each decade.
 _BUCKETS = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
     10, 30,
 )  # fmt: skip
 
-# (metric, description, whether it is a counter, field of ThreadPoolStats)
+# (metric, description, whether the metric is a counter, field of ThreadPoolStats)
 _POOL_FIGURES: tuple[tuple[str, str, bool, str], ...] = (
     ("runstep_thread_pool_tasks", "Tasks that wait or run (TaskNum)", False, "tasks"),
     ("runstep_thread_pool_run_ratio", "Part of the threads that runs", False, "run_ratio"),
@@ -40,20 +40,20 @@ _POOL_FIGURES: tuple[tuple[str, str, bool, str], ...] = (
     ("runstep_thread_pool_run_seconds", "Time that tasks ran", True, "run_seconds_total"),
 )
 
-# Otherwise every series has a second one, with the time of its creation.
+# If this were enabled, every series would have a second one with the time of its creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 NamedPools = Callable[[], Iterable[tuple[str, ThreadPool]]]
 
 
 def named_global_pools() -> Iterator[tuple[str, ThreadPool]]:
-    """(name, pool) of the process's named pools."""
+    """Yield (name, pool) pairs of the process's named pools."""
     for pool in global_thread_pools.all():
         yield pool.name, pool
 
 
 class Metrics:
-    """The metrics of one server. All methods may be called from any thread."""
+    """The metrics of one server; all methods may be called from any thread."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -86,12 +86,16 @@ class Metrics:
         )
         self.registry.register(_PoolCollector(named_global_pools))
         self.registry.register(_RuntimeSessionCollector())
-        # By label values, because `labels()` takes 7 µs. Threads that race find the same children.
+        # The metrics of each combination of label values, kept because `labels()` takes 7 µs. If
+        # threads race, they get the same objects.
         self._of_request: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._of_step: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
 
     def request_answered(self, api: str, status: int, seconds: float) -> None:
-        """Count a request; `api` is the name of the function that answered it."""
+        """Count a request and record its time.
+
+        `api` is the name of the function that handled the request.
+        """
         found = self._of_request.get((api, status))
         if found is None:
             found = (self._requests.labels(api, status), self._request_seconds.labels(api))
@@ -100,7 +104,10 @@ class Metrics:
         found[1].observe(seconds)
 
     def step_finished(self, priority: str, code: str, seconds: float) -> None:
-        """Count a step; `priority` is `pool` when the client chose a pool by index."""
+        """Count a step and record its time.
+
+        `priority` is "pool" if the client chose a pool by index.
+        """
         found = self._of_step.get((priority, code))
         if found is None:
             found = (self._steps.labels(priority, code), self._step_seconds.labels(priority))
@@ -113,7 +120,7 @@ class Metrics:
         self._sessions_opened.inc()
 
     def session_closed(self, reason: str) -> None:
-        """Count a session that ended: `closed`, `expired` or `server stopped`."""
+        """Count a session that ended; `reason` is "closed", "expired" or "server stopped"."""
         self._sessions_closed.labels(reason).inc()
 
     def watch_sessions(self, count: Callable[[], int]) -> None:
@@ -121,18 +128,18 @@ class Metrics:
         self.registry.register(_SessionCollector(count))
 
     def exposition(self) -> bytes:
-        """All metrics in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
 
 class _PoolCollector(Collector):
-    """The figures of thread pools, read when the metrics are scraped."""
+    """Collects the figures of thread pools when the metrics are scraped."""
 
     def __init__(self, pools: NamedPools) -> None:
         self._pools = pools
 
     def collect(self) -> Iterator[Metric]:
-        """One family per figure, with one sample per pool."""
+        """Yield one metric family for each figure, with one sample for each pool."""
         figures = [(name, pool.stats()) for name, pool in self._pools()]
         for metric, text, grows, field in _POOL_FIGURES:
             kind = CounterMetricFamily if grows else GaugeMetricFamily
@@ -144,10 +151,10 @@ class _PoolCollector(Collector):
 
 
 class _RuntimeSessionCollector(Collector):
-    """The runtime's sessions: those that clients opened and those of served models."""
+    """Collects the numbers of the runtime's sessions, of clients and of served models."""
 
     def collect(self) -> Iterator[Metric]:
-        """One sample per kind of session."""
+        """Yield the sessions made and the sessions open, with one sample for each runtime type."""
         created = CounterMetricFamily(
             "runstep_runtime_sessions_created", "Sessions made", labels=["runtime_type"]
         )
@@ -168,5 +175,5 @@ class _SessionCollector(Collector):
         self._count = count
 
     def collect(self) -> Iterator[Metric]:
-        """The number of open sessions."""
+        """Yield the number of open sessions."""
         yield GaugeMetricFamily("runstep_sessions_open", "Open sessions", value=self._count())

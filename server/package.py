@@ -1,4 +1,4 @@
-"""The installed package: its version."""
+"""The version of the installed package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import metadata
 
 
 def package_version() -> str:
-    """The version of the installed package; `unknown` in a checkout that is not installed."""
+    """Return the version of the installed package, or `unknown` if it is not installed."""
     try:
         return metadata.version("runstep")
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
 """The server process: one event loop under uvicorn, which drains on SIGTERM.
 
-At the first SIGTERM or SIGINT new work is answered with 503, running requests have
-`rest.drain_seconds` to finish, then the sessions are closed and the process exits with 0. A second
+After the first SIGTERM or SIGINT the response to new work is 503, and running requests have
+`rest.drain_seconds` to finish. Then the sessions are closed and the process exits with 0. A second
 signal ends the process at once.
 """
 
@@ -27,12 +27,12 @@ from server.settings import Settings
 _log = logging.getLogger(__name__)
 
 GRPC = "gRPC"
-FIRST_LOADS_SECONDS = 1.0  # that importing grpc waits for models that load quickly
-CLOSING_SECONDS = 5  # for answers that are still being sent when all sessions are closed
+FIRST_LOADS_SECONDS = 1.0  # the import of grpc waits this long for models that load quickly
+CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions are closed
 
 
 def serve(settings: Settings) -> int:
-    """Serve until a signal; the exit code."""
+    """Serve until a signal, and return the exit code."""
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
     keep_freed_memory()
@@ -63,7 +63,7 @@ class DrainingServer(uvicorn.Server):
         self._services = services
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
-        self._grpc: Any = None  # a GrpcServer; its module is imported once the HTTP port answers
+        self._grpc: Any = None  # a GrpcServer, whose module is imported once the HTTP port is open
         self._grpc_start: asyncio.Task[None] | None = None
         services.lifecycle.expect_port(GRPC)
         self.has_failed = False
@@ -80,16 +80,16 @@ class DrainingServer(uvicorn.Server):
             self._grpc_start = self._loop.create_task(self._start_grpc())
 
     async def _start_grpc(self) -> None:
-        """Open the gRPC port. A server that cannot open it ends, as without its HTTP port."""
+        """Open the gRPC port; end the server if the port cannot be opened."""
         services = self._services
-        # Importing grpc and loading the first models would compete for the interpreter.
+        # Importing grpc at the same time as loading the first models would delay both.
         await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
         try:
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
             self._grpc = module.GrpcServer(services.sessions, services.settings, services.lifecycle)
             await self._grpc.start()
             services.lifecycle.port_is_open(GRPC)
-            keep_from_collector()  # modules stay until the end; no collection needs to visit them
+            keep_from_collector()  # modules stay until the end, so no collection must visit them
         except OpError as error:
             _log.error("%s", error.message)
             self.has_failed = self.should_exit = True
@@ -98,11 +98,11 @@ class DrainingServer(uvicorn.Server):
             self.has_failed = self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle a signal: the first one drains, the next one ends the process."""
+        """Handle a signal: the first signal drains the server, the next one ends the process."""
         if self._loop is None or self._drain is not None:
             self.should_exit = self.force_exit = True
             return
-        # A signal handler runs between any two instructions, so the loop has to do the work.
+        # A signal handler runs between any two instructions, so the event loop must do the work.
         self._loop.call_soon_threadsafe(self._begin_drain)
 
     def _begin_drain(self) -> None:
@@ -120,7 +120,7 @@ class DrainingServer(uvicorn.Server):
                 lifecycle.in_flight,
                 settings.rest.drain_seconds,
             )
-        # Steps that still run are cancelled and answered with 499, so that connections can close.
+        # The response to a step that is cancelled here is 499, so that connections can close.
         await self._services.sessions.close_all()
         if self._grpc is not None:
             await self._grpc.stop(CLOSING_SECONDS)

@@ -1,8 +1,8 @@
-"""Settings: built-in defaults < YAML file < environment `RUNSTEP_…` < flags.
+"""Settings: flags override the environment `RUNSTEP_…`, then the YAML file, then the defaults.
 
-Every key of `configs/server.yaml` is a field here, with the same default; a test compares them.
-In the environment `__` separates nested keys (`RUNSTEP_REST__PORT`), and lists are JSON.
-`MODEL_NAME` and `MODEL_BASE_PATH` have the meaning of TensorFlow Serving's image.
+Every key of `configs/server.yaml` is a field here, with the same default; a test compares them. In
+the environment `__` separates nested keys (`RUNSTEP_REST__PORT`), and lists are JSON. `MODEL_NAME`
+and `MODEL_BASE_PATH` have the same meaning as in TensorFlow Serving's image.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Section(BaseModel):
 
 
 class RestSettings(_Section):
-    """The HTTP front."""
+    """The settings of the REST endpoints."""
 
     host: str = "0.0.0.0"
     port: int = Field(default=8501, ge=0, le=65535)
@@ -46,14 +46,14 @@ class RestSettings(_Section):
 
 
 class GrpcSettings(_Section):
-    """The gRPC front."""
+    """The settings of the gRPC endpoints."""
 
     port: int = Field(default=8500, ge=0, le=65535)
     max_message_bytes: int = Field(default=(1 << 31) - 1, gt=0)
 
 
 class ModelSettings(_Section):
-    """One served model: a folder of numbered versions and which of them to load."""
+    """One served model: a folder of numbered versions, and which versions to load."""
 
     name: str = Field(min_length=1)
     base_path: str = Field(min_length=1)
@@ -64,7 +64,7 @@ class ModelSettings(_Section):
 
 
 class ModelLoadingSettings(_Section):
-    """How served models are loaded."""
+    """The settings of loading served models."""
 
     max_retries: int = Field(default=5, ge=0)
     retry_seconds: float = Field(default=60, ge=0)
@@ -73,11 +73,11 @@ class ModelLoadingSettings(_Section):
 
 
 class ThreadPoolSettings(_Section):
-    """One named inter-op pool; 0 threads means one per schedulable core.
+    """One named inter-op pool; `num_threads` 0 means one thread for each schedulable core.
 
-    `intra_op_threads` is how many threads may work on one kernel; in a low-priority pool it is
-    always one. `own_process` lets long steps of a low-priority pool that change no state run in a
-    child process.
+    `intra_op_threads` is the number of threads that may work on one kernel; in a low-priority pool
+    it is always one. If `own_process` is true, long steps of a low-priority pool may run in a child
+    process if they change no state.
     """
 
     name: str = Field(min_length=1)
@@ -89,7 +89,7 @@ class ThreadPoolSettings(_Section):
 
 
 class SessionSettings(_Section):
-    """Limits of the sessions that clients open."""
+    """The limits of the sessions that clients open."""
 
     enabled: bool = True
     max_open: int = Field(default=1024, ge=1)
@@ -118,7 +118,7 @@ _DEFAULT_POOLS = (
 
 
 class Settings(BaseSettings):
-    """All settings of one server; read-only."""
+    """All settings of one server; they cannot be changed."""
 
     model_config = SettingsConfigDict(
         env_prefix="RUNSTEP_", env_nested_delimiter="__", extra="forbid", frozen=True
@@ -142,7 +142,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _names_agree(self) -> Settings:
-        """Check that every name of a pool, a priority or a model refers to exactly one."""
+        """Check that every name of a pool, a priority or a model refers to exactly one entry."""
         pools = [pool.name for pool in self.thread_pools]
         _reject_duplicates("thread_pools", pools)
         _reject_duplicates("models", [model.name for model in self.models])
@@ -174,10 +174,11 @@ def load_settings(
 ) -> Settings:
     """Read the settings; `flags` are nested values by key, as in the YAML file.
 
-    Without `config_path` the default file is read if it exists. Only MODEL_NAME and MODEL_BASE_PATH
-    are read from `environment`; RUNSTEP_… always comes from the process.
+    If `config_path` is None, the default file is read if it exists. Only MODEL_NAME and
+    MODEL_BASE_PATH are read from `environment`; the variables RUNSTEP_… are always read from the
+    process.
 
-    Raises NotFoundError for a missing file, InvalidArgumentError naming each wrong key.
+    Raises NotFoundError if the file is missing, and InvalidArgumentError that names each wrong key.
     """
     if config_path is not None and not config_path.is_file():
         raise NotFoundError(f"Configuration file {config_path} does not exist")
@@ -196,12 +197,14 @@ def load_settings(
 def with_parallelism(
     settings: Settings, session: int | None, inter_op: int | None, intra_op: int | None
 ) -> Settings:
-    """The settings with these numbers of threads in the pool of the default priority.
+    """Return the settings with these numbers of threads in the pool of the default priority.
 
-    `inter_op` is the size of the pool, `intra_op` how many threads may work on one kernel, and
-    `session` sets both. 0 means one per core, None leaves the setting unchanged.
+    `inter_op` is the size of the pool, `intra_op` is the number of threads that may work on one
+    kernel, and `session` sets both. 0 means one thread for each core; None leaves the setting
+    unchanged.
 
-    Raises InvalidArgumentError for a negative number, and for `session` together with another.
+    Raises InvalidArgumentError if a number is negative, or if `session` is given together with
+    another number.
 
     TF: tensorflow_serving/model_servers/main.cc (--tensorflow_session_parallelism)
     """
@@ -232,7 +235,7 @@ def with_parallelism(
 
 
 def _with_yaml(path: Path) -> type[Settings]:
-    """A Settings class that reads the file `path`; the environment overrides it."""
+    """Return a Settings class that reads the file `path`; the environment overrides the file."""
 
     class FileSettings(Settings):
         @classmethod
@@ -250,7 +253,10 @@ def _with_yaml(path: Path) -> type[Settings]:
 
 
 def _model_of_container(environment: Mapping[str, str]) -> dict[str, str] | None:
-    """The model of TensorFlow Serving's image: `$MODEL_BASE_PATH/$MODEL_NAME`, if either is set."""
+    """Return the model `$MODEL_BASE_PATH/$MODEL_NAME` of TensorFlow Serving's image.
+
+    Returns None if neither variable is set.
+    """
     if not ("MODEL_NAME" in environment or "MODEL_BASE_PATH" in environment):
         return None
     name = environment.get("MODEL_NAME") or "model"

@@ -1,1 +1,1 @@
-"""Bodies to arrays and arrays to bodies: JSON and protobuf, by contract."""
+"""Convert request bodies to arrays and arrays to response bodies, as JSON or as protobuf."""

@@ -1,4 +1,4 @@
-"""JSON bodies: parse those of clients, bare NaN and Infinity included; write compact ones."""
+"""Parse the JSON bodies of clients, with bare NaN and Infinity too, and write compact JSON."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from runtime.errors import InvalidArgumentError
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON text; an empty body is an empty object.
+    """Parse a JSON text and return its value; return an empty object if `body` is empty.
 
     `NaN`, `Infinity` and `-Infinity` are read as numbers, as in TensorFlow Serving. Raises
-    InvalidArgumentError with the position of the fault.
+    InvalidArgumentError with the position of the fault if `body` is not valid JSON.
     """
     if not body.strip():
         return {}
@@ -24,13 +24,16 @@ def parse_json(body: bytes) -> Any:
         if b"NaN" not in body and b"Infinity" not in body:
             raise InvalidArgumentError(f"The body is not valid JSON: {error}") from None
     try:
-        return json.loads(body)  # slower, but accepts the bare tokens
+        return json.loads(body)  # slower than orjson, but accepts NaN and Infinity without quotes
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"The body is not valid JSON: {error}") from None
 
 
 def parse_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
-    """The JSON object of a body whose keys must all be in `known`."""
+    """Parse a body that must be a JSON object with no other keys than those in `known`.
+
+    Raises InvalidArgumentError if `body` is not such an object.
+    """
     value = parse_json(body)
     if not isinstance(value, dict):
         raise InvalidArgumentError(
@@ -57,10 +60,13 @@ _TYPE_NAMES = {
 
 
 def type_name(value: object) -> str:
-    """JSON's name for the kind of a parsed value, for error messages."""
+    """Return what error messages call the JSON kind of a parsed value, for example "a list"."""
     return _TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 def to_json(value: Any) -> bytes:
-    """Compact JSON; numpy arrays that are C-contiguous and finite are written as nested lists."""
+    """Write a value as compact JSON; numpy arrays become nested lists.
+
+    The arrays must be C-contiguous. NaN and infinities in them are written as null.
+    """
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)

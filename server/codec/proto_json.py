@@ -1,4 +1,4 @@
-"""Protobuf messages from bytes and from their JSON form."""
+"""Read protobuf messages from bytes and from their JSON form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ M = TypeVar("M", bound=Message)
 
 
 def read_proto(content: bytes, kind: type[M]) -> M:
-    """Parse a message; InvalidArgumentError when the bytes are not a serialized `kind`."""
+    """Parse a message; raise InvalidArgumentError if the bytes are not a serialized `kind`."""
     message = kind()
     try:
         message.ParseFromString(content)
@@ -25,7 +25,11 @@ def read_proto(content: bytes, kind: type[M]) -> M:
 
 
 def read_json_proto(value: Any, key: str, kind: type[M]) -> M:
-    """Parse the JSON form of a message; InvalidArgumentError for an unknown field."""
+    """Parse the JSON form of a `kind`; `key` names the value in error messages.
+
+    Raises InvalidArgumentError if `value` is not an object or has a field that `kind` does not
+    have.
+    """
     if not isinstance(value, dict):
         raise InvalidArgumentError(f"{key} must be an object, got {type_name(value)}")
     try:

@@ -1,4 +1,4 @@
-"""Scalars in JSON: bytes, text, and numbers that are not finite."""
+"""Write scalars as JSON: bytes, text, and numbers that are not finite."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class NonFinite(enum.StrEnum):
-    """How NaN and the infinities are written, for which JSON has no form."""
+    """The ways to write NaN and infinities, which JSON cannot express as numbers."""
 
-    TOKEN = "token"  # bare NaN, Infinity, -Infinity, as TensorFlow Serving writes them
+    TOKEN = "token"  # bare NaN, Infinity or -Infinity, as TensorFlow Serving writes them
     STRING = "string"
     NULL = "null"
     ERROR = "error"
 
 
 def non_finite_word(value: float) -> str:
-    """The key of NON_FINITE for a value that is not finite."""
+    """Return the key of NON_FINITE that stands for `value`, which must be NaN or an infinity."""
     if value != value:
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
 
 
 def encode_base64(content: bytes) -> str:
-    """Standard base64 with padding."""
+    """Encode bytes in standard base64 with padding."""
     return base64.b64encode(content).decode("ascii")
 
 
 def base64_object(content: bytes) -> dict[str, str]:
-    """`{"b64": "…"}`, which stands for bytes where a string is expected."""
+    """Return `{"b64": "…"}`, which stands for bytes in a place where JSON has a string."""
     return {"b64": encode_base64(content)}
 
 
 def text_or_base64(content: bytes) -> str | dict[str, str]:
-    """The text of bytes that are UTF-8, `{"b64": "…"}` for others."""
+    """Decode `content` as UTF-8 text, or return `{"b64": "…"}` if it is not UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError:

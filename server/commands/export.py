@@ -13,7 +13,7 @@ _CALLER_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
 def export(options: argparse.Namespace) -> int:
-    """Load and write the SavedModel; raises OpError with a message that says what to change."""
+    """Load the SavedModel and write it; raise OpError with a message that says what to change."""
     folder = find_saved_model(options.directory)
     with Progress(f"Loading {folder}"):
         bundle = load_saved_model(SessionOptions(), _CALLER_THREAD, folder, read_tags(options.tags))

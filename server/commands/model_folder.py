@@ -1,4 +1,4 @@
-"""Find the SavedModel of a command's folder: the folder itself or its latest version."""
+"""Find the SavedModel in a command's folder: the folder itself or its latest version."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _FILES = ("saved_model.pb", "saved_model.pbtxt")
 
 
 def find_saved_model(directory: str) -> str:
-    """`directory` if it holds a SavedModel, else its subfolder with the highest number.
+    """Return `directory` if it holds a SavedModel, else its subfolder with the highest number.
 
-    Raises NotFoundError when it is neither.
+    Raises NotFoundError if there is no SavedModel and no such subfolder.
     """
     folder = Path(directory)
     if not folder.is_dir():
@@ -29,5 +29,5 @@ def find_saved_model(directory: str) -> str:
 
 
 def read_tags(text: str) -> list[str]:
-    """Tags of a comma-separated list; an empty one means no tags."""
+    """Split a comma-separated list of tags; an empty list means no tags."""
     return [tag.strip() for tag in text.split(",") if tag.strip()]

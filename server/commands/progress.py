@@ -1,4 +1,4 @@
-"""Show on a terminal that a command is still running, and for how long."""
+"""Show on a terminal that a command is still running, and for how long it has run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-_PATIENCE_SECONDS = 0.5  # shorter work shows no bar
+_PATIENCE_SECONDS = 0.5  # the bar is not shown for shorter work
 _FRAME_SECONDS = 0.1
 _WIDTH = 24
 
 
 class Progress:
-    """Show a moving bar on standard error while the block runs, if that is a terminal."""
+    """Shows a moving bar on standard error while the `with` block runs, if that is a terminal."""
 
     def __init__(self, text: str, stream: TextIO | None = None) -> None:
         self._text = text
@@ -49,12 +49,12 @@ class Progress:
             self._stream.write(f"\r{self._text} [{bar(frame)}] {seconds:.1f} s")
             self._stream.flush()
             frame += 1
-        self._stream.write("\r\x1b[K")  # to the start of the line, and erase it
+        self._stream.write("\r\x1b[K")  # go to the start of the line and erase it
         self._stream.flush()
 
 
 def bar(frame: int) -> str:
-    """A block that moves to and fro, because the amount of work is not known."""
+    """Return a bar with a block that moves to and fro, because the amount of work is unknown."""
     position = frame % (2 * _WIDTH - 2)
     if position >= _WIDTH:
         position = 2 * _WIDTH - 2 - position

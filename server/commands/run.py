@@ -1,4 +1,4 @@
-"""`runstep run DIR --feed x=… --fetch …`: one step of a SavedModel."""
+"""`runstep run DIR --feed x=… --fetch …`: run one step of a SavedModel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CALLER_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Load the model, run a step and print it; raises OpError that says what to change."""
+    """Load the model, run a step and print its outputs; raise OpError that says what to change."""
     feeds = [_split_feed(feed) for feed in options.feed]
     folder = find_saved_model(options.directory)
     with Progress(f"Loading {folder}"):
@@ -52,7 +52,7 @@ def _run_step(
     fetches: Sequence[str],
     options: argparse.Namespace,
 ) -> list[Any]:
-    """Run the step; its values. With --trace the timeline is written as well."""
+    """Run the step and return its values; write the timeline if --trace is given."""
     if options.trace is None:
         return bundle.session.run(feeds, fetches, options.target, _CALLER_THREAD)
     metadata = pb.RunMetadata()
@@ -74,7 +74,7 @@ def _split_feed(feed: str) -> tuple[str, str]:
 
 
 class _Step:
-    """Resolves names of a signature's inputs and outputs, or of tensors."""
+    """Resolves the names of a signature's inputs and outputs, and the names of tensors."""
 
     def __init__(self, bundle: SavedModelBundle, signature: str) -> None:
         self._session = as_direct_session(bundle.session)
@@ -83,15 +83,18 @@ class _Step:
         self._signature = bundle.signatures.get(signature)
 
     def input_tensor(self, name: str) -> str:
-        """The tensor of a signature's input; any other name is that of a tensor."""
+        """Return the tensor of the input `name`, or `name` if it is the name of a tensor."""
         return self._tensor(name, {} if self._signature is None else self._signature.inputs)
 
     def output_tensor(self, name: str) -> str:
-        """The tensor of a signature's output; any other name is that of a tensor."""
+        """Return the tensor of the output `name`, or `name` if it is the name of a tensor."""
         return self._tensor(name, {} if self._signature is None else self._signature.outputs)
 
     def all_outputs(self) -> dict[str, str]:
-        """{name: tensor} of the signature; NotFoundError when there is no such signature."""
+        """Return {name: tensor} of the signature's outputs.
+
+        Raises NotFoundError if there is no such signature.
+        """
         if self._signature is None:
             raise NotFoundError(
                 f"There is no signature {self._name!r}; there are "
@@ -113,11 +116,11 @@ class _Step:
         return name
 
     def data_type(self, tensor: str) -> DataType:
-        """Element type of a tensor of the graph."""
+        """Return the element type of a tensor of the graph."""
         return self._session.tensor_info(tensor)[0]
 
     def read(self, name: str, text: str) -> np.ndarray:
-        """The value of a feed: JSON, @file.json, a .npy file, or file.npz:array."""
+        """Read the value of a feed: JSON, @file.json, a .npy file, or file.npz:array."""
         file, _, array = text.rpartition(":")
         if file.endswith(".npz"):
             return _load_npz(file, array)
@@ -151,7 +154,7 @@ def _load_npz(path: str, array: str) -> np.ndarray:
 
 
 def _as_tensor(array: np.ndarray) -> np.ndarray:
-    """The array; numpy's text and bytes arrays become string tensors."""
+    """Return the array as a tensor; numpy's text and bytes become string tensors."""
     if array.dtype.kind == "U":
         array = np.char.encode(array, "utf-8")
     return array.astype(object) if array.dtype.kind == "S" else array
@@ -167,5 +170,5 @@ def _save(path: Path, outputs: Mapping[str, Any]) -> None:
 
 
 def _file_names(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Names without colons, which file names may not have: `y:0` becomes `y_0`."""
+    """Replace the colons in names, which file names may not have: `y:0` becomes `y_0`."""
     return {name.replace(":", "_"): array for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""`runstep serve`: flags to settings, then the server."""
+"""`runstep serve`: convert flags to settings, then run the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Serve until stopped; the exit code."""
+    """Serve until stopped, and return the exit code."""
     config = None if options.config is None else Path(options.config)
     settings = load_settings(config, flag_settings(options))
     settings = with_parallelism(
@@ -40,16 +40,16 @@ def serve(options: argparse.Namespace) -> int:
         options.tensorflow_inter_op_parallelism,
         options.tensorflow_intra_op_parallelism,
     )
-    # Imported after the settings are read: a wrong setting is reported at once.
+    # Imported after the settings are read, so that a wrong setting is reported at once.
     from server.process import serve as serve_process
 
     return serve_process(settings)
 
 
 def flag_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Nested settings of the flags that were given.
+    """Return the nested settings of the flags that were given.
 
-    Raises InvalidArgumentError for one of --model_name and --model_base_path without the other.
+    Raises InvalidArgumentError if --model_name is given but --model_base_path is not.
     """
     settings: dict[str, Any] = {}
     for flag, section, key in _FLAGS:
@@ -64,7 +64,10 @@ def flag_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _model(name: str | None, base_path: str | None) -> dict[str, str] | None:
-    """The model of the flags. TF: --model_name defaults to `default`, the base path to nothing."""
+    """Return the model of the flags, or None if neither flag is given.
+
+    TF: --model_name defaults to `default`, --model_base_path has no default
+    """
     if name is None and base_path is None:
         return None
     if base_path is None:

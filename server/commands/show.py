@@ -1,4 +1,4 @@
-"""`runstep show DIR`: what is in a SavedModel, and whether it can be served."""
+"""`runstep show DIR`: describe a SavedModel, and say whether it can be served."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 
 EXIT_NOT_SERVED = 1
-_MAX_NODES = 3  # of an op whose names are printed; the others are counted
+_MAX_NODES = 3  # number of an op's nodes whose names are printed; the others are counted
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print the description; 0 when the model can be served."""
+    """Print the description, and return 0 if the model can be served."""
     folder = find_saved_model(options.directory)
     with Progress(f"Reading {folder}"):
         meta_graph_def, report = inspect_saved_model(folder, read_tags(options.tags))
@@ -25,13 +25,13 @@ def show(options: argparse.Namespace) -> int:
 
 
 def describe(folder: str, meta_graph_def: pb.MetaGraphDef, report: OpReport) -> Iterator[str]:
-    """The lines of the description."""
+    """Yield the lines of the description."""
     info = meta_graph_def.meta_info_def
     yield f"SavedModel {folder}"
     yield f"tags: {', '.join(sorted(info.tags)) or 'none'}"
     yield f"written by: TensorFlow {info.tensorflow_version or '(not said)'}"
     for name in sorted(meta_graph_def.signature_def):
-        if name.startswith("__saved_model"):  # for the loader: init op, train op
+        if name.startswith("__saved_model"):  # a signature for the loader: init op, train op
             continue
         yield ""
         yield from _describe_signature(name, meta_graph_def.signature_def[name])
@@ -77,7 +77,7 @@ def _describe_signature(name: str, signature: pb.SignatureDef) -> Iterator[str]:
 
 def _describe_tensor(info: pb.TensorInfo) -> str:
     encoding = info.WhichOneof("encoding")
-    if encoding != "name":  # a composite tensor: sparse, ragged
+    if encoding != "name":  # a composite tensor, for example sparse or ragged
         return f"{encoding or 'no tensor'}  {', '.join(tensor_names([info]))}".rstrip()
     shape = "unknown rank"
     if not info.tensor_shape.unknown_rank:

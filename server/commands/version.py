@@ -1,4 +1,4 @@
-"""`runstep version`."""
+"""`runstep version`: print the version."""
 
 from __future__ import annotations
 

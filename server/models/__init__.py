@@ -1,1 +1,1 @@
-"""Served models: sources, versions, labels, loading and unloading."""
+"""Find, load, serve and unload the versions of models."""

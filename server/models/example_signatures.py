@@ -1,4 +1,4 @@
-"""Signatures of classify and regress: their required form, and results from their tensors.
+"""Check the signatures of classify and regress, and make results from their output tensors.
 
 TF: tensorflow_serving/servables/tensorflow/{classifier,regressor}.cc
 """
@@ -15,20 +15,26 @@ from runtime.errors import InvalidArgumentError
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 
-INPUTS = "inputs"  # alias of the only input, serialized examples
+INPUTS = "inputs"  # alias of the only input: serialized examples
 CLASSES, SCORES = "classes", "scores"
 OUTPUTS = "outputs"
 
 
 class Classifications(NamedTuple):
-    """`labels`, bytes, and `scores`, float32, both `[number of examples, classes]`."""
+    """The result of classify: `labels` (bytes) and `scores` (float32).
+
+    Both have the shape `[number of examples, classes]`.
+    """
 
     labels: np.ndarray
     scores: np.ndarray
 
 
 def find_example_signature(version: ModelVersion, name: str) -> Signature:
-    """The signature of that name; InvalidArgumentError in the words of classify and regress."""
+    """Return the signature `name`; raise InvalidArgumentError if there is none.
+
+    The message is TensorFlow Serving's for classify and regress.
+    """
     signature = version.signatures.get(name)
     if signature is None:
         raise InvalidArgumentError(f"No signature was found with the name: {name}")
@@ -36,9 +42,10 @@ def find_example_signature(version: ModelVersion, name: str) -> Signature:
 
 
 def classify_outputs(signature: Signature) -> tuple[str, ...]:
-    """The outputs that a classification needs.
+    """Return the aliases of the outputs that a classification needs.
 
-    Raises InvalidArgumentError unless the signature takes examples and gives classes or scores.
+    Raises InvalidArgumentError unless the signature has the one input `inputs` and the output
+    `classes`, `scores` or both.
     """
     _check_one_input(signature)
     if len(signature.outputs) not in (1, 2):
@@ -57,9 +64,10 @@ def classify_outputs(signature: Signature) -> tuple[str, ...]:
 
 
 def regress_outputs(signature: Signature) -> tuple[str, ...]:
-    """The output that a regression needs.
+    """Return the alias of the output that a regression needs.
 
-    Raises InvalidArgumentError unless the signature takes examples and gives that one output.
+    Raises InvalidArgumentError unless the signature has the one input `inputs` and the one output
+    `outputs`.
     """
     _check_one_input(signature)
     if len(signature.outputs) != 1:
@@ -72,10 +80,10 @@ def regress_outputs(signature: Signature) -> tuple[str, ...]:
 
 
 def classifications(outputs: dict[str, np.ndarray], num_examples: int) -> Classifications:
-    """The labels and scores of each example, from `classes` and `scores` `[batch, classes]`.
+    """Return the labels and scores of each example, from `classes` and `scores` `[batch, classes]`.
 
-    A label is empty without `classes`, a score 0 without `scores`. Raises InvalidArgumentError
-    when a tensor has another shape or type.
+    If `outputs` has no `classes`, the labels are empty; if it has no `scores`, the scores are 0.
+    Raises InvalidArgumentError if a tensor has another shape or type.
     """
     classes, scores = outputs.get(CLASSES), outputs.get(SCORES)
     for alias, array, wanted in (
@@ -98,7 +106,10 @@ def classifications(outputs: dict[str, np.ndarray], num_examples: int) -> Classi
 
 
 def regressions(output: np.ndarray, num_examples: int) -> np.ndarray:
-    """One float32 value an example, from an output `[batch]` or `[batch, 1]`."""
+    """Return one float32 value for each example, from an output `[batch]` or `[batch, 1]`.
+
+    Raises InvalidArgumentError if the output has another shape or type.
+    """
     if not (output.ndim == 1 or (output.ndim == 2 and output.shape[1] == 1)):
         raise InvalidArgumentError(
             "Expected output Tensor shape to be either [batch_size] or [batch_size, 1] but got "

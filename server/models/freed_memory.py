@@ -1,9 +1,9 @@
-"""Memory of models: not visited by the garbage collector, and returned to the system when freed.
+"""Keep models from the garbage collector, and return their memory to the system when it is freed.
 
 A full collection visits every object of the process, and all requests wait for it: 6 ms in a
-process with one small model, tens of milliseconds with large graphs. The objects of a loaded model
-live long, so visiting them finds nothing. The C library keeps freed pages for later allocations,
-which wastes gigabytes after a large model has been unloaded.
+process with one small model, tens of milliseconds if graphs are large. The objects of a loaded
+model live long, so visiting them finds nothing. The C library keeps freed pages for later
+allocations, which wastes gigabytes after a large model has been unloaded.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import ctypes
 import gc
 import sys
 
-# Objects made between two collections of the youngest generation; Python's default is 700. The
-# objects of a step are freed without the collector, and graphs live long.
+# Number of objects made between two collections of the youngest generation; Python's default is
+# 700. The objects of a step are freed without the collector, and graphs live long.
 YOUNG_OBJECTS = 5_000
 
 
@@ -24,15 +24,18 @@ def collect_less_often() -> None:
 
 
 def keep_from_collector() -> None:
-    """Exclude all objects that exist now from later collections; takes microseconds."""
+    """Exclude all objects that exist now from later collections; this takes microseconds."""
     gc.freeze()
 
 
 def return_freed_memory() -> None:
-    """Collect reference cycles, which graphs have, and trim glibc's heap; takes milliseconds."""
+    """Collect reference cycles, which graphs have, and trim glibc's heap.
+
+    This takes milliseconds.
+    """
     gc.unfreeze()
     gc.collect()
     gc.freeze()
     if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # not glibc
+        with contextlib.suppress(OSError, AttributeError):  # the C library is not glibc
             ctypes.CDLL(None).malloc_trim(0)

@@ -1,8 +1,8 @@
-"""The inference service: predict, classify and regress on served models, for every front.
+"""The inference service: predict, classify and regress on served models.
 
-A front gives the inputs as arrays, or as the function that decodes them once the signature is
-known, and writes the arrays that it gets back. Steps run in the version's one serving session,
-whose state persists between requests.
+The REST and gRPC endpoints pass the inputs as arrays, or as a function that decodes them once the
+signature is known, and write the arrays that are returned. Steps run in the serving session of the
+version, whose state persists between requests.
 
 TF: tensorflow_serving/servables/tensorflow/{predict,classification,regression}_*.cc
 """
@@ -31,11 +31,11 @@ from server.models.signature import Signature
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import BY_ELEMENT, StepRunner, off_loop
 
-Tensors = Mapping[str, np.ndarray]  # by the signature's alias
+Tensors = Mapping[str, np.ndarray]  # maps the aliases of a signature to arrays
 
 
 class Prediction(NamedTuple):
-    """The outputs by alias, the bytes of their content, and the version that computed them."""
+    """The outputs by alias, the number of bytes in them, and the version that computed them."""
 
     outputs: dict[str, np.ndarray]
     size: int
@@ -43,7 +43,7 @@ class Prediction(NamedTuple):
 
 
 class Classified(NamedTuple):
-    """The classes of each example, the bytes of their content, and the version."""
+    """The classes and scores of each example, the number of bytes in them, and the version."""
 
     results: Classifications
     size: int
@@ -51,7 +51,7 @@ class Classified(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """The values, float32 `[number of examples]`, the bytes of them, and the version."""
+    """The values, float32 `[number of examples]`, the number of bytes in them, and the version."""
 
     values: np.ndarray
     size: int
@@ -59,7 +59,7 @@ class Regressed(NamedTuple):
 
 
 class InferenceService:
-    """What every front of served models calls; made once per server."""
+    """The service that every endpoint of served models calls; there is one for each server."""
 
     def __init__(self, manager: ModelManager, runner: StepRunner, metrics: ServingMetrics) -> None:
         self.manager = manager
@@ -76,12 +76,13 @@ class InferenceService:
         request: StepRequest,
         outputs: Sequence[str] = (),
     ) -> Prediction:
-        """Run a signature; `outputs` are the aliases to compute, by default all of them.
+        """Run a signature; `outputs` are the aliases to compute, by default all outputs.
 
-        `version` and `label` both None mean the latest version; `request.body_bytes` decides where
-        the function `inputs` is called. Raises NotFoundError for a model or version that does not
-        serve, InvalidArgumentError for an unknown label or signature and for missing or
-        superfluous inputs, what `inputs` raises, and as `StepRunner.run`.
+        If `version` and `label` are None, the latest version is used. If `inputs` is a function, it
+        is called on another thread if `request.body_bytes` is large. Raises NotFoundError if the
+        model or version does not serve, InvalidArgumentError if the label or signature is unknown
+        or if inputs are missing or superfluous, the errors of `inputs`, and the errors of
+        `StepRunner.run`.
         """
         values, size, number = await self._run(
             "Predict", name, version, label, signature, inputs, request, outputs
@@ -97,9 +98,10 @@ class InferenceService:
         inputs: np.ndarray | Callable[[], np.ndarray],
         request: StepRequest,
     ) -> Classified:
-        """Labels and scores of serialized examples, a string tensor `[number of examples]`.
+        """Return labels and scores of serialized examples, a string tensor `[number of examples]`.
 
-        Raises as `predict`, and InvalidArgumentError for a signature or an output of another form.
+        Raises the same errors as `predict`, and InvalidArgumentError if the signature or an output
+        does not have the form that classify requires.
         """
         examples = await self._examples(name, inputs, request)
         values, size, number = await self._run(
@@ -117,7 +119,7 @@ class InferenceService:
         inputs: np.ndarray | Callable[[], np.ndarray],
         request: StepRequest,
     ) -> Regressed:
-        """A value for each serialized example; raises as `classify`."""
+        """Return a value for each serialized example; raise the same errors as `classify`."""
         examples = await self._examples(name, inputs, request)
         values, size, number = await self._run(
             "Regress", name, version, label, signature, {INPUTS: examples}, request,
@@ -146,10 +148,10 @@ class InferenceService:
         outputs: Sequence[str] = (),
         choose_outputs: Callable[[Signature], Sequence[str]] | None = None,
     ) -> tuple[dict[str, np.ndarray], int, int]:
-        """The outputs by alias, the bytes of their content, and the version.
+        """Run a signature; return the outputs by alias, the number of bytes in them, the version.
 
-        `choose_outputs` is for signatures of examples: it raises for any other, and returns the
-        aliases to fetch.
+        `choose_outputs` must be given for classify and regress. It raises if the signature does not
+        take examples, and returns the aliases to fetch.
         """
         served = self.manager.acquire(name, version, label)
         try:

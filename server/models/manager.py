@@ -1,11 +1,11 @@
 """ModelManager: loads, serves and unloads the versions that the version policies choose.
 
-Several versions of a model can serve at once. A transition to another version keeps the old one
-until the new one serves (see `version_states`). Loading and unloading run on `load_pool`, whose
-threads have low priority, so that they do not delay requests.
+Several versions of a model can serve at once. If another version replaces the serving one, the old
+version is kept until the new one serves (see `version_states`). Loading and unloading run on
+`load_pool`, whose threads have low priority, so that they do not delay requests.
 
 Guarantees: thread-safe; `find` and `acquire` take no lock of the manager and never wait; a version
-is closed only when its last request has been answered.
+is closed only after its last request has ended.
 
 TF: tensorflow_serving/core/aspired_versions_manager.cc, model_servers/server_core.cc
 """
@@ -37,13 +37,13 @@ from server.models.warmup import warm_up
 
 _log = logging.getLogger(__name__)
 
-_FULL_QUEUE_SECONDS = 1.0  # before a load that found the pool's queue full is tried again
+_FULL_QUEUE_SECONDS = 1.0  # delay of a load that found the pool's queue full
 _PENDING = (ModelState.START, ModelState.LOADING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class VersionStatus:
-    """What the status API reports of one version."""
+    """The state of one version, as the status API reports it."""
 
     version: int
     state: ModelState
@@ -62,7 +62,7 @@ class _Model:
 
 
 class ModelManager:
-    """The models of one server. Nothing happens before the first `poll`."""
+    """The models of one server; nothing is loaded before the first `poll`."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ModelManager:
         self._load_pool = load_pool
         self._options = options or ManagerOptions()
         self._clock = clock
-        # Guards everything below but _serving, and is notified at every change of a state.
+        # Guards every attribute below except _serving, and is notified at every change of a state.
         self._changed = threading.Condition(threading.RLock())
         self._models = {config.name: _Model(config) for config in models}
         self._is_stopped = False
@@ -87,10 +87,10 @@ class ModelManager:
         self.is_configured = self._serving.is_configured
         self._publish()
 
-    # Requests.
+    # Methods for requests.
 
     def check_not_loading(self, name: str, version: int | None = None) -> None:
-        """Raise UnavailableError when the model, or that version of it, is still being loaded."""
+        """Raise UnavailableError if the model, or the given version, is still being loaded."""
         with self._changed:
             model = self._models.get(name)
             records = [] if model is None else list(model.records.values())
@@ -104,12 +104,12 @@ class ModelManager:
             what = f"version {pending[0]} of model {name}" if pending else f"model {name}"
             raise UnavailableError(f"Still loading {what}; try again soon")
 
-    # State.
+    # Methods that report the state.
 
     def statuses(self, name: str, version: int | None = None) -> list[VersionStatus]:
-        """The states of every version ever seen, the highest first, or of `version` alone.
+        """Return the states of every version ever seen, the highest first, or of `version` alone.
 
-        Raises NotFoundError with TensorFlow Serving's text.
+        Raises NotFoundError with TensorFlow Serving's text if there is no such version.
         """
         known = self.known_statuses(name)
         if version is not None:
@@ -121,7 +121,7 @@ class ModelManager:
         return known
 
     def known_statuses(self, name: str) -> list[VersionStatus]:
-        """As `statuses`, but empty for a model without known versions."""
+        """Return the same as `statuses`, but an empty list if the model has no known versions."""
         with self._changed:
             model = self._models.get(name)
             records = {} if model is None else model.records
@@ -131,22 +131,25 @@ class ModelManager:
             ]
 
     def model_names(self) -> list[str]:
-        """The configured models, in the order of the configuration."""
+        """Return the names of the configured models, in the order of the configuration."""
         with self._changed:
             return [name for name, model in self._models.items() if model.is_configured]
 
     def labels(self, name: str) -> dict[str, int]:
-        """The labels of a configured model."""
+        """Return the version number of each label of a configured model."""
         model = self._serving.snapshot.models.get(name)
         return {} if model is None else dict(model.labels)
 
     def available_versions(self) -> Iterator[ModelVersion]:
-        """The versions that serve now."""
+        """Yield the versions that serve now."""
         for model in self._serving.snapshot.models.values():
             yield from model.versions.values()
 
     def not_ready(self) -> list[str]:
-        """The configured models without a version that serves; empty: the server is ready."""
+        """Return the names of the configured models of which no version serves.
+
+        The server is ready if there are none.
+        """
         return [
             name for name, model in self._serving.snapshot.models.items() if model.latest is None
         ]
@@ -154,12 +157,13 @@ class ModelManager:
     def wait_until_settled(self, timeout_seconds: float | None = None) -> bool:
         """Wait until every model has been polled and nothing remains to be loaded or unloaded.
 
-        False at the timeout. Blocks: not for the event loop.
+        Returns False if `timeout_seconds` pass first. The method blocks, so it must not be called
+        on the event loop.
         """
         with self._changed:
             return self._changed.wait_for(self._is_settled, timeout_seconds)
 
-    # Changes.
+    # Methods that change what is served.
 
     def poll(self) -> None:
         """List the versions on disk, and start the loads and unloads that follow from them."""
@@ -190,7 +194,10 @@ class ModelManager:
                 self._schedule_load(model, record)
 
     def next_retry_at(self) -> float | None:
-        """The earliest retry time of a failed load, by the manager's clock; None without one."""
+        """Return the earliest retry time of a failed load; None if no retry is planned.
+
+        The time is an instant of the manager's clock.
+        """
         with self._changed:
             planned = [
                 record.retry_at
@@ -201,10 +208,10 @@ class ModelManager:
         return min(planned, default=None)
 
     def reconfigure(self, models: Sequence[ModelConfig]) -> None:
-        """Serve exactly these models from now on, and poll.
+        """Serve exactly `models` from now on, and poll.
 
-        Raises FailedPreconditionError, and changes nothing, when a label would move to a version
-        that does not serve.
+        Raises FailedPreconditionError, and changes nothing, if a label would move to a version that
+        does not serve.
         """
         with self._changed:
             for config in models:
@@ -226,7 +233,7 @@ class ModelManager:
         self.poll()
 
     def stop(self) -> None:
-        """Unload every version once no request uses it, and load no more."""
+        """Unload each version once no request uses it, and load no more."""
         with self._changed:
             self._is_stopped = True
             models = list(self._models.values())
@@ -235,7 +242,7 @@ class ModelManager:
         for model in models:
             self._advance(model)
 
-    # Transitions.
+    # Transitions between states.
 
     def _configured(self) -> list[_Model]:
         with self._changed:
@@ -299,7 +306,7 @@ class ModelManager:
                 return
 
     def _schedule_load(self, model: _Model, record: VersionRecord) -> bool:
-        """Queue a load; False when the pool's queue is full, so that the next poll retries."""
+        """Queue a load; if the pool's queue is full, plan a retry and return False."""
         with self._changed:
             if record.state is ModelState.START:
                 record.move_to(ModelState.LOADING)
@@ -378,7 +385,7 @@ class ModelManager:
         def schedule_close() -> None:
             try:
                 self._load_pool.schedule(close)
-            except ResourceExhaustedError:  # the queue is full, and the close must still happen
+            except ResourceExhaustedError:  # the queue is full, but the close must still happen
                 threading.Thread(target=close, name="unload", daemon=True).start()
 
         loaded.close_when_unused(schedule_close)

@@ -10,14 +10,14 @@ from typing import Protocol
 from server.models.model_version import SavedModelBundle
 from server.settings import ModelLoadingSettings
 
-Loader = Callable[[str, int, Path], SavedModelBundle]  # (model, version, its folder)
+Loader = Callable[[str, int, Path], SavedModelBundle]  # (model, version, folder)
 
 
 class LoadPool(Protocol):
     """Runs loads and unloads: a ThreadPool, or a substitute in tests."""
 
     def schedule(self, task: Callable[[], object]) -> None:
-        """Run `task` soon; ResourceExhaustedError when that is not possible."""
+        """Run `task` soon; raise ResourceExhaustedError if that is not possible."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ManagerOptions:
 
 
 def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
-    """The options of the settings."""
+    """Convert the settings to ManagerOptions."""
     return ManagerOptions(
         settings.max_retries,
         settings.retry_seconds,

@@ -1,6 +1,6 @@
-"""The configuration of each model: its folder, the versions to serve, their labels.
+"""The configuration of each model: its folder, the versions to serve, and their labels.
 
-It is read from the settings' `models` or from TensorFlow Serving's model config file.
+The configuration is read from the setting `models` or from TensorFlow Serving's model config file.
 
 TF: tensorflow_serving/config/model_server_config.proto, model_servers/server_core.cc
 """
@@ -29,7 +29,7 @@ _PLATFORM = "tensorflow"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """One served model. `base_path` has one folder per version."""
+    """One served model; `base_path` is a folder with one subfolder for each version."""
 
     name: str
     base_path: str
@@ -38,7 +38,7 @@ class ModelConfig:
 
 
 def from_settings(models: Iterable[ModelSettings]) -> list[ModelConfig]:
-    """The models of the settings."""
+    """Return the models of the settings."""
     return [
         ModelConfig(model.name, model.base_path, _settings_policy(model), model.version_labels)
         for model in models
@@ -51,10 +51,11 @@ def check_labels(
     available: Container[int],
     options: ManagerOptions,
 ) -> None:
-    """Raise FailedPreconditionError for a label of a running model that must not be assigned.
+    """Raise FailedPreconditionError if a label of a running model must not be assigned.
 
-    A label may point to an `available` version. With `allow_labels_for_unavailable` a new label may
-    point to any version, but an existing one may not move to a version that does not serve.
+    A label may point to an `available` version. If `allow_labels_for_unavailable` is set, a new
+    label may point to any version, but an existing label may not move to a version that does not
+    serve.
     """
     for label, version in new.labels.items():
         is_moved = old_labels.get(label, version) != version
@@ -76,10 +77,10 @@ def _settings_policy(model: ModelSettings) -> VersionPolicy:
 
 
 def read_model_config_file(path: Path) -> list[ModelConfig]:
-    """The models of a text ModelServerConfig, TensorFlow Serving's `--model_config_file`.
+    """Read the models of a text ModelServerConfig, TensorFlow Serving's `--model_config_file`.
 
-    Raises NotFoundError when there is no such file, InvalidArgumentError when it does not parse,
-    lists a model twice, or names another platform than TensorFlow.
+    Raises NotFoundError if the file cannot be read, and InvalidArgumentError if it does not parse,
+    lists a model twice, or names a platform other than TensorFlow.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -94,7 +95,7 @@ def read_model_config_file(path: Path) -> list[ModelConfig]:
 
 
 def from_model_server_config(message: pb.server_config.ModelServerConfig) -> list[ModelConfig]:
-    """The models of a ModelServerConfig; its errors are TensorFlow Serving's."""
+    """Return the models of a ModelServerConfig; raise TensorFlow Serving's errors."""
     if message.WhichOneof("config") != "model_config_list":
         raise InvalidArgumentError("Invalid ServerModelConfig: it has no model_config_list")
     configs: dict[str, ModelConfig] = {}

@@ -1,4 +1,4 @@
-"""The versions of a model on disk: the numbered folders below its base path.
+"""Find the versions of a model on disk: the numbered folders below its base path.
 
 TF: tensorflow_serving/sources/storage_path/file_system_storage_path_source.cc
 """
@@ -16,10 +16,10 @@ _MAX_VERSION = (1 << 63) - 1
 
 
 def find_versions(name: str, base_path: str) -> dict[int, Path]:
-    """The folders of the versions by number; other names are ignored.
+    """Return the folders of the versions by number; folders whose name is no number are ignored.
 
-    Raises InvalidArgumentError when the base path cannot be listed, instead of returning an empty
-    mapping: a file system that is unreachable for a moment must not unload a model.
+    Raises InvalidArgumentError if `base_path` cannot be listed. An empty mapping would unload the
+    model if a file system is unreachable for a moment.
     """
     try:
         children = sorted(Path(base_path).iterdir())
@@ -42,7 +42,7 @@ def find_versions(name: str, base_path: str) -> dict[int, Path]:
 
 
 def _version_number(child: Path) -> int | None:
-    """The version number of a folder, or None; `00000123` is 123."""
+    """Return the version number of a folder, or None if it has none; `00000123` is 123."""
     text = child.name
     if not (text.isascii() and text.isdigit()) or not child.is_dir():
         return None

@@ -1,7 +1,7 @@
 """A loaded version of a model: its session, its signatures, and the number of its users.
 
-Guarantees: thread-safe; once `close_when_unused` was called `acquire` fails, and the callback runs
-exactly once, after the last `release`.
+Guarantees: thread-safe; once `close_when_unused` was called, `acquire` returns False, and the
+callback runs exactly once, after the last `release`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class SavedModelBundle(Protocol):
         """The meta graph that was loaded."""
 
     def open_session(self, options: SessionOptions) -> tuple[RuntimeSession, bool]:
-        """A session in the state right after loading, and whether it shares the weights."""
+        """Open a session in the state right after loading.
+
+        Returns the session and whether it shares the loaded weights.
+        """
 
 
 class ModelVersion:
@@ -48,7 +51,7 @@ class ModelVersion:
 
     @property
     def bundle(self) -> SavedModelBundle:
-        """The loaded SavedModel; UnavailableError once the version has been unloaded."""
+        """The loaded SavedModel; raises UnavailableError once the version has been unloaded."""
         bundle = self._bundle
         if bundle is None:
             raise UnavailableError(f"Version {self.version} of {self.name} has been unloaded")
@@ -61,11 +64,14 @@ class ModelVersion:
 
     @property
     def in_flight(self) -> int:
-        """How many requests use the version now."""
+        """The number of requests that use the version now."""
         return self._in_flight
 
     def signature(self, name: str) -> Signature:
-        """The signature of that name; InvalidArgumentError with TensorFlow Serving's text."""
+        """Return the signature `name`; raise InvalidArgumentError if there is none.
+
+        The message is TensorFlow Serving's.
+        """
         found = self.signatures.get(name)
         if found is None:
             raise InvalidArgumentError(
@@ -74,7 +80,7 @@ class ModelVersion:
         return found
 
     def acquire(self) -> bool:
-        """Begin to use the version; False when it is being unloaded."""
+        """Begin to use the version; return False if it is being unloaded."""
         with self._lock:
             if self._on_unused is not None:
                 return False

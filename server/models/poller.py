@@ -19,12 +19,12 @@ from server.models.model_config import read_model_config_file
 
 _log = logging.getLogger(__name__)
 
-_IDLE_SECONDS = 1.0  # between two checks for retries when nothing is polled
+_IDLE_SECONDS = 1.0  # the time between two checks for retries if nothing is polled
 
 
 @dataclasses.dataclass(slots=True)
 class _Job:
-    """A task that runs every `interval` seconds, next at the monotonic instant `due`."""
+    """A task that runs every `interval` seconds; `due` is the monotonic instant of its next run."""
 
     action: Callable[[], None]
     interval: float
@@ -32,7 +32,7 @@ class _Job:
 
 
 class ModelPoller:
-    """A thread that calls the manager between `start` and `stop`."""
+    """A thread that calls the methods of the manager between `start` and `stop`."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class ModelPoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, and wait for the task that it runs."""
+        """Stop the thread; wait until the task that it runs has ended."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def reload_config_file(self) -> None:
-        """Apply the config file; a file with an error is logged and changes nothing."""
+        """Apply the config file; if the file has an error, log it and change nothing."""
         if self._config_file is None:
             return
         try:
@@ -95,5 +95,5 @@ class ModelPoller:
     def _attempt(action: Callable[[], None]) -> None:
         try:
             action()
-        except Exception:  # the next run may succeed; a poller that ended would not be noticed
+        except Exception:  # the next run may succeed; the end of the thread would not be noticed
             _log.exception("Polling the models failed")

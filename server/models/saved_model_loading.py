@@ -1,4 +1,4 @@
-"""Load a SavedModel for serving, with the file access that steps of clients have."""
+"""Load a SavedModel for serving, with the same access to files as the steps of clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runtime.api import FolderGate, SavedModelBundle, SessionOptions, load_saved
 from server.settings import Settings
 
 SERVING_TAGS = ("serve",)  # TF: saved_model/tag_constants.h (kSavedModelTagServe)
-_CALLER_THREAD = -1  # of RunOptions.inter_op_thread_pool
+_CALLER_THREAD = -1  # RunOptions.inter_op_thread_pool for the calling thread
 
 
 class SavedModelLoading:
@@ -24,10 +24,10 @@ class SavedModelLoading:
         self._allowed_paths = settings.sessions.allowed_paths
 
     def load(self, name: str, version: int, folder: Path) -> SavedModelBundle:
-        """Load the SavedModel in a version's folder; raises as `load_saved_model`.
+        """Load the SavedModel in a version's folder; raise the same errors as `load_saved_model`.
 
-        Restore and init ops run in the calling thread, which belongs to the load pool: queued on
-        that pool they would never run if it has one thread.
+        Restore and init ops run in the calling thread, which belongs to the load pool. If they were
+        queued on that pool and it had only one thread, they would never run.
         """
         options = SessionOptions(
             config=self._config, files=FolderGate(self._allowed_paths, write=True)

@@ -1,6 +1,7 @@
-"""TensorFlow Serving's metrics under its names, so that its dashboards and alerts still work.
+"""TensorFlow Serving's metrics under their original names, for existing dashboards and alerts.
 
-Latencies are in microseconds and of successful requests only, as in TensorFlow Serving.
+As in TensorFlow Serving, latencies are in microseconds and are recorded for successful requests
+only.
 
 TF: tensorflow_serving/servables/tensorflow/util.cc
 """
@@ -17,12 +18,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 _PREFIX = ":tensorflow:serving:"
-# Upper bounds of the buckets in microseconds, up to about 20 minutes.
+# Upper bounds of the buckets in microseconds; the largest is about 20 minutes.
 _BOUNDS = tuple(10 * 1.8**power for power in range(33))
 
 
 class _Histogram:
-    """The counts of the buckets, and the sum of all values."""
+    """The number of values in each bucket, and the sum of all values."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(_BOUNDS) + 1)
@@ -33,7 +34,7 @@ class _Histogram:
         self.sum += microseconds
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """(upper bound, number of values up to it) of each bucket."""
+        """Return (upper bound, number of values up to this bound) for each bucket."""
         total = 0
         buckets = []
         for bound, count in zip([*map(repr, _BOUNDS), "+Inf"], self.counts, strict=True):
@@ -43,10 +44,10 @@ class _Histogram:
 
 
 class ServingMetrics(Collector):
-    """A collector for a CollectorRegistry. All methods may be called from any thread."""
+    """A collector for a CollectorRegistry; all methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards everything below
+        self._lock = threading.Lock()  # guards every attribute below
         self._requests: collections.Counter[tuple[str, str]] = collections.Counter()
         self._examples: collections.Counter[str] = collections.Counter()
         self._request_latency: dict[tuple[str, ...], _Histogram] = {}
@@ -55,9 +56,9 @@ class ServingMetrics(Collector):
     def request_finished(
         self, model: str, api: str, entrypoint: str, code: str, seconds: float
     ) -> None:
-        """Count a request; `api` is Predict, Classify or Regress, `code` the status by name.
+        """Count a request; record its time if `code`, the name of its status code, is OK.
 
-        `entrypoint` is REST or GRPC.
+        `api` is Predict, Classify or Regress. `entrypoint` is REST or GRPC.
         """
         with self._lock:
             self._requests[model, code] += 1
@@ -65,7 +66,7 @@ class ServingMetrics(Collector):
                 _add(self._request_latency, (model, api, entrypoint), seconds)
 
     def step_finished(self, model: str, api: str, seconds: float) -> None:
-        """Record the time of a request's step, queueing included."""
+        """Record the time of a request's step, including the time in queues."""
         with self._lock:
             _add(self._runtime_latency, (model, api, "TF1"), seconds)
 
@@ -75,7 +76,7 @@ class ServingMetrics(Collector):
             self._examples[model] += count
 
     def collect(self) -> Iterator[Metric]:
-        """The metric families."""
+        """Yield the metric families."""
         with self._lock:
             requests = UnknownMetricFamily(
                 f"{_PREFIX}request_count", "Requests by status", labels=["model_name", "status"]

@@ -23,15 +23,15 @@ class ServedModel:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServingSnapshot:
-    """The configured models by name, at one instant."""
+    """The configured models by name, as they were at one instant."""
 
     models: Mapping[str, ServedModel] = dataclasses.field(default_factory=dict)
 
     def find(self, name: str, version: int | None = None, label: str | None = None) -> ModelVersion:
-        """The version that a request means; the latest available one by default.
+        """Return the version that a request means, by default the latest available one.
 
-        Raises NotFoundError `Servable not found for request: …`, InvalidArgumentError for an
-        unknown label, or for a version together with a label.
+        Raises NotFoundError `Servable not found for request: …`, and InvalidArgumentError if the
+        label is unknown or if both `version` and `label` are given.
         """
         model = self.models.get(name)
         if label is not None:
@@ -55,24 +55,24 @@ class ServingSnapshot:
 
 
 class ServingTable:
-    """The current snapshot, which only the model manager replaces. Reading takes no lock."""
+    """The current snapshot, which only the model manager replaces; reading takes no lock."""
 
     def __init__(self) -> None:
         self.snapshot = ServingSnapshot()
 
     def find(self, name: str, version: int | None = None, label: str | None = None) -> ModelVersion:
-        """The available version that a request means; see `ServingSnapshot.find`."""
+        """Return the available version that a request means; see `ServingSnapshot.find`."""
         return self.snapshot.find(name, version, label)
 
     def acquire(
         self, name: str, version: int | None = None, label: str | None = None
     ) -> ModelVersion:
-        """Like `find`, and keeps the version from being closed until its `release`."""
+        """Return the same version as `find`, which is not closed until its `release` is called."""
         while True:
             found = self.snapshot.find(name, version, label)
             if found.acquire():
                 return found
 
     def is_configured(self, name: str) -> bool:
-        """Whether the model is one of the configured ones."""
+        """Return whether `name` is the name of a configured model."""
         return name in self.snapshot.models

@@ -15,7 +15,10 @@ from runtime.errors import InvalidArgumentError
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """One input or output. `shape`: None for unknown rank, −1 for an unknown dimension."""
+    """One input or output.
+
+    `shape` is None if the rank is unknown, and has −1 for an unknown dimension.
+    """
 
     name: str
     data_type: DataType
@@ -23,7 +26,7 @@ class TensorSpec:
 
 
 class Signature:
-    """One SignatureDef. Aliases are in alphabetical order, which is the order of answers."""
+    """One SignatureDef; aliases are in alphabetical order, in responses too."""
 
     def __init__(self, name: str, signature_def: pb.SignatureDef) -> None:
         self.name = name
@@ -36,7 +39,7 @@ class Signature:
         self.output_aliases = tuple(self.outputs)
 
     def check_inputs(self, sent: Collection[str]) -> None:
-        """Raise InvalidArgumentError unless exactly the signature's inputs were sent."""
+        """Raise InvalidArgumentError unless `sent` is equal to the aliases of the inputs."""
         if sent == self.inputs.keys():
             return
         extra = sorted(set(sent) - self.inputs.keys())
@@ -59,7 +62,7 @@ def _specs(infos: Mapping[str, pb.TensorInfo]) -> dict[str, TensorSpec]:
 
 
 def signature_table(meta_graph_def: pb.MetaGraphDef) -> dict[str, Signature]:
-    """The signatures of a meta graph by name, in alphabetical order."""
+    """Return the signatures of a meta graph by name, in alphabetical order."""
     return {
         name: Signature(name, signature_def)
         for name, signature_def in sorted(meta_graph_def.signature_def.items())

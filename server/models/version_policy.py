@@ -12,32 +12,32 @@ from collections.abc import Collection
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LatestVersions:
-    """The `count` highest version numbers."""
+    """Serve the `count` highest version numbers."""
 
     count: int = 1
 
     def choose(self, present: Collection[int]) -> set[int]:
-        """The versions to serve of those present."""
+        """Return the version numbers to serve, a part of `present`."""
         return set(sorted(present, reverse=True)[: max(self.count, 1)])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AllVersions:
-    """Every version."""
+    """Serve every version."""
 
     def choose(self, present: Collection[int]) -> set[int]:
-        """The versions to serve of those present."""
+        """Return the version numbers to serve, a part of `present`."""
         return set(present)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpecificVersions:
-    """The named versions, those of them that are present."""
+    """Serve the versions in `versions` that are present."""
 
     versions: tuple[int, ...]
 
     def choose(self, present: Collection[int]) -> set[int]:
-        """The versions to serve of those present."""
+        """Return the version numbers to serve, a part of `present`."""
         return set(present) & set(self.versions)
 
 

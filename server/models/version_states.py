@@ -1,10 +1,10 @@
-"""The states of a model version, and the next transition: no threads, no clocks.
+"""The states of a model version, and its transitions; this module uses no threads and no clocks.
 
     START ──→ LOADING ──→ AVAILABLE ──→ UNLOADING ──→ END
       └───────────┴──────── given up, or no longer wanted ──→ END
 
-Rule: availability is preserved. The last version that serves is unloaded only when another wanted
-version serves, or when no version is wanted. A version that fails to load unloads no other.
+Rule: availability is preserved. The last version that serves is unloaded only if another wanted
+version serves, or if no version is wanted. A version that fails to load unloads no other version.
 
 TF: tensorflow_serving/core/servable_state.h, availability_preserving_policy.cc
 """
@@ -20,7 +20,7 @@ from runtime.errors import InternalError, OpError
 
 
 class ModelState(enum.Enum):
-    """The states, with TensorFlow Serving's names."""
+    """The states of a model version, with TensorFlow Serving's names."""
 
     START = "START"
     LOADING = "LOADING"
@@ -40,7 +40,7 @@ _NEXT: dict[ModelState, tuple[ModelState, ...]] = {
 
 @dataclasses.dataclass(slots=True)
 class VersionRecord:
-    """The state of one version. `error` is that of the last attempt to load it."""
+    """The state of one version; `error` is the error of the last attempt to load it."""
 
     version: int
     path: Path
@@ -48,10 +48,10 @@ class VersionRecord:
     is_wanted: bool = True
     error: OpError | None = None
     attempts: int = 0
-    retry_at: float | None = None  # monotonic instant of the next attempt, if planned
+    retry_at: float | None = None  # monotonic instant of the next attempt, or None
 
     def move_to(self, state: ModelState) -> None:
-        """Change the state; InternalError for a transition that the diagram does not have."""
+        """Change the state; raise InternalError if the diagram does not have this transition."""
         if state not in _NEXT[self.state]:
             raise InternalError(
                 f"Version {self.version} cannot go from {self.state.value} to {state.value}"
@@ -60,14 +60,14 @@ class VersionRecord:
 
 
 class Action(enum.Enum):
-    """What to do with a version."""
+    """What to do next with a version."""
 
     LOAD = "load"
     UNLOAD = "unload"
 
 
 def want(records: dict[int, VersionRecord], wanted: dict[int, Path]) -> None:
-    """Set which versions are wanted; one that had ended starts again."""
+    """Set which versions are wanted; a version that ended while it was not wanted starts again."""
     for version, path in wanted.items():
         record = records.get(version)
         if record is None or (record.state is ModelState.END and not record.is_wanted):
@@ -83,7 +83,10 @@ def want(records: dict[int, VersionRecord], wanted: dict[int, Path]) -> None:
 
 
 def next_action(records: Collection[VersionRecord]) -> tuple[Action, VersionRecord] | None:
-    """The next load or unload that is due, or None; call again after each."""
+    """Return the next load or unload that is due, or None.
+
+    The caller must call again after each one.
+    """
     wanted = [record for record in records if record.is_wanted]
     serving = [record for record in records if record.state is ModelState.AVAILABLE]
     superfluous = [record for record in serving if not record.is_wanted]

@@ -1,6 +1,7 @@
 """Replay a model's recorded requests before it serves, so that no client waits for compiling.
 
-The file is `assets.extra/tf_serving_warmup_requests`: a TFRecord file of PredictionLog messages.
+The requests are in `assets.extra/tf_serving_warmup_requests`, a TFRecord file of PredictionLog
+messages.
 
 TF: tensorflow_serving/servables/tensorflow/saved_model_warmup{,_util}.cc
 """
@@ -36,10 +37,12 @@ _IN_CALLING_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
 def warm_up(version: ModelVersion, folder: Path) -> int:
-    """Run every recorded request once, in the calling thread; their number, 0 without a file.
+    """Run every recorded request once, in the calling thread; return the number of requests.
 
-    Raises DataLossError for a damaged file, InvalidArgumentError for a record that is no
-    PredictionLog or for too many records, and the errors of steps; the load then fails.
+    The number is 0 if there is no file. Raises DataLossError if the file is damaged,
+    InvalidArgumentError if a record is no PredictionLog or there are too many records,
+    UnimplementedError if a record has an unsupported type, and the errors of steps. An error here
+    makes the load fail.
     """
     path = folder / REQUESTS_FILE
     if not path.is_file():
@@ -110,9 +113,9 @@ _REPLAYS: dict[str, Callable[[ModelVersion, Any], None]] = {
 
 
 def input_examples(message: pb.serving.Input) -> np.ndarray:
-    """The serialized examples of an Input, a string tensor `[number of examples]`.
+    """Return the serialized examples of an Input as a string tensor `[number of examples]`.
 
-    Raises InvalidArgumentError when there are none.
+    Raises InvalidArgumentError if there are no examples.
     """
     context = b""
     examples = message.example_list.examples

@@ -1,1 +1,1 @@
-"""The REST front: translates HTTP requests for `server.steps` and the services."""
+"""The REST endpoints, which translate HTTP requests for `server.steps` and the services."""

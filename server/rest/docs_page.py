@@ -1,4 +1,4 @@
-"""`/docs`: the OpenAPI document as one plain page, without scripts and other hosts."""
+"""Serve `/docs`: the OpenAPI document as one plain page, without scripts or other hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCHEMAS = "#/components/schemas/"
 
 
 def docs_route(openapi: Callable[[], dict[str, Any]]) -> Route:
-    """The route of the page; `openapi` is called at every request."""
+    """Return the route of the page; `openapi` is called at every request."""
 
     async def docs(_: Request) -> HTMLResponse:
         return HTMLResponse(docs_page(openapi()))
@@ -29,7 +29,10 @@ def docs_route(openapi: Callable[[], dict[str, Any]]) -> Route:
 
 
 def docs_page(schema: Mapping[str, Any]) -> str:
-    """The page of an OpenAPI document: parameters, example and answers of each call."""
+    """Render an OpenAPI document as a page that shows each call.
+
+    The page has the parameters, the example bodies and the responses of each call.
+    """
     info = schema["info"]
     title = escape(f"{info['title']} {info['version']}")
     body = "\n".join(
@@ -67,7 +70,7 @@ def _operation(
 
 
 def _body_values(schema: Mapping[str, Any], content: Mapping[str, Any]) -> Iterator[Any]:
-    """The examples of a body, or its schema without any."""
+    """Yield the examples of a request body, or its schema if there are no examples."""
     if "example" in content:
         yield content["example"]
     for example in content.get("examples", {}).values():

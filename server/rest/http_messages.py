@@ -1,4 +1,4 @@
-"""HTTP requests and answers: their bodies, and the headers that concern a step."""
+"""Read bodies and step headers of HTTP requests, and make HTTP responses."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from server.steps.step_request import StepRequest
 from server.steps.step_runner import off_loop
 
 PROTOBUF = "application/x-protobuf"
-Headers = Mapping[bytes, bytes]  # values by lower-case name
+Headers = Mapping[bytes, bytes]  # maps lower-case names to values
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
-_GZIP = 31  # zlib's window bits that expect a gzip header
+_GZIP = 31  # value of zlib's `wbits` that expects a gzip header
 _GZIP_RATIO = 1032  # the most that a stream can inflate to (zlib's technical details)
 
 
@@ -33,10 +33,10 @@ _GZIP_RATIO = 1032  # the most that a stream can inflate to (zlib's technical de
 
 
 async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
-    """All of the body, inflated when it is gzipped.
+    """Read the whole body, and inflate it if it is gzipped.
 
-    Raises CancelledError when the client disconnects, InvalidArgumentError for a broken gzip
-    stream, BodyTooLargeError when it inflates to more than `max_bytes`.
+    Raises CancelledError if the client disconnects, InvalidArgumentError if the gzip stream is
+    broken, and BodyTooLargeError if the body inflates to more than `max_bytes`.
     """
     message = await receive()
     body: bytes = message.get("body", b"")
@@ -54,7 +54,7 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
 
 
 def inflate(body: bytes, max_bytes: int) -> bytes:
-    """The content of all members of a gzip stream; raises as `read_body`."""
+    """Inflate all members of a gzip stream; raise the same errors as `read_body`."""
     chunks = []
     left = max_bytes
     while body:
@@ -76,12 +76,12 @@ def inflate(body: bytes, max_bytes: int) -> bytes:
 
 
 async def request_body(request: Request, max_bytes: int) -> bytes:
-    """The body of a Starlette request; raises as `read_body`."""
+    """Read the body of a Starlette request; raise the same errors as `read_body`."""
     return await read_body(request.receive, dict(request.scope["headers"]), max_bytes)
 
 
 def is_protobuf(headers: Headers) -> bool:
-    """Whether the body is a serialized message; the answer then is one too."""
+    """Return whether the request body is a serialized message; the response then is one too."""
     content_type = headers.get(b"content-type", b"")
     return content_type.partition(b";")[0].strip() == PROTOBUF.encode()
 
@@ -92,10 +92,10 @@ def is_protobuf(headers: Headers) -> bool:
 def step_request(
     scope: Scope, headers: Headers, receive: Receive, default_timeout_ms: int = 0
 ) -> StepRequest:
-    """A StepRequest with the priority, deadline, id and client of an HTTP request.
+    """Make a StepRequest with the priority, deadline, id and client of an HTTP request.
 
-    `default_timeout_ms` is the deadline without an `X-Timeout-Ms` header; 0 is none. Raises
-    InvalidArgumentError when that header is no positive integer of milliseconds.
+    `default_timeout_ms` is the deadline if there is no `X-Timeout-Ms` header; 0 means no deadline.
+    Raises InvalidArgumentError if that header is not a positive integer.
     """
     priority = headers.get(b"x-priority")
     timeout = headers.get(b"x-timeout-ms")
@@ -112,7 +112,10 @@ def step_request(
 
 
 def answer_encoding(scope: Scope) -> Encoding:
-    """The form of tensors in the answer, from `?encoding=`."""
+    """Return the form of tensors in the response, as selected by `?encoding=`.
+
+    Raises InvalidArgumentError if the form is unknown.
+    """
     query: bytes = scope["query_string"]
     if not query:
         return "json"
@@ -122,16 +125,16 @@ def answer_encoding(scope: Scope) -> Encoding:
     return text
 
 
-# --- answers ------------------------------------------------------------------------------------
+# --- responses ----------------------------------------------------------------------------------
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A response of compact JSON."""
+    """Make a response whose body is compact JSON."""
     return Response(to_json(value), status, headers, "application/json")
 
 
 def proto_response(
     message: Message, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    """A response of a serialized message."""
+    """Make a response whose body is a serialized message."""
     return Response(message.SerializeToString(), status, headers, PROTOBUF)

@@ -1,4 +1,6 @@
-"""The OpenAPI paths of served models: `ModelsApi` is not a route that FastAPI could document.
+"""Describe the calls on served models for OpenAPI.
+
+FastAPI cannot document them, because `ModelsApi` is not one of its routes.
 
 TF: tensorflow_serving/g3doc/api_rest.md
 """
@@ -10,7 +12,7 @@ from typing import Any
 _TAG = ["models"]
 _EXAMPLE_MODEL = "half_plus_two"  # y = x / 2 + 2
 
-# Example bodies by call, for the model of that name in examples/models.
+# An example body for each call on the model _EXAMPLE_MODEL, which is in examples/models.
 EXAMPLES: dict[str, dict[str, Any]] = {
     "predict": {"instances": [1.0, 2.0, 5.0]},
     "classify": {"signature_name": "classify_x_to_y", "examples": [{"x": 20.0}]},
@@ -42,7 +44,7 @@ _EXAMPLES_BODY = {
         "priority": {"type": "string", "description": "An entry of `priorities`."},
     },
 }
-# call: (summary, schema of the body, description of the answer)
+# Maps a call to its summary, the schema of its body and the description of its response.
 _INFERENCE: dict[str, tuple[str, dict[str, Any], str]] = {
     "predict": (
         "Run a signature on tensors",
@@ -52,7 +54,7 @@ _INFERENCE: dict[str, tuple[str, dict[str, Any], str]] = {
     "classify": ("Classify examples", _EXAMPLES_BODY, "`results`: label and score pairs"),
     "regress": ("A value for each example", _EXAMPLES_BODY, "`results`: one value an example"),
 }
-# path: (summary, description)
+# Maps a path to its summary and description.
 _INFORMATION: dict[str, tuple[str, str]] = {
     "/v1/models": (
         "List the served models",
@@ -63,7 +65,7 @@ _INFORMATION: dict[str, tuple[str, str]] = {
     "/v1/models/{name}/metadata": ("The signatures of a model", "Those of the latest version."),
     "/v1/models/{name}/versions/{version}/metadata": ("The signatures of one version", ""),
 }
-# The optional parts of a path between a model's name and the call.
+# The alternatives for the part of a path between the model's name and the call.
 _CHOICES = ("", "/versions/{version}", "/labels/{label}")
 _ERRORS = {
     "400": {"description": "The request is wrong; `error` says how."},
@@ -76,7 +78,7 @@ _INFERENCE_ERRORS = _ERRORS | {
 
 
 def model_paths() -> dict[str, dict[str, Any]]:
-    """The `paths` of the OpenAPI schema for served models."""
+    """Return the `paths` of the OpenAPI schema for served models."""
     paths: dict[str, dict[str, Any]] = {
         path: {"get": _information(path, *texts)} for path, texts in _INFORMATION.items()
     }

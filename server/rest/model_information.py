@@ -1,4 +1,4 @@
-"""The JSON of model status, metadata and the list of models.
+"""Write the status and the metadata of a model, and the list of models, as JSON.
 
 TF: tensorflow_serving/model_servers/{get_model_status_impl,get_model_metadata_impl}.cc
 """
@@ -23,7 +23,10 @@ _OK = {"error_code": "OK", "error_message": ""}
 
 
 def write_status(statuses: Sequence[VersionStatus], strict: bool) -> bytes:
-    """`{"model_version_status": […]}`, 64-bit integers as strings."""
+    """Write `{"model_version_status": […]}`, in which 64-bit integers are strings.
+
+    If `strict` is true, the layout is TensorFlow Serving's.
+    """
     value = {"model_version_status": [_status(status) for status in statuses]}
     return _indented(value) if strict else orjson.dumps(value)
 
@@ -40,7 +43,11 @@ def _status(status: VersionStatus) -> dict[str, Any]:
 
 
 def write_metadata(version: ModelVersion, strict: bool) -> bytes:
-    """`{"model_spec": …, "metadata": {"signature_def": {"signature_def": {…}}}}`."""
+    """Write the signatures of a version in the form of a GetModelMetadataResponse.
+
+    The form is `{"model_spec": …, "metadata": {"signature_def": {"signature_def": {…}}}}`. If
+    `strict` is true, the layout is TensorFlow Serving's.
+    """
     spec = {"name": version.name, "signature_name": "", "version": str(version.version)}
     definitions = version.bundle.meta_graph_def.signature_def
     signatures = {
@@ -70,7 +77,10 @@ def _tensor_infos(infos: Mapping[str, pb.TensorInfo]) -> dict[str, Any]:
 
 
 def _tensor_info(info: pb.TensorInfo) -> dict[str, Any]:
-    """A TensorInfo as proto JSON with defaults, its members in TensorFlow Serving's order."""
+    """Return a TensorInfo as proto JSON with default values.
+
+    The members are in TensorFlow Serving's order.
+    """
     value: dict[str, Any] = {"dtype": _dtype_name(info.dtype)}
     if info.HasField("tensor_shape"):
         value["tensor_shape"] = {
@@ -98,17 +108,20 @@ def _message(message: Any) -> dict[str, Any]:
 
 
 def _indented(value: Any) -> bytes:
-    """JSON in protobuf's layout: one space per level, and a line end after the value."""
+    """Write JSON in protobuf's layout: one space per level, and a newline after the value."""
     return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 def _callable(version: ModelVersion) -> list[str]:
-    """The signatures that a request may name, without that of the init op."""
+    """Return the signatures that a request may name, which excludes the init op's signature."""
     return [name for name in version.signatures if not name.startswith(_INTERNAL)]
 
 
 def write_model_list(manager: ModelManager) -> bytes:
-    """Every configured model with its versions, labels and signatures; not in TF Serving."""
+    """Write every configured model with its versions, labels and signatures.
+
+    TensorFlow Serving has no such list.
+    """
     available = {(v.name, v.version): v for v in manager.available_versions()}
     models = []
     for name in manager.model_names():

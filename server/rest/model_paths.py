@@ -1,6 +1,6 @@
-"""Parse the URLs of TensorFlow Serving's REST API exactly as its router does.
+"""Parse the URLs of TensorFlow Serving's REST API exactly as TensorFlow Serving's router does.
 
-URLs are case-insensitive, names are percent-decoded after matching, and a URL that does not match
+URLs are case-insensitive, and names are percent-decoded after matching. A URL that does not match
 is a malformed request (400), not an unknown path or method.
 
 TF: tensorflow_serving/model_servers/http_rest_api_util.cc (ParseModelInfo)
@@ -31,7 +31,7 @@ _MAX_VERSION = (1 << 63) - 1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelPath:
-    """A parsed URL: `call` is predict, classify, regress, metadata, status or list."""
+    """A parsed URL; `call` is predict, classify, regress, metadata, status or list."""
 
     call: str
     name: str
@@ -41,16 +41,16 @@ class ModelPath:
 
 @functools.lru_cache(maxsize=1024)
 def parse_model_path(method: str, path: str) -> ModelPath:
-    """The parsed URL of a request; `path` is percent-encoded and without the query.
+    """Parse the URL of a request; `path` must be percent-encoded and without the query.
 
-    Raises InvalidArgumentError `Malformed request: <method> <path>`.
+    Raises InvalidArgumentError `Malformed request: <method> <path>` if the URL does not match.
     """
     pattern = _PATTERNS.get(method)
     match = None if pattern is None else pattern.fullmatch(path)
     if match is None:
         raise _malformed(method, path)
     call = match["call"]
-    if call is not None and call not in _CALLS:  # in upper case: it matches, but names no call
+    if call is not None and call not in _CALLS:  # a call in upper case matches but is unknown
         if method == "POST":
             raise _malformed(method, path)
         call = None

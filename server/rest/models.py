@@ -1,9 +1,10 @@
-"""TensorFlow Serving's REST API: predict, classify, regress, status, metadata; a list of models.
+"""TensorFlow Serving's REST API: predict, classify, regress, status and metadata; a list of models.
 
-A plain ASGI application, because no router matches URLs as TensorFlow Serving does (`model_paths`),
-and because a router takes as long as a small prediction.
+The API is a plain ASGI application, because no router matches URLs as TensorFlow Serving does
+(`model_paths`), and because a router takes as long as a small prediction.
 
-With `strict`, answers and errors are TensorFlow Serving's byte for byte, and small integers wrap.
+If `strict` is true, responses and errors are equal to TensorFlow Serving's byte for byte, and
+integers of 8 and 16 bits wrap.
 
 TF: tensorflow_serving/model_servers/http_rest_api_handler.cc, http_server.cc
 """
@@ -53,16 +54,19 @@ _CORS = [
     (b"access-control-allow-headers", b"Content-Type"),
 ]
 _V1 = re.compile(r"/v1/", re.IGNORECASE)
-# The paths that ModelsApi answers.
+# The paths that ModelsApi serves.
 MODELS_PATH = re.compile(r"/v1/models(?:[/:]|$)", re.IGNORECASE)
-# Paths that TensorFlow Serving does not have; the router answers them with 404 and 405.
+# Paths that TensorFlow Serving does not have. The router responds to wrong ones with 404 or 405.
 _V1_OF_OURS = re.compile(r"/v1/(?:sessions|threadpools)(?:[/:]|$)")
 _HTTP_ORIGIN = re.compile(rb"https?://")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelsOptions:
-    """Options of the API. `timeout_ms` is the deadline without an X-Timeout-Ms header; 0: none."""
+    """Options of the API.
+
+    `timeout_ms` is the deadline if there is no X-Timeout-Ms header; 0 means no deadline.
+    """
 
     timeout_ms: int = 30000
     max_body_bytes: int = 64 << 20
@@ -82,7 +86,7 @@ class _Call:
 
 
 class MalformedRoute(BaseRoute):
-    """The last route: requests below `/v1` that no other route has matched, of any method."""
+    """The last route, for requests of any method below `/v1` that no other route has matched."""
 
     name = "malformed"
 
@@ -90,21 +94,21 @@ class MalformedRoute(BaseRoute):
         self._api = api
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """A full match for `/v1/…`: such a request is malformed, not an unknown path."""
+        """Match any path below `/v1/`: such a request is malformed, not an unknown path."""
         path = scope["path"]
         if scope["type"] == "http" and _V1.match(path) and not _V1_OF_OURS.match(path):
             return Match.FULL, {"endpoint": self._api}
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request."""
+        """Respond to the request."""
         await self._api(scope, receive, send)
 
 
 class ModelsApi:
-    """The API of one server."""
+    """The TensorFlow Serving API of one server, as an ASGI application."""
 
-    __name__ = "models"  # for metrics, until the URL has been parsed
+    __name__ = "models"  # the name in metrics until the URL has been parsed
 
     def __init__(self, service: InferenceService, options: ModelsOptions | None = None) -> None:
         self._service = service
@@ -121,7 +125,7 @@ class ModelsApi:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         scope["endpoint"] = self
         try:
             if scope["method"] == "OPTIONS":
@@ -157,23 +161,26 @@ class ModelsApi:
         writer.end_object()
         return Response(writer.text(), http_status(error), media_type="application/json")
 
-    # Information.
+    # Information about models.
 
     async def model_status(self, call: _Call) -> bytes:
-        """The states of a model's versions; with a label of all, as in TensorFlow Serving."""
+        """Return the states of a model's versions.
+
+        A label in the URL is ignored, as in TensorFlow Serving.
+        """
         target = call.target
         return write_status(
             self._manager.statuses(target.name, target.version), self._options.strict
         )
 
     async def model_metadata(self, call: _Call) -> bytes:
-        """The signatures of a version."""
+        """Return the signatures of a version."""
         target = call.target
         version = self._manager.find(target.name, target.version, target.label)
         return write_metadata(version, self._options.strict)
 
     async def list_models(self, call: _Call) -> bytes:
-        """The configured models; TensorFlow Serving has no such list."""
+        """Return the configured models; TensorFlow Serving has no such list."""
         if self._options.strict:
             raise InvalidArgumentError("Missing model name in request.")
         return write_model_list(self._manager)
@@ -185,15 +192,15 @@ class ModelsApi:
         return await self._measured(call, "Predict", self._predict(call))
 
     async def classify(self, call: _Call) -> bytes:
-        """Classes and scores for the examples of the body."""
+        """Return classes and scores for each example of the body."""
         return await self._measured(call, "Classify", self._classify(call))
 
     async def regress(self, call: _Call) -> bytes:
-        """A value for each example of the body."""
+        """Return a value for each example of the body."""
         return await self._measured(call, "Regress", self._regress(call))
 
     async def _measured(self, call: _Call, api: str, answer: Coroutine[Any, Any, bytes]) -> bytes:
-        """Await the answer, and count the request by its outcome."""
+        """Await `answer`, and count the request by its status code."""
         started = time.perf_counter()
         code = Code.UNKNOWN
         try:
@@ -208,7 +215,7 @@ class ModelsApi:
             raise
         finally:
             name = call.target.name
-            # Names that clients make up must not become labels of a metric.
+            # Model names that clients make up must not become labels of a metric.
             if code is Code.OK or self._manager.is_configured(name):
                 seconds = time.perf_counter() - started
                 self._service.metrics.request_finished(name, api, "REST", code.name, seconds)
@@ -259,9 +266,9 @@ class ModelsApi:
         return await off_loop(size, write_regress_response, values, *self._form)
 
     async def _read(self, call: _Call) -> tuple[Document, str, StepRequest]:
-        """The parsed body, the signature that it names, and the step without its tensors.
+        """Return the parsed body, the signature that it names, and the step without its tensors.
 
-        A priority in the body overrides that of the header.
+        A priority in the body overrides the priority in the header.
         """
         options = self._options
         step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
@@ -278,5 +285,8 @@ class ModelsApi:
 
 
 def _preflight(headers: dict[bytes, bytes]) -> int:
-    """The status for OPTIONS: 200 with an HTTP origin, whether or not CORS is enabled."""
+    """Return the status for OPTIONS: 200 if `Origin` is an HTTP origin, else 400.
+
+    The status does not depend on whether CORS is enabled.
+    """
     return 200 if _HTTP_ORIGIN.search(headers.get(b"origin", b"")) else 400

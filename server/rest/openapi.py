@@ -14,9 +14,10 @@ def document_plain_routes(
     operations: Mapping[str, dict[str, Any]],
     paths: Mapping[str, dict[str, Any]],
 ) -> None:
-    """Add `operations`, by the name of the endpoint, to the schema at the paths of the routes.
+    """Add the OpenAPI operations of plain routes to the schema of `app`.
 
-    `paths` are those of an application that is not a route, and are added unchanged.
+    `operations` maps the name of an endpoint to its operation, which is added at the path of its
+    route. `paths` describes an application that is not a route; it is added unchanged.
 
     The schema is made when it is first requested, as FastAPI does.
     """

@@ -1,4 +1,4 @@
-"""Operations: health, readiness, thread pools, metrics."""
+"""Serve the calls for operators: health, readiness, thread pools and metrics."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from server.lifecycle import Lifecycle, Phase
 from server.metrics import CONTENT_TYPE, Metrics, NamedPools, named_global_pools
 from server.rest.http_messages import json_response
 
-# The names of the models that are not ready; none when the server is.
+# Returns the names of the models that are not ready; the server is ready if there are none.
 NotReady = Callable[[], Iterable[str]]
 
 
 def operations_router(
     lifecycle: Lifecycle, metrics: Metrics, session_pools: NamedPools, not_ready: NotReady
 ) -> APIRouter:
-    """The routes for load balancers, orchestrators and Prometheus."""
+    """Return the routes for load balancers, orchestrators and Prometheus."""
     router = APIRouter(tags=["operations"], default_response_class=Response)
 
     @router.get("/healthz", summary="Alive")
     async def healthz() -> Response:
-        """200 as long as the process answers."""
+        """Respond with 200 as long as the process is alive."""
         return json_response({"status": "alive"})
 
     @router.get("/readyz", summary="Ready for requests")
     async def readyz() -> Response:
-        """200 when every configured port is open, all configured models are loaded and the server
-        is not draining, else 503."""
+        """Respond with 200 if the server is ready for requests, else with 503.
+
+        The server is ready if every configured port is open, all configured models are loaded and
+        the server is not draining.
+        """
         if lifecycle.phase is not Phase.SERVING:
             raise UnavailableError(f"The server is {lifecycle.phase.value}")
         waiting = [*lifecycle.not_ready(), *not_ready()]
@@ -41,14 +44,14 @@ def operations_router(
 
     @router.get("/v1/threadpools", summary="Thread pools and their figures")
     async def thread_pools() -> Response:
-        """The named pools, then those that sessions have of their own."""
+        """Return the named pools, then the pools that only one session uses."""
         pools = [*named_global_pools(), *session_pools()]
         figures = [dataclasses.asdict(pool.stats()) | {"name": name} for name, pool in pools]
         return json_response({"thread_pools": figures})
 
     @router.get("/monitoring/prometheus/metrics", summary="Metrics for Prometheus")
     async def prometheus_metrics() -> Response:
-        """All metrics in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     return router

@@ -1,6 +1,6 @@
-"""The JSON bodies of session calls that run no step, as pydantic models for `/docs` too.
+"""Read the JSON bodies of the session calls that run no step, as pydantic models.
 
-`server.codec.session` reads the bodies of steps.
+The models also describe the bodies in `/docs`. `server.codec.session` reads the bodies of steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class _Body(BaseModel):
 
 
 class CreateBody(_Body):
-    """At most one of a model, `graph_def` and `meta_graph_def`; none opens an empty session."""
+    """The session to create: at most one of a model, `graph_def` and `meta_graph_def`.
+
+    If none of them is given, the session is empty.
+    """
 
     model: StrictStr | None = Field(None, description="name of a served model")
     version: StrictInt | None = Field(None, description="of the model; the latest if absent")
@@ -50,26 +53,26 @@ class CreateBody(_Body):
 
 
 class ExtendBody(_Body):
-    """Nodes to add; `graph_version`, if given, must be the current one."""
+    """Nodes to add; `graph_version`, if given, must be the current version."""
 
     graph_def: StrictStr = Field(description="base64 of a serialized GraphDef")
     graph_version: StrictInt | None = None
 
 
 class KeepAliveBody(_Body):
-    """Renews the lease, for another length if `lease_seconds` is given."""
+    """Renews the lease; the lease gets another length if `lease_seconds` is given."""
 
     lease_seconds: StrictFloat | None = None
 
 
 class CancelBody(_Body):
-    """The `X-Request-Id` of the step to cancel."""
+    """The step to cancel; `request_id` is the `X-Request-Id` of the request that runs it."""
 
     request_id: StrictStr
 
 
 class PartialRunSetupBody(_Body):
-    """The names that the parts of the step will feed, fetch and run."""
+    """The names of the tensors and nodes that the parts of the step will feed, fetch and run."""
 
     feeds: list[StrictStr] = []
     fetches: list[StrictStr] = []
@@ -83,13 +86,13 @@ class MakeCallableBody(_Body):
 
 
 class ReleaseCallableBody(_Body):
-    """The handle to forget."""
+    """The handle of the callable to release."""
 
     handle: StrictInt
 
 
 def read_model(body: bytes, kind: type[B]) -> B:
-    """Parse a body as a pydantic model; InvalidArgumentError names each invalid key."""
+    """Parse a body as a pydantic model; raise InvalidArgumentError that names each invalid key."""
     value = parse_json(body)
     if not isinstance(value, dict):
         raise InvalidArgumentError(f"The body must be a JSON object, got {type_name(value)}")
@@ -108,7 +111,10 @@ def _describe(problem: Any, kind: type[BaseModel]) -> str:
 
 
 def read_create_request(content: bytes) -> CreateRequest:
-    """The request of a create body; InvalidArgumentError when keys exclude each other."""
+    """Read the body that creates a session.
+
+    Raises InvalidArgumentError if the body has keys that exclude each other.
+    """
     body = read_model(content, CreateBody)
     return CreateRequest(
         model=_model_source(body),
@@ -142,7 +148,7 @@ def _read_base64_proto(text: str | None, key: str, kind: type[M]) -> M | None:
 
 
 def read_extend_body(content: bytes) -> tuple[pb.GraphDef, int | None]:
-    """The graph of an extend body, and the version that it expects."""
+    """Read the body that extends a session; return the graph and the expected graph version."""
     body = read_model(content, ExtendBody)
     graph_def = _read_base64_proto(body.graph_def, "graph_def", pb.GraphDef)
     return graph_def or pb.GraphDef(), body.graph_version

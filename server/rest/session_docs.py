@@ -1,7 +1,7 @@
-"""The documentation of session calls in `/docs`. A test sends every example to a server.
+"""Describe the session calls for `/docs`.
 
 An entry is the keyword arguments of a FastAPI route, or the OpenAPI operation of a plain route,
-which `server.rest.openapi` adds to the schema.
+which `server.rest.openapi` adds to the schema. A test sends every example to a server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from server.rest.session_bodies import (
 
 
 def half_plus_two_graph() -> pb.GraphDef:
-    """The graph of the examples: y = x / 2 + 2 on float32."""
+    """Return the graph of the examples: y = x / 2 + 2 on float32."""
     graph = pb.GraphDef()
     x = graph.node.add(name="x", op="Placeholder")
     x.attr["dtype"].type = DataType.FLOAT  # type: ignore[assignment] # the same numbers
@@ -39,7 +39,7 @@ def half_plus_two_graph() -> pb.GraphDef:
 
 
 def square_of_y_graph() -> pb.GraphDef:
-    """The graph by which the examples extend the session: z = y * y."""
+    """Return the graph by which the examples extend the session: z = y * y."""
     graph = pb.GraphDef()
     _binary(graph, "Mul", "z", "y", "y")
     return graph
@@ -60,7 +60,7 @@ def _base64(graph: pb.GraphDef) -> str:
     return encode_base64(graph.SerializeToString(deterministic=True))
 
 
-# Example bodies by call, which work on one server in this order.
+# An example body for each call. A server accepts them in this order.
 EXAMPLES: dict[str, dict[str, Any]] = {
     "create_session": {
         "graph_def": _base64(half_plus_two_graph()),
@@ -124,7 +124,7 @@ def _fastapi_row(
     }
 
 
-# Keyword arguments of FastAPI's add_api_route, by the name of the call.
+# Maps the name of a call to keyword arguments of FastAPI's add_api_route.
 SESSION_DOCS: dict[str, dict[str, Any]] = {
     "create_session": _fastapi_row(
         "Open a session",
@@ -175,7 +175,7 @@ def _operation(
     }  # fmt: skip
 
 
-# Operations of OpenAPI, by the name of the endpoint of a plain route.
+# Maps the name of a plain route's endpoint to its OpenAPI operation.
 STEP_DOCS: dict[str, dict[str, Any]] = {
     "run_session": _operation("run_session", "Run one step", "RunStepRequest"),
     "partial_run_setup": _operation(

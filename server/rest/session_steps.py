@@ -1,7 +1,7 @@
-"""The calls that run steps: `:run`, the partial runs and the callables.
+"""Serve the calls that run steps: `:run`, the partial runs and the callables.
 
-A body is JSON or the matching message of TensorFlow's master service, and the answer has the same
-form. Errors are always answered with their HTTP status and a JSON body:
+A body is JSON or the matching message of TensorFlow's master service, and the response has the same
+form. The response to an error always is its HTTP status and a JSON body, because
 `store_errors_in_response_body` is for gRPC, whose trailers cannot have long texts. `session_handle`
 is not read, because the URL names the session.
 """
@@ -41,7 +41,7 @@ from server.steps.step_runner import off_loop
 
 
 class _Begun(NamedTuple):
-    """A request whose body has been received, and the codec that reads it."""
+    """A request whose body has been received, and the codec that must read the body."""
 
     opened: OpenSession
     step: StepRequest
@@ -50,7 +50,7 @@ class _Begun(NamedTuple):
 
 
 class SessionSteps:
-    """The endpoints of the calls, for plain Starlette routes."""
+    """The endpoints of the calls that run steps, for plain Starlette routes."""
 
     def __init__(self, service: SessionService, settings: Settings) -> None:
         self._service = service
@@ -76,7 +76,10 @@ class SessionSteps:
         return Response(content, media_type=codec.media_type)
 
     async def run_callable(self, request: Request) -> Response:
-        """Run a prepared step: feeds and outputs are lists, in the order of its options."""
+        """Run a prepared step.
+
+        Feeds and outputs are lists in the order of the callable's options.
+        """
         opened, step, body, codec = await self._begin(request)
         await off_loop(len(body), codec.read_run_callable, body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
@@ -124,7 +127,7 @@ class SessionSteps:
         return json_response({"handle": handle})
 
     async def release_callable(self, request: Request) -> Response:
-        """Forget a prepared step."""
+        """Release a prepared step."""
         body, session_id = await self._body(request), request.path_params["session_id"]
         if is_protobuf(dict(request.scope["headers"])):
             message = read_proto(body, pb.ReleaseCallableRequest)

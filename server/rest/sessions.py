@@ -1,7 +1,8 @@
-"""The REST resource of sessions, on the session service.
+"""Serve the REST resource of sessions by means of the session service.
 
-Steps have plain Starlette routes, other calls FastAPI's. Every call takes JSON; calls that
-TensorFlow's master service has also take its messages as `application/x-protobuf`.
+Calls that run steps have plain Starlette routes; the other calls have FastAPI routes. Every call
+takes JSON. A call that TensorFlow's master service also has takes its message too, as
+`application/x-protobuf`.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ PREFIX = "/v1/sessions"
 
 
 class _SessionIdConvertor(StringConvertor):
-    """Ids end before the verb, so that `GET …/id:run` is a wrong method, not an unknown id."""
+    """Matches a session id, which ends at the colon before the verb.
+
+    Otherwise `GET …/id:run` would be an unknown id, but it must be a wrong method.
+    """
 
     regex = "[^/:]+"
 
 
 register_url_convertor("session", _SessionIdConvertor())
-# (method, path below the prefix, name of the method below)
+# (method, path below PREFIX, name of the method of SessionResource)
 _ROUTES: tuple[tuple[str, str, str], ...] = (
     ("POST", "", "create_session"),
     ("GET", "", "list_sessions"),
@@ -56,7 +60,7 @@ _ROUTES: tuple[tuple[str, str, str], ...] = (
     ("GET", "/{session_id:session}", "get_session"),
     ("DELETE", "/{session_id:session}", "delete_session"),
 )
-# Steps have plain routes, which call the handler without FastAPI's layers.
+# Calls that run steps have plain routes, which call the endpoint without FastAPI's layers.
 _STEP_ROUTES: tuple[tuple[str, str], ...] = (
     ("run", "run_session"),
     ("partialRunSetup", "partial_run_setup"),
@@ -68,7 +72,7 @@ _STEP_ROUTES: tuple[tuple[str, str], ...] = (
 
 
 def step_routes(steps: SessionSteps) -> list[Route]:
-    """The plain routes of steps, `:run` first."""
+    """Return the plain routes of the calls that run steps, `:run` first."""
     return [
         Route(f"{PREFIX}/{{session_id:session}}:{verb}", getattr(steps, name), methods=["POST"])
         for verb, name in _STEP_ROUTES
@@ -76,7 +80,7 @@ def step_routes(steps: SessionSteps) -> list[Route]:
 
 
 def session_router(resource: SessionResource) -> APIRouter:
-    """The routes of all other calls."""
+    """Return the routes of all calls that run no step."""
     router = APIRouter(prefix=PREFIX, tags=["sessions"])
     for method, path, name in _ROUTES:
         router.add_api_route(
@@ -99,7 +103,7 @@ def session_router(resource: SessionResource) -> APIRouter:
 
 
 class SessionResource:
-    """The endpoints of the calls."""
+    """The endpoints of the calls that run no step."""
 
     def __init__(self, service: SessionService, max_body_bytes: int) -> None:
         self._service = service
@@ -140,14 +144,14 @@ class SessionResource:
         return json_response({"graph_version": version})
 
     async def close_session(self, request: Request, session_id: str) -> Response:
-        """End the session at once; running steps answer 499."""
+        """Close the session at once; its running steps respond with 499."""
         await self._service.close(session_id)
         if is_protobuf(dict(request.scope["headers"])):
             return proto_response(pb.CloseSessionResponse())
         return json_response({})
 
     async def delete_session(self, session_id: str) -> Response:
-        """The same as `:close`."""
+        """Close the session, as `:close` does."""
         await self._service.close(session_id)
         return json_response({})
 
@@ -158,28 +162,28 @@ class SessionResource:
         return json_response({"expires_at": _expires_at(opened)})
 
     async def cancel_step(self, request: Request, session_id: str) -> Response:
-        """Cancel the step of a request; the session lives on."""
+        """Cancel the step of a request; the session remains open."""
         fields = read_model(await self._body(request), CancelBody)
         self._service.cancel(session_id, fields.request_id)
         return json_response({})
 
     async def list_sessions(self) -> Response:
-        """The open sessions, oldest first."""
+        """List the open sessions, oldest first."""
         return json_response(
             {"sessions": [_describe(opened) for opened in self._service.open_sessions()]}
         )
 
     async def get_session(self, session_id: str) -> Response:
-        """One open session."""
+        """Describe one open session."""
         return json_response(_describe(self._service.get(session_id)))
 
     async def get_session_graph(self, session_id: str) -> Response:
-        """The session's graph as it is now."""
+        """Return the session's graph as it is now."""
         graph_def, version = await self._service.graph_def(session_id)
         return await off_loop(graph_def.ByteSize(), _graph_response, graph_def, version)
 
     async def get_session_devices(self, session_id: str) -> Response:
-        """The session's devices, the client device first."""
+        """Return the session's devices, the client device first."""
         return json_response({"devices": _describe_devices(self._service.get(session_id))})
 
 

@@ -1,1 +1,1 @@
-"""The gRPC front: translates calls for `server.steps` and the services."""
+"""The gRPC endpoints, which translate calls for `server.steps` and the services."""

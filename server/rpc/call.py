@@ -1,4 +1,4 @@
-"""One gRPC call: the context besides its message, and how a method reads and answers it."""
+"""One gRPC call: its deadline and metadata, and how a method reads and responds to it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PRIORITY_METADATA = "x-priority"
 
 
 class Reply(NamedTuple):
-    """An answer that is not serialized yet: `write(*arguments)` returns its bytes.
+    """A response that is not serialized yet; `write(*arguments)` returns its bytes.
 
-    `size` is the bytes of its content; a large answer is written on another thread.
+    `size` is the number of bytes of its content. A large response is written on another thread.
     """
 
     size: int
@@ -29,14 +29,14 @@ class Reply(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class CallContext:
-    """The deadline and metadata of a call. `seconds_left` is None without a deadline."""
+    """The deadline and metadata of a call; `seconds_left` is None if the call has no deadline."""
 
     seconds_left: float | None
     metadata: Mapping[str, str]
     received_at: float = dataclasses.field(default_factory=time.monotonic)
 
     def step(self, options: pb.RunOptions, *, pool_is_chosen: bool) -> StepRequest:
-        """A StepRequest with the priority and deadline of this call, and nothing to run yet."""
+        """Make a StepRequest with the priority and deadline of this call; it has no feeds yet."""
         return StepRequest(
             received_at=self.received_at,
             request_id=secrets.token_hex(8),
@@ -51,8 +51,8 @@ class CallContext:
 class Method(NamedTuple):
     """A method of a service: `read` parses the request, `answer` handles it.
 
-    `read` runs on another thread when the request is large, so it may use nothing that belongs to
-    the event loop.
+    `read` runs on another thread if the request is large. Therefore it must not use anything that
+    belongs to the event loop.
     """
 
     read: Callable[[bytes], Any]

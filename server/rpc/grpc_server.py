@@ -1,7 +1,7 @@
-"""The gRPC front: a grpc.aio server on the HTTP server's event loop.
+"""Serve gRPC by a grpc.aio server on the HTTP server's event loop.
 
-It is imported and started after the HTTP port answers, because importing grpc takes longer than
-all other imports.
+This module is imported after the HTTP port is open, because importing grpc takes longer than all
+other imports.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class GrpcServer:
             raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
 
     async def start(self) -> None:
-        """Start to answer calls."""
+        """Start to accept calls."""
         await self._server.start()
         _log.info("gRPC listens on port %d", self.port)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Refuse new calls; running ones are cancelled after `grace_seconds`."""
+        """Refuse new calls; cancel the running calls after `grace_seconds`."""
         await self._server.stop(grace_seconds)
 
     def _add(self, service: str, methods: Mapping[str, Method]) -> None:
@@ -64,9 +64,10 @@ class GrpcServer:
         )
 
     def _handle(self, method: Method) -> Callable[[bytes, Any], Any]:
-        """The handler of a method: serialized request in, serialized answer out.
+        """Return the gRPC handler of a method.
 
-        Large messages are read and written on another thread.
+        The handler takes a serialized request and returns a serialized response. Large messages are
+        read and written on another thread.
         """
 
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:

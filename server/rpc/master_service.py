@@ -1,9 +1,9 @@
-"""TensorFlow's master service on the session service: `/tensorflow.MasterService/…`.
+"""TensorFlow's master service, `/tensorflow.MasterService/…`, by means of the session service.
 
-It behaves as TensorFlow's server of one task where that differs from REST: sessions share one
-resource manager unless `isolate_session_state`, Reset clears it and closes those sessions, an
-unknown session is ABORTED, and an unknown fetch NOT_FOUND. Leases have the maximal length, because
-TensorFlow's clients do not renew them.
+It behaves as a TensorFlow server with one task, which differs from REST in four points. Sessions
+share one resource manager unless `isolate_session_state` is set. Reset clears this resource manager
+and closes the sessions that share it. An unknown session is ABORTED, and an unknown fetch is
+NOT_FOUND. Leases have the maximal length, because TensorFlow's clients do not renew them.
 
 Guarantees: used from one event loop.
 
@@ -52,11 +52,11 @@ class MasterService:
     def __init__(self, sessions: SessionService, settings: Settings) -> None:
         self._sessions = sessions
         self._settings = settings
-        # Shared by every session whose config does not isolate its state; cleared by Reset.
+        # All sessions share this one unless their config isolates the state. Reset clears it.
         self._shared = ResourceManager()
 
     def methods(self) -> dict[str, Method]:
-        """The methods by name."""
+        """Return the methods of the service by name."""
         limit = self._settings.sessions.max_tensor_bytes
         return {
             "CreateSession": Method(pb.CreateSessionRequest.FromString, self.create_session),
@@ -92,7 +92,7 @@ class MasterService:
     async def extend_session(
         self, request: pb.ExtendSessionRequest, _: CallContext
     ) -> pb.ExtendSessionResponse:
-        """Add nodes; AbortedError when `current_graph_version` is not the current one."""
+        """Add nodes; raise AbortedError if `current_graph_version` is not the current version."""
         opened = self._find(request.session_handle)
         version = await self._sessions.extend(
             opened.id, request.graph_def, request.current_graph_version
@@ -113,7 +113,10 @@ class MasterService:
     async def run_step(
         self, received: ReceivedRunStep, context: CallContext
     ) -> pb.RunStepResponse | Reply:
-        """Run a step or a part of one; errors are returned in the body on request."""
+        """Run a step or a part of a partial run.
+
+        If `store_errors_in_response_body` is set, an error is returned in the body.
+        """
         try:
             return await self._run_step(received, context)
         except OpError as error:
@@ -144,7 +147,7 @@ class MasterService:
     async def close_session(
         self, request: pb.CloseSessionRequest, _: CallContext
     ) -> pb.CloseSessionResponse:
-        """Close a session. Any later call on it is ABORTED, another close as well."""
+        """Close a session; any later call on it, another close too, is ABORTED."""
         opened = self._find(request.session_handle)
         await self._sessions.close(opened.id, STEP_CLOSED)
         return pb.CloseSessionResponse()
@@ -152,7 +155,10 @@ class MasterService:
     async def list_devices(
         self, request: pb.ListDevicesRequest, context: CallContext
     ) -> pb.ListDevicesResponse:
-        """The devices of a session; without a handle those of a session with default options."""
+        """List the devices of a session.
+
+        If there is no handle, the devices are those that a session with default options has.
+        """
         if request.session_handle:
             opened = self._find(request.session_handle)
             return pb.ListDevicesResponse(local_device=opened.session.list_devices())
@@ -174,7 +180,7 @@ class MasterService:
                 continue
             try:
                 await self._sessions.close(opened.id, STEP_CLOSED)
-            except NotFoundError:  # closed in the meantime
+            except NotFoundError:  # another call closed the session in the meantime
                 continue
         return pb.ResetResponse()
 
@@ -205,7 +211,7 @@ class MasterService:
     async def release_callable(
         self, request: pb.ReleaseCallableRequest, _: CallContext
     ) -> pb.ReleaseCallableResponse:
-        """Forget a prepared step."""
+        """Release a prepared step."""
         opened = self._find(request.session_handle)
         await self._sessions.release_callable(opened.id, request.handle)
         return pb.ReleaseCallableResponse()
@@ -235,12 +241,15 @@ def _write_or_store(step: StepRequest, values: Sequence[Any]) -> bytes:
 
 
 def _is_pool(index: int, opened: OpenSession) -> bool:
-    """Whether an index selects a pool; TensorFlow's master ignores indices without a pool."""
+    """Return whether an index selects a pool.
+
+    Other indices are ignored, as in TensorFlow's master.
+    """
     return index != 0 and -1 <= index < len(opened.session.thread_pools)
 
 
 def _check_names(opened: OpenSession, feeds: Iterable[str], fetches: Iterable[str]) -> None:
-    """Raise for unknown names, with the texts of TensorFlow's master.
+    """Raise an error with the text of TensorFlow's master if a name is unknown.
 
     TF: tensorflow/core/graph/subgraph.cc (FeedInputs, FetchOutputs)
     """

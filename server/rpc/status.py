@@ -1,6 +1,6 @@
-"""Map OpErrors to gRPC statuses; no other module knows both.
+"""Map OpErrors to gRPC statuses; no other module uses both.
 
-Codes and statuses have the same numbers, from which the table is made.
+The status codes of OpErrors and of gRPC have the same numbers; the table is made from them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,6 @@ MAX_DETAILS_BYTES = 3000  # trailers are HTTP/2 headers, which clients limit to 
 
 
 def status_of(error: OpError) -> tuple[grpc.StatusCode, str]:
-    """The status code, and the message cut to the size of a trailer."""
+    """Return the gRPC status code of an error, and its message cut to the size of a trailer."""
     details = error.message.encode()[:MAX_DETAILS_BYTES].decode(errors="ignore")
     return _STATUS_BY_NUMBER[int(error.code)], details

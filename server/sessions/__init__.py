@@ -1,1 +1,1 @@
-"""The sessions that clients have opened."""
+"""Open, use and close the sessions of clients."""

@@ -1,4 +1,7 @@
-"""Open sessions on served models, from the version's template and never from its state."""
+"""Open sessions on served models.
+
+Such a session starts from the state right after loading, not from the serving session's state.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,16 @@ class ModelSessions:
     manager: ModelManager
 
     def open(self, source: ModelSource, options: SessionOptions) -> OpenedModel:
-        """A session in the state right after restore and init. Blocks: not for the event loop.
+        """Open a session in the state right after restore and init.
 
-        Raises NotFoundError for an unknown model or version, UnavailableError for one that is
-        being loaded, InvalidArgumentError for an unknown label or other tags than the loaded.
+        The method may block for long, so it must not be called on the event loop. Raises
+        NotFoundError if the model or version is unknown, UnavailableError if it is being loaded,
+        and InvalidArgumentError if the label is unknown or the tags differ from the loaded ones.
         """
         try:
             version = self.manager.acquire(source.name, source.version, source.label)
         except (NotFoundError, InvalidArgumentError):
-            # Also for a label, which may point to a version that is loading.
+            # A label, too, may point to a version that is being loaded.
             self.manager.check_not_loading(source.name, source.version)
             raise
         try:

@@ -1,4 +1,4 @@
-"""One open session: the runtime's session, its lease, its steps and its properties."""
+"""One open session: the runtime's session, its lease, its running steps and its properties."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from server.sessions.clock import Clock, rfc3339
 from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
 
-CHECK_SECONDS = 0.1  # between two counts of the bytes that a session holds
-Shape = tuple[int, ...] | None  # None: unknown rank; −1: unknown dimension
+CHECK_SECONDS = 0.1  # the least time between two counts of the bytes that a session holds
+Shape = tuple[int, ...] | None  # None if the rank is unknown; −1 for an unknown dimension
 TensorInfo = Callable[[str], tuple[DataType, Shape]]
 
 
 class Lease:
     """The idle time after which a session is closed.
 
-    `deadline` is the instant at which the lease runs out, infinite while something holds it, as a
-    running step does.
+    `deadline` is the instant at which the lease runs out. It is infinite while something holds the
+    lease, for example a running step.
     """
 
     __slots__ = ("_holders", "deadline", "seconds")
@@ -41,7 +41,7 @@ class Lease:
         self._holders = 0
 
     def renew(self, now: float, seconds: float | None = None) -> None:
-        """Start again now, with another length if `seconds` is given."""
+        """Let the idle time start now, with another length if `seconds` is given."""
         if seconds is not None:
             self.seconds = seconds
         if not self._holders:
@@ -53,23 +53,29 @@ class Lease:
         self.deadline = math.inf
 
     def release(self, now: float) -> None:
-        """Undo one `hold`; idle time starts with the last one."""
+        """Undo one `hold`; the idle time starts when the last one is undone."""
         self._holders -= 1
         if not self._holders:
             self.deadline = now + self.seconds
 
     def expires_at(self, now: float) -> float:
-        """The instant at which it runs out; while held, as if it were released now."""
+        """Return the instant at which the lease runs out.
+
+        If the lease is held, the result is the instant that a release now would give.
+        """
         return now + self.seconds if self._holders else self.deadline
 
     def has_expired(self, now: float) -> bool:
-        """Whether the lease has run out."""
+        """Return whether the lease has run out."""
         return now >= self.deadline
 
 
 @dataclasses.dataclass(slots=True)
 class OpenSession:
-    """A session in the registry. Only `session` and `tensor_info` may be used off the loop."""
+    """A session in the registry.
+
+    Only `session` and `tensor_info` may be used on threads other than the event loop's.
+    """
 
     id: str
     session: DirectSession
@@ -78,19 +84,19 @@ class OpenSession:
     shared_weights: bool
     lease: Lease
     clock: Clock
-    default_timeout_ms: int = 0  # for requests without a deadline; 0: none
-    runs_in_caller: bool = False  # see session_config
-    max_bytes: int = sys.maxsize  # the resources may hold when a step begins
+    default_timeout_ms: int = 0  # the timeout of requests that set none; 0 means no timeout
+    runs_in_caller: bool = False  # set by `session_config.runs_in_caller`
+    max_bytes: int = sys.maxsize  # a step may begin if the resources hold at most this
     steps: int = 0
-    last_used_at: float = 0  # wall time
+    last_used_at: float = 0  # wall time of the last use
     gone: str = ""  # the message of SessionGoneError once the session is not open any more
     _next_check: float = 0.0  # instant of the next count of bytes
     _bytes: int = 0
-    # Held while an extend compares the version and changes the graph.
+    # Held while an extend compares the graph version and changes the graph.
     extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
     _running: dict[str, list[StepRequest]] = dataclasses.field(default_factory=dict)
-    # Element type and static shape of a tensor by name; raises the direct session's error for an
-    # unknown name. May be called from any thread.
+    # Returns the element type and static shape of a tensor by name; raises the direct session's
+    # error if the name is unknown. It may be called from any thread.
     tensor_info: TensorInfo = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,19 +109,19 @@ class OpenSession:
 
     @property
     def graph_version(self) -> int:
-        """How many times the graph has been extended."""
+        """The number of times that the graph has been extended."""
         return self.session.graph_version
 
     def thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """(name, pool) by index; the session's own pools are named `<id>/Compute0`."""
+        """Return (name, pool) pairs by index; a pool of this session is named `<id>/Compute0`."""
         return [
             (pool.name if self._is_global(pool) else f"{self.id}/Compute{index}", pool)
             for index, pool in enumerate(self.session.thread_pools)
         ]
 
     def own_thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """The entries of `thread_pools` whose threads end with the session."""
-        if self.runs_in_caller:  # its pool is the process's, and is not used
+        """Return the entries of `thread_pools` whose threads end with the session."""
+        if self.runs_in_caller:  # the pool is the process's and is not used
             return []
         return [(name, pool) for name, pool in self.thread_pools() if not self._is_global(pool)]
 
@@ -125,7 +131,7 @@ class OpenSession:
 
     @contextlib.contextmanager
     def using(self) -> Iterator[None]:
-        """Hold the lease while something other than a step works on the session."""
+        """Hold the lease while work other than a step uses the session."""
         self.lease.hold()
         try:
             yield
@@ -136,8 +142,8 @@ class OpenSession:
     def begin_step(self, request: StepRequest) -> None:
         """Count a step, hold the lease, and register the step under its request id.
 
-        Raises SessionGoneError when the session was closed or expired while the request was read,
-        ResourceExhaustedError when its resources hold too much.
+        Raises SessionGoneError if the session was closed or expired while the request was read, and
+        ResourceExhaustedError if the session's resources hold more than `max_bytes`.
         """
         self.check_open()
         self._check_bytes(self.clock.monotonic())
@@ -159,7 +165,7 @@ class OpenSession:
         return f"Session lease expired at {rfc3339(self.clock.wall_at(instant))}"
 
     def end_step(self, request: StepRequest) -> None:
-        """End what `begin_step` began."""
+        """End the step that `begin_step` registered."""
         running = self._running[request.request_id]
         running.remove(request)
         if not running:
@@ -168,10 +174,10 @@ class OpenSession:
         self.last_used_at = self.clock.wall()
 
     def _check_bytes(self, now: float) -> None:
-        """Raise ResourceExhaustedError when the resources hold more than `max_bytes`.
+        """Raise ResourceExhaustedError if the resources hold more than `max_bytes`.
 
-        Counting many variables takes time, so it happens at most every CHECK_SECONDS. A step may
-        exceed the limit by the tensors that it adds.
+        Counting many variables takes time, so the bytes are counted at most every CHECK_SECONDS. A
+        step may exceed the limit by the tensors that it adds.
         """
         if now >= self._next_check:
             self._next_check = now + CHECK_SECONDS
@@ -184,7 +190,7 @@ class OpenSession:
             )
 
     def cancel(self, request_id: str) -> bool:
-        """Cancel the steps of a request; False when none is running."""
+        """Cancel the running steps of a request; return False if there are none."""
         running = self._running.get(request_id)
         if not running:
             return False
@@ -192,19 +198,19 @@ class OpenSession:
         return True
 
     def cancel_all(self, message: str) -> None:
-        """Cancel every running step."""
+        """Cancel every running step with a CancelledError of this message."""
         for running in list(self._running.values()):
             _cancel(running, message)
 
 
 def _cancel(requests: list[StepRequest], message: str) -> None:
     for request in list(requests):
-        if request.cancellation is not None:  # None only for a step that ends at once
+        if request.cancellation is not None:  # None only if the step ends at once
             request.cancellation.cancel(CancelledError(message))
 
 
 class _KnownTensors(dict[str, tuple[DataType, Shape]]):
-    """The tensors looked up so far; they stay valid, because an extend only adds nodes."""
+    """The tensors looked up so far, which stay valid because an extend only adds nodes."""
 
     def __init__(self, session: DirectSession) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The open sessions by id, and for a limited time the ids of closed ones.
+"""The open sessions by id, and, for a limited time, the ids of closed sessions.
 
 Guarantees: used from the event loop only, so nothing changes between two awaits; a place is
 reserved before a session is made, so `max_open` also counts the sessions that are being opened.
@@ -16,39 +16,39 @@ from server.sessions.clock import Clock
 from server.sessions.open_session import OpenSession
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
 
-TOMBSTONE_SECONDS = 3600  # how long the id of a closed session is answered with 410
+TOMBSTONE_SECONDS = 3600  # the time for which the response to a closed id is 410
 MAX_TOMBSTONES = 10_000
 ID_BYTES = 16  # 128 random bits: 22 characters of [A-Za-z0-9_-]
 CLOSED_MESSAGE = "Session has been closed."
 
 
 def new_session_id() -> str:
-    """A random id, which is also the session handle in gRPC."""
+    """Return a random id, which is also the session handle in gRPC."""
     return secrets.token_urlsafe(ID_BYTES)
 
 
 class SessionRegistry:
-    """The sessions by id, and the limit on how many are open."""
+    """The sessions by id, and the limit on the number of open sessions."""
 
     def __init__(self, max_open: int, clock: Clock) -> None:
         self._max_open = max_open
         self._clock = clock
         self._open: dict[str, OpenSession] = {}
         self._being_opened = 0
-        # id → (instant of its end, message); the oldest first.
+        # Maps the id of a closed session to (instant of its end, message), the oldest first.
         self._gone: collections.OrderedDict[str, tuple[float, str]] = collections.OrderedDict()
 
     def __iter__(self) -> Iterator[OpenSession]:
-        """The open sessions, in the order they were opened."""
+        """Iterate over the open sessions, in the order in which they were opened."""
         return iter(list(self._open.values()))
 
     def __len__(self) -> int:
-        """How many sessions are open."""
+        """Return the number of open sessions."""
         return len(self._open)
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
-        """Reserve the place of a session that is being opened; TooManySessionsError when full."""
+        """Reserve a place for a session; raise TooManySessionsError if all places are taken."""
         if len(self._open) + self._being_opened >= self._max_open:
             raise TooManySessionsError(
                 f"{self._max_open} sessions are open, which is the most (sessions.max_open)",
@@ -65,10 +65,10 @@ class SessionRegistry:
         self._open[opened.id] = opened
 
     def get(self, session_id: str) -> OpenSession:
-        """The open session of an id.
+        """Return the open session with this id.
 
-        Raises SessionGoneError for one that was closed or has expired, NotFoundError for an id
-        that was never known or has been dropped.
+        Raises SessionGoneError if the session was closed or has expired, and NotFoundError if the
+        id was never known or has been dropped.
         """
         opened = self._open.get(session_id)
         if opened is not None:
@@ -81,7 +81,7 @@ class SessionRegistry:
         raise NotFoundError(f"Session {session_id} is not found.")
 
     def remove(self, session_id: str, message: str) -> OpenSession | None:
-        """Remove a session; `message` is the error of its id from now on."""
+        """Remove a session; from now on, `get` raises an error with `message` for its id."""
         opened = self._open.pop(session_id, None)
         if opened is not None:
             opened.gone = message
@@ -91,12 +91,12 @@ class SessionRegistry:
         return opened
 
     def is_gone(self, session_id: str) -> bool:
-        """Whether the id belonged to a session that was closed or has expired."""
+        """Return whether the id belonged to a session that was closed or has expired."""
         self._drop_old_tombstones()
         return session_id in self._gone
 
     def expired(self) -> list[OpenSession]:
-        """The sessions whose lease has run out."""
+        """Return the sessions whose lease has run out."""
         now = self._clock.monotonic()
         return [opened for opened in self._open.values() if opened.lease.has_expired(now)]
 

@@ -1,4 +1,4 @@
-"""The requests of the session service, decoded and without anything of a transport."""
+"""The requests of the session service, decoded and independent of the transport."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from runtime.errors import InternalError, InvalidArgumentError
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelSource:
-    """The model version to open a session on; None: the latest version, the loaded tags."""
+    """The model version to open a session on.
+
+    If `version` and `label` are None, it is the latest version. If `tags` is None, any tags are
+    accepted.
+    """
 
     name: str
     version: int | None = None
@@ -25,7 +29,7 @@ class ModelSource:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """A session on a model, in the state right after restore and init."""
+    """A session on version `version` of a model, in the state right after restore and init."""
 
     session: DirectSession
     version: int
@@ -34,7 +38,7 @@ class OpenedModel:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """A session to open; at most one of `model`, `graph_def` and `meta_graph_def`."""
+    """A session to open; at most one of `model`, `graph_def` and `meta_graph_def` may be given."""
 
     model: ModelSource | None = None
     graph_def: pb.GraphDef | None = None
@@ -42,7 +46,8 @@ class CreateRequest:
     config: pb.ConfigProto = dataclasses.field(default_factory=pb.ConfigProto)
     lease_seconds: float | None = None
     name: str = ""
-    # Shared with other sessions, as the master service does; None: the session has its own.
+    # A resource manager that several sessions share, as in the master service; if it is None, the
+    # session has its own.
     resources: ResourceManager | None = None
 
     def __post_init__(self) -> None:
@@ -59,7 +64,10 @@ class CreateRequest:
 
 
 def as_direct_session(session: RuntimeSession) -> DirectSession:
-    """The session as a DirectSession, which all sessions of the server are; else InternalError."""
+    """Return `session` as a DirectSession; raise InternalError if it is none.
+
+    All sessions of the server are DirectSessions.
+    """
     if not isinstance(session, DirectSession):
         raise InternalError(f"Expected a DirectSession, got a {type(session).__name__}")
     return session

@@ -1,6 +1,6 @@
 """The session service: open, extend and close sessions, and prepare steps.
 
-REST and gRPC are fronts of it; steps run through its `runner`.
+The REST and gRPC endpoints call it. Steps run through its `runner`.
 
 Guarantees: used from one event loop; work that may take long (building graphs, closing) runs on
 other threads; a lease does not run out while a call works on the session.
@@ -49,8 +49,8 @@ from server.steps.step_runner import StepRunner, submit
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-REAP_INTERVAL_SECONDS = 1.0  # between two checks of all leases; a call checks its own at once
-BUILDING_THREADS = 2  # sessions that are opened or extended at the same time
+REAP_INTERVAL_SECONDS = 1.0  # the time between two checks of all leases
+BUILDING_THREADS = 2  # number of sessions that are opened or extended at the same time
 
 ModelOpener = Callable[[ModelSource, SessionOptions], OpenedModel]
 
@@ -76,7 +76,7 @@ class SessionService:
         self._registry = SessionRegistry(settings.sessions.max_open, self._clock)
         self._files = FolderGate(settings.sessions.allowed_paths, write=True)
         self._builders = ThreadPool("sessions", BUILDING_THREADS)
-        # The open session of an id; raises SessionGoneError or NotFoundError.
+        # Returns the open session with an id; raises SessionGoneError or NotFoundError.
         self.get = self._registry.get
         metrics.watch_sessions(lambda: len(self._registry))
 
@@ -85,9 +85,10 @@ class SessionService:
     async def create(self, request: CreateRequest) -> OpenSession:
         """Open a session.
 
-        Raises InvalidArgumentError for a bad config or lease, NotFoundError for an unknown model,
-        UnavailableError for one that is loading, TooManySessionsError at the limit; no session is
-        left behind.
+        Raises InvalidArgumentError if the config or the lease is invalid, NotFoundError if the
+        model is unknown, UnavailableError if it is being loaded, TooManySessionsError if the limit
+        is reached, and PermissionDeniedError if this server opens no sessions. No session is left
+        open after an error.
         """
         if not self._settings.enabled:
             raise PermissionDeniedError("This server opens no sessions (sessions.enabled: false)")
@@ -124,7 +125,7 @@ class SessionService:
         return opened
 
     async def _made(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
-        """Make a session on a builder thread; it is destroyed when the caller is cancelled."""
+        """Make a session on a builder thread; destroy the session if the caller is cancelled."""
         making = submit(self._builders, lambda: self._make(request, options))
         try:
             return await asyncio.wrap_future(making)
@@ -133,7 +134,7 @@ class SessionService:
             raise
 
     def _make(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
-        """Make a session; runs on a builder thread."""
+        """Make a session; called on a builder thread."""
         if request.model is not None:
             return self._open_model(request.model, options)
         if request.meta_graph_def is not None:
@@ -150,10 +151,11 @@ class SessionService:
         return OpenedModel(session, version=0, shared_weights=False)
 
     async def close(self, session_id: str, step_message: str = RUN_CANCELLED) -> None:
-        """Close a session and cancel its steps. Closing a closed session has no effect.
+        """Close a session and cancel its steps; closing a closed session has no effect.
 
-        `step_message` is the error of the steps. With the default, a step that waits in an
-        operation has that operation's error. Raises NotFoundError for an id that was never known.
+        `step_message` is the error of the cancelled steps. If it is RUN_CANCELLED, a step that
+        waits in an operation has that operation's error. Raises NotFoundError if the id was never
+        known.
         """
         if self._registry.is_gone(session_id):
             return
@@ -161,7 +163,7 @@ class SessionService:
             self._registry.get(session_id)
         except NotFoundError:
             raise
-        except OpError:  # its lease has just run out
+        except OpError:  # the lease has just run out
             await self.reap()
             return
         await self._end(session_id, CLOSED_MESSAGE, "closed", step_message)
@@ -173,7 +175,7 @@ class SessionService:
             await self._end(opened.id, message, "expired", message)
 
     async def reap_forever(self) -> None:
-        """Close expired sessions until cancelled; one task runs it."""
+        """Close expired sessions until cancelled; one task runs this method."""
         while True:
             await asyncio.sleep(REAP_INTERVAL_SECONDS)
             try:
@@ -182,7 +184,7 @@ class SessionService:
                 _log.exception("Closing expired sessions failed; trying again")
 
     async def close_all(self) -> None:
-        """Close every session, and end the service's threads."""
+        """Close every session, and end the threads of the service and of its runner."""
         for opened in self._registry:
             await self._end(opened.id, CLOSED_MESSAGE, "server stopped", CLOSED_MESSAGE)
         self._builders.shutdown()
@@ -200,14 +202,14 @@ class SessionService:
     # --- steps --------------------------------------------------------------------------------
 
     def cancel(self, session_id: str, request_id: str) -> None:
-        """Cancel the step of a request; NotFoundError when none runs under that id."""
+        """Cancel the step of a request; raise NotFoundError if no step runs under `request_id`."""
         if not self.get(session_id).cancel(request_id):
             raise NotFoundError(f"Session {session_id} runs no step of request {request_id!r}")
 
     async def partial_run_setup(
         self, session_id: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> str:
-        """Begin a partial run on the pool of the default priority; its handle."""
+        """Begin a partial run on the pool of the default priority; return its handle."""
         opened = self.get(session_id)
         pool = self.runner.default_pool
         return await self._call(
@@ -215,7 +217,7 @@ class SessionService:
         )
 
     async def make_callable(self, session_id: str, options: pb.CallableOptions) -> int:
-        """Prepare a step with fixed feeds, fetches and targets; its handle."""
+        """Prepare a step with fixed feeds, fetches and targets; return its handle."""
         opened = self.get(session_id)
         return await self._call(opened, lambda: opened.session.make_callable(options))
 
@@ -225,7 +227,7 @@ class SessionService:
         await self._call(opened, lambda: opened.session.release_callable(handle))
 
     async def _call(self, opened: OpenSession, work: Callable[[], T]) -> T:
-        """Do work that may compile a step, on a thread of the runner."""
+        """Call `work`, which may compile a step, on a thread of the runner; return its result."""
         with opened.using():
             return await self.runner.call(work)
 
@@ -234,9 +236,10 @@ class SessionService:
     async def extend(
         self, session_id: str, graph_def: pb.GraphDef, expected_version: int | None
     ) -> int:
-        """Add nodes to the graph; the new version. The graph is unchanged when this raises.
+        """Add nodes to the graph; return the new graph version.
 
-        Raises AbortedError when `expected_version` is given and is not the current one.
+        Raises AbortedError if `expected_version` is given and is not the current version. The graph
+        is unchanged if this method raises.
         """
         opened = self.get(session_id)
         async with opened.extend_lock:
@@ -250,12 +253,12 @@ class SessionService:
         return opened.graph_version
 
     def open_sessions(self) -> list[OpenSession]:
-        """The open sessions, oldest first."""
+        """Return the open sessions, oldest first."""
         now = self._clock.monotonic()
         return [opened for opened in self._registry if not opened.lease.has_expired(now)]
 
     def keep_alive(self, session_id: str, lease_seconds: float | None) -> OpenSession:
-        """Renew the lease, for another length if `lease_seconds` is given."""
+        """Renew the lease; its length changes if `lease_seconds` is given."""
         opened = self.get(session_id)
         seconds = self._lease_seconds(lease_seconds, opened.lease.seconds)
         opened.lease.renew(self._clock.monotonic(), seconds)
@@ -263,14 +266,14 @@ class SessionService:
         return opened
 
     async def graph_def(self, session_id: str) -> tuple[pb.GraphDef, int]:
-        """The current graph and its version."""
+        """Return the current graph and its version."""
         opened = self.get(session_id)
         async with opened.extend_lock:
             graph_def = await self._build(opened.session.graph_def)
             return graph_def, opened.graph_version
 
     def thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """(name, pool) of the pools that single sessions own."""
+        """Return (name, pool) pairs of the pools that only one session uses."""
         return [entry for opened in self.open_sessions() for entry in opened.own_thread_pools()]
 
     def _lease_seconds(self, requested: float | None, default: float) -> float:
@@ -294,7 +297,7 @@ def _describe_model(source: ModelSource | None, made: OpenedModel) -> dict[str, 
 
 
 def check_lease_seconds(seconds: object, longest: float) -> float:
-    """The requested length of a lease; InvalidArgumentError unless 0 < n ≤ `longest`."""
+    """Return the length of a lease; raise InvalidArgumentError unless 0 < `seconds` ≤ `longest`."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise InvalidArgumentError(f"lease_seconds must be a number, got {seconds!r:.80}")
     if not 0 < seconds <= longest:  # NaN fails too

@@ -1,8 +1,8 @@
 """Check the ConfigProto of a client, and add the server's thread pools.
 
-A session whose config names no pools has the configured list, in order. A client may use a global
+A session whose config names no pools has the configured pools, in order. A client may use a global
 pool by name (with its configured number of threads), create unnamed pools within
-`sessions.max_threads`, and create global pools only if `sessions.allow_new_global_pools`.
+`sessions.max_threads`, and create global pools only if `sessions.allow_new_global_pools` is set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from runtime.api import global_thread_pools, schedulable_cores
 from runtime.errors import InvalidArgumentError
 from server.settings import SessionSettings, ThreadPoolSettings
 
-MAX_DEVICES = 64  # of one type in one session; more than cores have no use
+MAX_DEVICES = 64  # for each type in one session; more devices than cores have no use
 
 
 def session_config(
@@ -20,9 +20,10 @@ def session_config(
     settings: SessionSettings,
     thread_pools: tuple[ThreadPoolSettings, ...],
 ) -> pb.ConfigProto:
-    """The config with which a session is made.
+    """Return the config with which the session is made.
 
-    Raises InvalidArgumentError for threads or pools that clients may not create.
+    Raises InvalidArgumentError if `requested` has devices, threads or pools that clients may not
+    create.
     """
     config = pb.ConfigProto()
     config.CopyFrom(requested)
@@ -38,9 +39,11 @@ def session_config(
 
 
 def runs_in_caller(config: pb.ConfigProto) -> bool:
-    """Whether steps on the session's own pool run in the caller's thread.
+    """Return whether steps on the session's own pool run in the caller's thread.
 
-    TF: process_util.cc (NumInterOpThreadsFromSessionOptions); negative means the caller's thread
+    They do if the number of threads is negative and no pools are listed.
+
+    TF: process_util.cc (NumInterOpThreadsFromSessionOptions)
     """
     return config.inter_op_parallelism_threads < 0 and not config.session_inter_op_thread_pool
 
@@ -67,7 +70,7 @@ def _check_names(config: pb.ConfigProto, settings: SessionSettings) -> None:
 
 def _check_threads(config: pb.ConfigProto, settings: SessionSettings) -> None:
     if config.inter_op_parallelism_threads == 0:
-        # 0 means all cores; on a large machine that must not exceed the limit of every session.
+        # 0 means one thread for each core, which on a large machine could exceed `max_threads`.
         config.inter_op_parallelism_threads = min(schedulable_cores(), settings.max_threads)
     default = max(config.inter_op_parallelism_threads, 1)
     wanted = 0

@@ -1,4 +1,4 @@
-"""Errors of sessions that need more than a canonical code."""
+"""Errors of sessions that need more than a status code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from runtime.errors import CancelledError, ResourceExhaustedError
 
 
 class SessionGoneError(CancelledError):
-    """The session existed, and was closed or its lease expired."""
+    """The session existed, but it was closed or its lease expired."""
 
 
 class TooManySessionsError(ResourceExhaustedError):

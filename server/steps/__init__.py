@@ -1,1 +1,1 @@
-"""The way that every step takes between a front's codec and a session."""
+"""Run every step between the codec of a REST or gRPC endpoint and a session."""

@@ -1,4 +1,4 @@
-"""Priorities: the names that requests may give, and the thread pool of each."""
+"""The priorities: names that requests may give, each with a thread pool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from server.settings import Settings
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Priority:
-    """One entry of `priorities:` with its pool."""
+    """One entry of the setting `priorities`, with its pool."""
 
     name: str
     pool: ThreadPool
@@ -20,8 +20,8 @@ class Priority:
 class Priorities:
     """The priorities of one server, and its thread pools, which are global named pools.
 
-    Raises InvalidArgumentError when a pool of the same name exists with another configured number
-    of threads.
+    Raises InvalidArgumentError if a global pool of the same name exists with another configured
+    number of threads.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -45,9 +45,10 @@ class Priorities:
         self.load_pool = by_name[settings.load_thread_pool]
 
     def resolve(self, priority: str | int | None) -> Priority:
-        """The entry for a name, for an integer (0: the default, n: the nth entry), or for None.
+        """Return the entry for a name or an integer.
 
-        Raises InvalidArgumentError that lists the known ones.
+        The integer n stands for the nth entry; 0 and None stand for the default. Raises
+        InvalidArgumentError that lists the known names if there is no such entry.
         """
         if priority is None or priority == 0:
             return self.default

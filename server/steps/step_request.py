@@ -1,4 +1,4 @@
-"""StepRequest: one step as a front has read it, independent of the transport."""
+"""StepRequest: one step as a REST or gRPC endpoint has read it, independent of the transport."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from typing import Any
 import protos as pb
 from runtime.api import CancellationManager, CompiledStep, DataType
 
-# Makes a context that cancels the given manager if the client disconnects within it.
+# Makes a context in which the given manager is cancelled if the client disconnects.
 ClientWatch = Callable[[CancellationManager], contextlib.AbstractContextManager[object]]
 
 
 @dataclasses.dataclass(slots=True, eq=False)  # two requests are never the same, nor arrays equal
 class StepRequest:
-    """One step to run.
+    """One step to run; "step" means one call of Session.run.
 
-    What to run: `feeds` by tensor name, `fetches` and `targets`; `compiled` when the step is a
-    callable's; `partial_run_handle` when it is a part of a partial run. For a signature of a model
-    the inference service sets them.
+    What to run: `feeds` maps tensor names to values; `fetches` and `targets` are names. `compiled`
+    is set if the step is a callable's, and `partial_run_handle` if it is a part of a partial run.
+    If the step runs a signature of a model, the inference service sets `feeds` and `fetches`.
 
-    How to run it: `priority` is the name of an entry of `priorities:` or its number from 1; None
-    or 0 is the default. `pool_is_chosen` is whether the client set `options.inter_op_thread_pool`,
-    which excludes a priority. The deadline is `options.timeout_in_ms` after `received_at`, a
-    `time.monotonic()` instant, or else `timeout_ms`, which the transport gives; 0 is not set.
+    How to run it: `priority` is the name of an entry of the setting `priorities`, or its number
+    from 1; None or 0 is the default. `pool_is_chosen` is whether the client set
+    `options.inter_op_thread_pool`; `priority` must then be None. The deadline is
+    `options.timeout_in_ms`, or else `timeout_ms`, which the transport sets, after `received_at`, an
+    instant of `time.monotonic()`. A timeout of 0 is not set.
 
-    `request_id` is the id by which the step can be cancelled. `cancellation` is made by the runner
-    for a step that does not end at once, unless the front sets it. `metadata`, if set, is filled.
-    `fetch_types` are the element types of the fetches, for the codec that writes them.
-    `body_bytes` is the size of the body that the inputs are still to be decoded from.
+    A client can cancel the step by `request_id`. `cancellation` may be set by the endpoint; if it
+    is not set, the runner makes one for a step that does not end at once. `metadata`, if set, is
+    filled by the step. `fetch_types` are the element types of the fetches, for the codec that
+    writes them. `body_bytes` is the size of the body from which the inputs are still to be decoded.
     """
 
     feeds: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -1,12 +1,12 @@
-"""StepRunner: decides how a step runs, for every front.
+"""StepRunner: decides how a step runs, for every REST and gRPC endpoint.
 
 It chooses the pool by priority, sets the deadline, runs short steps in this thread and starts the
-others, waits for them (until their end, the deadline, a cancellation or a disconnect of the
-client), counts them, and limits the size of answers. `off_loop` decides which bodies are decoded
-and encoded on another thread.
+others. It waits until a step ends, reaches its deadline, is cancelled or loses its client. It
+counts the steps and limits the size of responses. `off_loop` decides which bodies are decoded and
+encoded on another thread.
 
-Guarantees: used from one event loop; the answer to a step is given at its deadline or cancellation
-at the latest.
+Guarantees: used from one event loop; `run` returns or raises at the latest when the deadline passes
+or the step is cancelled.
 """
 
 from __future__ import annotations
@@ -34,35 +34,39 @@ from server.steps.step_request import StepRequest
 from server.steps.step_waiter import TIMED_OUT, wait_for_step
 
 T = TypeVar("T")
-OFF_LOOP_BYTES = 1 << 18  # of content; about 3 ms of JSON
-BY_ELEMENT = 32  # content that Python code reads or writes element by element takes so much longer
-CALLER_THREADS = 8  # for steps in the caller's thread, which must not be the event loop's
-_CALLERS_THREAD = -1  # value of RunOptions.inter_op_thread_pool
+OFF_LOOP_BYTES = 1 << 18  # content of this size is coded on another thread; 3 ms of JSON
+# How many times longer content takes if Python code reads or writes it element by element.
+BY_ELEMENT = 32
+# The number of threads for steps that are to run in the caller's thread. They must not run in the
+# event loop's thread.
+CALLER_THREADS = 8
+_CALLERS_THREAD = -1  # RunOptions.inter_op_thread_pool for the caller's thread
 _NO_WATCH = contextlib.nullcontext()
 
 
 class StepAnswer(NamedTuple):
-    """The values of a step, and the bytes of their content."""
+    """The fetched values of a step, and the number of bytes of their content."""
 
     values: list[Any]
     size: int
 
 
 class StepAccount(Protocol):
-    """The account that an open session keeps of its steps.
+    """The record that an open session keeps of its steps.
 
-    `default_timeout_ms` is the deadline of requests without one; 0 is none. `runs_in_caller` is
-    whether steps on the session's own pool run in the caller's thread.
+    `default_timeout_ms` is the deadline of requests that set none; 0 means no deadline.
+    `runs_in_caller` is whether steps on the pool that only this session uses run in the caller's
+    thread.
     """
 
     default_timeout_ms: int
     runs_in_caller: bool
 
     def begin_step(self, request: StepRequest) -> None:
-        """Register a step; raises when the session may run none now."""
+        """Register a step; raise if the session cannot run a step now."""
 
     def end_step(self, request: StepRequest) -> None:
-        """The step has ended, or its request no longer waits for it."""
+        """Record that the step has ended, or that its request no longer waits for it."""
 
 
 class StepRunner:
@@ -78,11 +82,11 @@ class StepRunner:
     async def run(
         self, session: RuntimeSession, request: StepRequest, account: StepAccount | None = None
     ) -> StepAnswer:
-        """Run one step; the fetched values in the order of `request.fetches`.
+        """Run one step; return the fetched values in the order of `request.fetches`.
 
-        Raises the step's error, DeadlineExceededError at the deadline, CancelledError when it is
-        cancelled, ResourceExhaustedError when the pool's queue is full or the answer too large,
-        InvalidArgumentError for an unknown priority.
+        Raises the step's error, DeadlineExceededError at the deadline, CancelledError if the step
+        is cancelled, ResourceExhaustedError if the pool's queue is full or the values are too
+        large, and InvalidArgumentError if the priority is unknown.
         """
         priority = self._priority(request)
         deadline = deadline_of(request, account)
@@ -93,7 +97,7 @@ class StepRunner:
         code = Code.OK
         try:
             _check_deadline(deadline)
-            # A step of low priority waits at the gate between its nodes.
+            # A step of low priority must not run here, because it waits between its nodes.
             may_run_here = run.pool is not None and not run.pool.low_priority
             values = session.run_if_short(run) if may_run_here else None
             if values is None:
@@ -121,10 +125,10 @@ class StepRunner:
     async def run_part(
         self, session: DirectSession, request: StepRequest, account: StepAccount
     ) -> StepAnswer:
-        """Feed and fetch a part of a partial run, on the pool that it began with.
+        """Feed and fetch a part of a partial run, on the pool that the partial run began with.
 
-        No thread waits for the part. A deadline, a cancellation and a client that disconnects end
-        the whole run. Raises as `run`.
+        No thread waits for the part. The whole run ends if the part is cancelled, if its deadline
+        passes, or if the client disconnects. Raises the same errors as `run`.
         """
         cancellation, deadline = _cancellation_of(request), deadline_of(request, account)
         account.begin_step(request)
@@ -139,7 +143,7 @@ class StepRunner:
         return await self._limited(values)
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Do other work of a session, which may take long, on a thread of the runner."""
+        """Call `work` on a thread of the runner, because it may take long; return its result."""
         result: T = await wait_for_step(submit(self._callers, work), CancellationManager(), None)
         return result
 
@@ -149,11 +153,11 @@ class StepRunner:
         return self._default.pool
 
     def shutdown(self) -> None:
-        """End the runner's threads, when the server ends."""
+        """End the runner's threads; called when the server ends."""
         self._callers.shutdown()
 
     def _priority(self, request: StepRequest) -> Priority | None:
-        """The priority of a request; None when the client chose one of the session's pools."""
+        """Return the priority of a request; None if the client chose a pool of the session."""
         if not request.pool_is_chosen:
             priority = request.priority
             return self._default if priority is None else self._priorities.resolve(priority)
@@ -169,14 +173,15 @@ class StepRunner:
         index = 0 if run.options is None else run.options.inter_op_thread_pool
         in_caller = index == _CALLERS_THREAD or (account is not None and account.runs_in_caller)
         if run.pool is None and in_caller:
-            # A thread of the runner takes the caller's place: the event loop must not block.
+            # A thread of the runner takes the caller's place, because the event loop must not be
+            # blocked.
             return submit(self._callers, lambda: session.run_async(run).result())
         return session.run_async(run)
 
     async def _limited(self, values: list[Any]) -> StepAnswer:
-        """The answer with its size; ResourceExhaustedError if that exceeds the limit.
+        """Return the values with their size; raise ResourceExhaustedError if it exceeds the limit.
 
-        JSON text takes several times the size.
+        The size is in bytes of tensor content. JSON text is several times as long.
         """
         size = 0
         strings: list[np.ndarray] = []
@@ -196,14 +201,17 @@ class StepRunner:
 
 
 async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
-    """Call `work(*arguments)`, on another thread if its content is OFF_LOOP_BYTES or more."""
+    """Call `work(*arguments)`, on another thread if `size` is OFF_LOOP_BYTES or more.
+
+    `size` must be the number of bytes that `work` decodes or encodes.
+    """
     if size < OFF_LOOP_BYTES:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
 
 
 def deadline_of(request: StepRequest, account: StepAccount | None) -> float | None:
-    """The instant (`time.monotonic()`) at which the answer is due, or None."""
+    """Return the instant (`time.monotonic()`) of the deadline, or None if there is no deadline."""
     candidates = (
         0 if request.options is None else request.options.timeout_in_ms,
         request.timeout_ms,
@@ -220,7 +228,7 @@ def _check_deadline(deadline: float | None) -> None:
 
 
 def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future[T]:
-    """Do `work` on the pool; the future has its result or its exception."""
+    """Call `work` on the pool; the future receives its result or its exception."""
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def task() -> None:
@@ -238,7 +246,10 @@ def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future
 
 
 def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
-    """The session's form of a request, without the deadline: `_wait` cancels the step at it."""
+    """Convert a request to the session's form.
+
+    This form has no deadline, because `_wait` cancels the step at the deadline.
+    """
     return RunRequest(
         request.feeds,
         request.fetches,
@@ -252,7 +263,7 @@ def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
 
 
 def _cancellation_of(request: StepRequest) -> CancellationManager:
-    """The cancellation manager of a request, made if it has none yet."""
+    """Return the cancellation manager of a request, which is made if there is none yet."""
     if request.cancellation is None:
         request.cancellation = CancellationManager()
     return request.cancellation
@@ -271,5 +282,5 @@ async def _wait(
 
 
 def _bytes_of_strings(arrays: Sequence[np.ndarray]) -> int:
-    """The total length of the strings in object arrays."""
+    """Return the total length of the strings in object arrays."""
     return sum(len(item) for array in arrays for item in array.flat if isinstance(item, bytes))

@@ -1,4 +1,4 @@
-"""Wait on the event loop for the end of a step, its deadline or its cancellation.
+"""Wait on the event loop until a step ends, reaches its deadline or is cancelled.
 
 The wait ends at the deadline even if a kernel of the step still runs.
 """
@@ -23,10 +23,10 @@ async def wait_for_step(
     cancellation: CancellationManager,
     deadline: float | None,
 ) -> Any:
-    """The result of a step that was started with `cancellation`.
+    """Wait for a step that was started with `cancellation`, and return its result.
 
-    `deadline` is a `time.monotonic()` instant. Raises the step's error, DeadlineExceededError at
-    the deadline, or the error of the cancellation as soon as there is one.
+    `deadline` is an instant of `time.monotonic()`. Raises the step's error, DeadlineExceededError
+    at the deadline, or the error of the cancellation as soon as there is one.
     """
     if future.done():
         return future.result()
@@ -43,7 +43,7 @@ async def wait_for_step(
     try:
         if not cancellation.is_cancelled:
             await woken.wait()
-    except asyncio.CancelledError:  # the waiting task was cancelled, so the step is too
+    except asyncio.CancelledError:  # the waiting task was cancelled, so the step must be too
         cancellation.cancel(CancelledError("The request was cancelled."))
         raise
     finally:

@@ -1,1 +1,1 @@
-"""TensorFlow Serving's REST bodies: requests and answers of models."""
+"""Read and write the bodies of TensorFlow Serving's REST requests and responses."""

@@ -1,8 +1,11 @@
-"""TensorFlow Serving's JSON answers: compact and valid, or byte for byte its own.
+"""Write TensorFlow Serving's JSON responses in one of two forms.
 
-The compact form differs in white space and in the spelling of numbers (9000000.0 for 9e+06), and
-writes strings that are not UTF-8 as `{"b64": "…"}`, where TensorFlow Serving's answer is not valid
-JSON. `NonFinite` selects how NaN and infinities are written; both forms default to bare tokens.
+The strict form is TensorFlow Serving's response byte for byte. The compact form is always valid
+JSON, except for the bare tokens of `NonFinite.TOKEN`. It differs from the strict form in white
+space and in the spelling of numbers (9000000.0 for 9e+06). It writes strings that are not UTF-8 as
+`{"b64": "…"}`; TensorFlow Serving's response is not valid JSON if it contains such strings.
+`NonFinite` selects how the compact form writes NaN and infinities. The strict form always writes
+them as bare tokens.
 
 TF: tensorflow_serving/util/json_tensor.cc (MakeJsonFromTensors and its siblings)
 """
@@ -45,11 +48,11 @@ def write_predict_response(
     strict: bool = False,
     non_finite: NonFinite = NonFinite.TOKEN,
 ) -> bytes:
-    """The answer to a predict request; a single output is written without its alias.
+    """Write the response to a predict request; a single output is written without its alias.
 
-    Row form slices every output `[batch, …]` along its first dimension. Raises
-    InvalidArgumentError when a type has no JSON form, and in row form when an output is a scalar
-    or the batch sizes differ.
+    Row form slices every output `[batch, …]` along its first dimension. Raises InvalidArgumentError
+    if an output has a type that JSON cannot express or, in row form, if an output is a scalar or
+    the batch sizes differ.
     """
     if not outputs:
         raise InvalidArgumentError("Cannot convert empty tensor map to JSON")
@@ -79,9 +82,11 @@ def write_classify_response(
     strict: bool = False,
     non_finite: NonFinite = NonFinite.TOKEN,
 ) -> bytes:
-    """`{"results": [[["label", score], …], …]}`, one list per example.
+    """Write the response to a classify request: `{"results": [[["label", score], …], …]}`.
 
-    `labels`, bytes, and `scores`, float32, are `[number of examples, classes]`.
+    There is one list of pairs for each example. `labels` (bytes) and `scores` (float32) must both
+    have the shape `[number of examples, classes]`. Raises InvalidArgumentError if there is no
+    example.
     """
     if not len(labels):
         raise InvalidArgumentError("Cannot convert empty ClassificationResults to JSON")
@@ -100,7 +105,10 @@ def write_classify_response(
 def write_regress_response(
     values: np.ndarray, strict: bool = False, non_finite: NonFinite = NonFinite.TOKEN
 ) -> bytes:
-    """`{"results": [value, …]}`; `values` is float32 `[number of examples]`."""
+    """Write the response to a regress request: `{"results": [value, …]}`.
+
+    `values` must be float32 `[number of examples]`. Raises InvalidArgumentError if it is empty.
+    """
     if not values.size:
         raise InvalidArgumentError("Cannot convert empty RegressionResults to JSON")
     if not strict:
@@ -115,7 +123,7 @@ def write_regress_response(
 
 
 def _batch_size(outputs: Mapping[str, np.ndarray]) -> int:
-    """The first dimension that all outputs share."""
+    """Return the size of the first dimension, which must be the same for all outputs."""
     expected: int | None = None
     for alias, array in outputs.items():
         if array.ndim == 0:
@@ -129,7 +137,7 @@ def _batch_size(outputs: Mapping[str, np.ndarray]) -> int:
     return expected or 0
 
 
-# Compact form.
+# The compact form.
 
 
 def _array_json(alias: str, array: np.ndarray, non_finite: NonFinite) -> bytes:
@@ -141,14 +149,18 @@ def _array_json(alias: str, array: np.ndarray, non_finite: NonFinite) -> bytes:
         np.ascontiguousarray(array) if array.ndim else array[()],
         option=orjson.OPT_SERIALIZE_NUMPY,
     )
-    # orjson writes null for values that are not finite, and numbers contain no other `null`.
+    # orjson writes null for a value that is not finite, and for nothing else in an array of
+    # numbers.
     if b"null" in text and non_finite is not NonFinite.NULL:
         return _with_tokens(alias, array, text, non_finite)
     return text
 
 
 def _with_tokens(alias: str, array: np.ndarray, text: bytes, non_finite: NonFinite) -> bytes:
-    """`text` with the n-th null replaced by the word for the n-th value that is not finite."""
+    """Replace the n-th null in `text` by the word for the n-th element that is not finite.
+
+    Raises InvalidArgumentError if `non_finite` is ERROR.
+    """
     words = [non_finite_word(value) for value in array[~np.isfinite(array)].ravel().tolist()]
     if non_finite is NonFinite.ERROR:
         raise InvalidArgumentError(
@@ -180,7 +192,7 @@ def _object_json(members: Mapping[str, bytes]) -> bytes:
     return b"{%s}" % b",".join(b"%s:%s" % (orjson.dumps(k), v) for k, v in members.items())
 
 
-# TensorFlow Serving's form.
+# The strict form: TensorFlow Serving's response byte for byte.
 
 _ElementText = Callable[[Any], str]
 
@@ -266,7 +278,7 @@ def _write_nested(writer: PrettyWriter, array: np.ndarray, text: _ElementText) -
 
 
 def _nested(writer: PrettyWriter, array: np.ndarray) -> Iterator[Any]:
-    """The elements in order, with the lists around them opened and closed in between."""
+    """Yield the elements in row-major order; write the brackets of the lists around them."""
     if array.ndim == 0:
         yield array[()]
         return
@@ -277,11 +289,11 @@ def _nested(writer: PrettyWriter, array: np.ndarray) -> Iterator[Any]:
 
 
 def _decimal_text(value: np.floating[Any]) -> str:
-    """Six digits if they are exact, else as many as are needed to read the value back."""
+    """Write a number with six digits if they are exact, else with enough digits to read it back."""
     if not np.isfinite(value):
         return non_finite_word(float(value))
     text = format(float(value), ".6g")
-    with np.errstate(over="ignore"):  # six digits of the largest float32 may round beyond it
+    with np.errstate(over="ignore"):  # rounding the largest float32 overflows
         is_exact = value.dtype.type(text) == value
     if not is_exact:
         text = format(float(value), ".17g" if value.dtype.itemsize == 8 else ".9g")
@@ -289,7 +301,7 @@ def _decimal_text(value: np.floating[Any]) -> str:
 
 
 def _raw_text(item: bytes) -> str:
-    """Text of any bytes; `_encoded` gives the same bytes back."""
+    """Decode any bytes to text, from which `_encoded` restores the same bytes."""
     return item.decode("utf-8", "surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's classify and regress requests: JSON examples to serialized tf.Example.
+"""Convert the JSON examples of classify and regress requests to serialized tf.Example messages.
 
 TF: tensorflow_serving/util/json_tensor.cc (FillClassifyRegressRequestFromJson),
     tensorflow_serving/servables/tensorflow/util.cc (InputToSerializedExampleTensor)
@@ -17,15 +17,16 @@ from server.codec.serving.requests import Document
 from server.codec.serving.tensor_reader import decode_base64, is_base64, text_bytes, type_name
 
 _INT64_MAX = (1 << 63) - 1
-# The list of a feature that holds its elements, and its name in error texts.
+# Maps the field of tf.Feature that holds a list of elements to its name in error messages.
 _KIND_WORD = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int64"}
 
 
 def examples_tensor(document: Document) -> np.ndarray:
-    """The serialized examples of the body, a string tensor `[number of examples]`.
+    """Return the serialized examples of a body as a string tensor `[number of examples]`.
 
-    A serialized `context` precedes each example: parsing merges the features of both.
-    Raises InvalidArgumentError with TensorFlow Serving's text.
+    If the body has a `context`, its serialized form is put before each example, because parsing
+    then merges the features of the two messages. Raises InvalidArgumentError with TensorFlow
+    Serving's text.
     """
     members = document.members
     context = b""
@@ -77,7 +78,7 @@ def _add_element(element: Any, name: str, feature: pb.Feature) -> None:
 
 
 def _kind_and_value(element: Any, name: str) -> tuple[str, Any]:
-    """The list of the feature for a JSON value, and the value to append."""
+    """Return the field of tf.Feature for a JSON value, and the value to append to that field."""
     if isinstance(element, bool | int):
         return "int64_list", int(element)
     if isinstance(element, float):

@@ -1,8 +1,9 @@
-"""JSON in the layout of RapidJSON's PrettyWriter, which TensorFlow Serving's answers have.
+"""Write JSON in the layout of RapidJSON's PrettyWriter, which TensorFlow Serving uses.
 
-Four spaces per level; while `single_line_arrays` is on, the elements of a list are on one line.
-The option takes effect when an element or a bracket is written, not when its list is opened: so
-TensorFlow Serving's `predictions` end with a bracket on a separate line.
+Each level is indented by four spaces. While `single_line_arrays` is true, the elements of a list
+are written on one line. The option takes effect when an element or a bracket is written, not when
+the list is opened. This is why TensorFlow Serving's `predictions` end with a bracket on a separate
+line.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 INDENT = "    "
-DEBUG_STRING_CHARACTERS = 256  # an error text is cut at the first token after so many
-_DEBUG_STRING_LIMIT = 512  # and here in any case: one string may be as long as the body
+DEBUG_STRING_CHARACTERS = 256  # an error message is cut at the first token after this length
+_DEBUG_STRING_LIMIT = 512  # the hard limit, because one token may be as long as the body
 
 _ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
     ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r",
@@ -21,21 +22,21 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
 
 
 def quoted(text: str) -> str:
-    """A JSON string; only characters that require it are escaped."""
+    """Return `text` as a JSON string, in which only the characters that require it are escaped."""
     return f'"{text.translate(_ESCAPES)}"'
 
 
 class PrettyWriter:
-    """Writes JSON token by token; `text()` is the result."""
+    """Writes JSON token by token; `text()` returns the result."""
 
     def __init__(self, single_line_arrays: bool = False) -> None:
         self.single_line_arrays = single_line_arrays
-        self.size = 0  # characters so far
+        self.size = 0  # number of characters written so far
         self._parts: list[str] = []
-        self._levels: list[list[Any]] = []  # [is a list, tokens so far] of each open container
+        self._levels: list[list[Any]] = []  # [is a list, token count] per open container
 
     def text(self) -> str:
-        """The text written so far."""
+        """Return the text written so far."""
         return "".join(self._parts)
 
     def start_array(self) -> None:
@@ -65,16 +66,16 @@ class PrettyWriter:
         self._put("}")
 
     def string(self, text: str) -> None:
-        """Write a string, or the name of a member."""
+        """Write a string value or the name of a member."""
         self.raw(quoted(text))
 
     def raw(self, text: str) -> None:
-        """Write a value that is JSON text already; an empty text writes the separator only."""
+        """Write `text`, which must be a JSON value; if it is empty, write the separator only."""
         self._prefix()
         self._put(text)
 
     def _prefix(self) -> None:
-        """The separator between the previous token and this one."""
+        """Write the separator between the previous token and the next one."""
         if not self._levels:
             return
         level = self._levels[-1]
@@ -101,9 +102,9 @@ class PrettyWriter:
 
 
 def debug_string(value: Any) -> str:
-    """A parsed JSON value for an error text, cut after about 256 characters.
+    """Write a parsed JSON value for an error message, cut after about 256 characters.
 
-    The text may end in the middle of the value, and then it is not valid JSON.
+    The text may end in the middle of the value. It is then not valid JSON.
     """
     writer = PrettyWriter(single_line_arrays=True)
     for method, argument in _tokens(value):
@@ -113,15 +114,19 @@ def debug_string(value: Any) -> str:
             method(writer)
         else:
             method(writer, argument)
-            if not argument:  # NaN and infinities have no JSON text: RapidJSON stops there
+            if not argument:  # RapidJSON stops at NaN and infinities
                 break
     text = writer.text()[:_DEBUG_STRING_LIMIT]
-    # Bytes that are not UTF-8 came in as lone surrogates; an error text must be encodable.
+    # Bytes that are not UTF-8 were decoded to lone surrogates. They are replaced here, because it
+    # must be possible to encode an error message as UTF-8.
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _tokens(value: Any) -> Iterator[tuple[Any, str | None]]:
-    """The writer's calls for a value, without recursion: values may be nested very deep."""
+    """Yield the calls of PrettyWriter that write a value.
+
+    There is no recursion, because values may be nested very deep.
+    """
     stack: list[Iterator[tuple[Any, Any]]] = [iter([(None, value)])]
     ends: list[Any] = []
     while stack:
@@ -149,7 +154,7 @@ _WORDS = {True: "true", False: "false", None: "null"}
 
 
 def scalar_text(value: Any) -> str:
-    """A JSON scalar; empty for NaN and infinities."""
+    """Write a JSON scalar; return an empty text for NaN and infinities."""
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, float):
@@ -160,7 +165,10 @@ def scalar_text(value: Any) -> str:
 
 
 def _double_text(value: float) -> str:
-    """The shortest digits that give `value` back, exponents where RapidJSON uses them."""
+    """Write `value` with the fewest digits that read back the same, as RapidJSON does.
+
+    An exponent is used only for the numbers for which RapidJSON uses one.
+    """
     if not math.isfinite(value):
         return ""
     sign = "-" if math.copysign(1.0, value) < 0 else ""
@@ -168,7 +176,7 @@ def _double_text(value: float) -> str:
         return sign + "0.0"
     mantissa, _, exponent = repr(abs(value)).partition("e")
     whole, _, fraction = mantissa.partition(".")
-    point = len(whole) + int(exponent or 0)  # digits before the decimal point
+    point = len(whole) + int(exponent or 0)  # number of digits before the point
     digits = (whole + fraction).lstrip("0")
     point -= len(whole + fraction) - len(digits)
     digits = digits.rstrip("0")

@@ -1,8 +1,8 @@
-"""TensorFlow Serving's JSON requests, and predict's tensors in row and columnar form.
+"""Read TensorFlow Serving's JSON requests, and the tensors of predict in row and columnar form.
 
-A body is read in three steps, in the order in which TensorFlow Serving reports faults: the document
-(`parse_document`), the name of the signature (`signature_name`) and, once the caller has looked up
-the signature, the tensors (`predict_inputs`).
+A body is read in three stages, in the order in which TensorFlow Serving reports faults: the
+document (`parse_document`), the name of the signature (`signature_name`) and, once the caller has
+looked up the signature, the tensors (`predict_inputs`).
 
 TF: tensorflow_serving/util/json_tensor.cc
 """
@@ -28,15 +28,15 @@ _EXACT_READER, _WRAPPING_READER = TensorReader(exact_range=True), TensorReader(e
 
 
 class PredictFormat(enum.Enum):
-    """The form of a predict request, which the answer has too."""
+    """The form of a predict request; the response has the same form."""
 
-    ROW = "row"  # instances → predictions
-    COLUMNAR = "columnar"  # inputs → outputs
+    ROW = "row"  # the request has `instances`, the response `predictions`
+    COLUMNAR = "columnar"  # the request has `inputs`, the response `outputs`
 
 
 @dataclasses.dataclass(slots=True)
 class Document:
-    """A parsed body of `size` bytes, and the form of its tensors if it is a predict request."""
+    """A parsed body of `size` bytes; `predict_format` has a meaning for predict requests only."""
 
     members: dict[str, Any]
     size: int
@@ -44,7 +44,7 @@ class Document:
 
 
 class SignatureInputs(Protocol):
-    """The part of a signature that decoding requires."""
+    """The part of a signature that is required to decode inputs."""
 
     @property
     def input_types(self) -> Mapping[str, DataType]:
@@ -52,7 +52,7 @@ class SignatureInputs(Protocol):
 
 
 def parse_document(body: bytes) -> Document:
-    """Parse a body whose outermost value must be an object.
+    """Parse a body, which must be a JSON object.
 
     Raises InvalidArgumentError with TensorFlow Serving's text.
     """
@@ -69,9 +69,9 @@ def parse_document(body: bytes) -> Document:
 
 
 def signature_name(document: Document) -> str:
-    """The signature that the request names, or the default one.
+    """Return the name of the signature in the request, or the default name if there is none.
 
-    Raises InvalidArgumentError when the name is not a string.
+    Raises InvalidArgumentError if the name is not a string.
     """
     name = document.members.get("signature_name", "")
     if not isinstance(name, str):
@@ -85,12 +85,13 @@ def signature_name(document: Document) -> str:
 def predict_inputs(
     document: Document, signature: str, strict: bool, inputs: SignatureInputs
 ) -> dict[str, np.ndarray]:
-    """The tensors of `instances` (row form) or `inputs` (columnar form), by alias.
+    """Read the tensors of `instances` (row form) or `inputs` (columnar form), by alias.
 
-    `signature` is its name. With `strict`, as in TensorFlow Serving, an int8, uint8 or int16 that
-    is out of range wraps, and a signature without inputs is refused; without it, the former is
-    refused, and the latter accepts `"inputs": {}` or no key. Raises InvalidArgumentError, and
-    UnimplementedError for a columnar input of a type that has no JSON form.
+    `signature` is the name of the signature. If `strict` is true, an int8, uint8 or int16 that is
+    out of range wraps, and a signature without inputs is refused, as in TensorFlow Serving. If
+    `strict` is false, a number that is out of range is refused, and a signature without inputs
+    accepts `"inputs": {}` or no key. Raises InvalidArgumentError if the body does not fit the
+    signature, and UnimplementedError if a columnar input has a type that JSON cannot express.
     """
     input_types = inputs.input_types
     if not input_types:
@@ -130,14 +131,14 @@ def _checked_instances(members: dict[str, Any]) -> list[Any]:
 
 
 def _is_object(value: Any) -> bool:
-    """Whether an instance is an object of named tensors; `{"b64": "…"}` is a value."""
+    """Return whether an instance is an object of named tensors; `{"b64": "…"}` is a value."""
     return isinstance(value, dict) and not is_base64(value)
 
 
 def _fast_rows(
     instances: list[Any], input_types: Mapping[str, DataType], reader: TensorReader
 ) -> dict[str, np.ndarray] | None:
-    """Convert all instances at once; None when one of them is not regular."""
+    """Convert all instances at once; return None if one of them is not regular."""
     if not _is_object(instances[0]):
         if len(input_types) > 1:
             return None
@@ -160,7 +161,10 @@ def _fast_rows(
 
 
 class _Rows:
-    """Converts instances one by one; each gives one tensor per input, all of the same shape."""
+    """Converts instances one by one: each gives one tensor per input.
+
+    All tensors for the same input must have the same shape.
+    """
 
     def __init__(self, input_types: Mapping[str, DataType], reader: TensorReader) -> None:
         self._input_types = input_types

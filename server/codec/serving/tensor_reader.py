@@ -1,9 +1,9 @@
-"""Parsed JSON to numpy arrays of a known element type, by TensorFlow Serving's rules.
+"""Convert parsed JSON to numpy arrays of a known element type, by TensorFlow Serving's rules.
 
-numpy converts regular lists of numbers. Every other value is converted element by element, which
-also produces the error texts. Both accept the same values.
+numpy converts regular lists of numbers. Every other value is converted element by element, and only
+this slower way produces error messages. Both ways accept the same values.
 
-Guarantees: no recursion; memory is bounded by the parsed value.
+Guarantees: no recursion; the memory used is bounded by the size of the parsed value.
 
 TF: tensorflow_serving/util/json_tensor.cc
 """
@@ -26,8 +26,8 @@ _INT32 = (-(1 << 31), (1 << 31) - 1)
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 _UINT32 = (0, (1 << 32) - 1)
 _UINT64 = (0, (1 << 64) - 1)
-# The JSON integers that each type accepts. In TensorFlow Serving the small types accept any 32-bit
-# integer and wrap; `exact_range` restricts them to their range.
+# The JSON integers that each type accepts. In TensorFlow Serving, the 8-bit and 16-bit types accept
+# any 32-bit integer and wrap it. If `exact_range` is true, they accept only their own range.
 _INTEGER_RANGE: dict[DataType, tuple[int, int]] = {
     DataType.INT32: _INT32,
     DataType.INT16: _INT32,
@@ -54,18 +54,18 @@ _TYPE_NAMES: dict[type, str] = {
 class TensorReader:
     """Converts the values of a body to arrays.
 
-    With `exact_range` an int8, uint8 or int16 that is out of range is refused; without, it wraps as
-    in TensorFlow Serving.
+    If `exact_range` is true, an int8, uint8 or int16 that is out of range is refused; otherwise it
+    wraps, as in TensorFlow Serving.
     """
 
     def __init__(self, *, exact_range: bool) -> None:
         self._exact_range = exact_range
 
     def fast_array(self, value: Any, data_type: DataType) -> np.ndarray | None:
-        """The array of a regular value; None when the value has to be converted by elements.
+        """Convert a regular value at once; return None if it must be converted element by element.
 
-        The types of all elements are checked first: numpy would read true as 1 and "1.5" as a
-        number, and allocate the length of the longest string for every element.
+        The types of all elements are checked first. Otherwise numpy would read true as 1 and "1.5"
+        as a number, and would allocate the length of the longest string for every element.
         """
         element_types = _FAST_TYPES.get(data_type)
         regular = None if element_types is None else _regular(value)
@@ -86,10 +86,10 @@ class TensorReader:
         return array.reshape(shape)
 
     def slow_array(self, value: Any, data_type: DataType) -> np.ndarray:
-        """The array, converted element by element.
+        """Convert a value element by element.
 
-        Raises InvalidArgumentError for a ragged list or a value of another type,
-        UnimplementedError for an element type that has no JSON form.
+        Raises InvalidArgumentError if a list is ragged or an element has another type, and
+        UnimplementedError if JSON cannot express `data_type`.
         """
         shape = dense_shape(value)
         convert = self._converter(data_type)
@@ -101,7 +101,7 @@ class TensorReader:
         return _flat_array(values, data_type).reshape(shape)
 
     def array(self, value: Any, data_type: DataType) -> np.ndarray:
-        """The array of a value, at once if it is regular; raises as `slow_array`."""
+        """Convert a value, at once if it is regular; raise the same errors as `slow_array`."""
         fast = self.fast_array(value, data_type)
         return self.slow_array(value, data_type) if fast is None else fast
 
@@ -112,7 +112,7 @@ class TensorReader:
         return _INTEGER_RANGE[data_type]
 
     def _converter(self, data_type: DataType) -> Callable[[Any], Any]:
-        """The function that converts one JSON value to an element, or raises."""
+        """Return the function that converts one JSON value to an element or raises."""
         if data_type is DataType.STRING:
             return _string_element
         if data_type in _FLOATS:
@@ -144,7 +144,10 @@ class TensorReader:
 
 
 def _regular(value: Any) -> tuple[list[Any], tuple[int, ...]] | None:
-    """The elements in order and the shape; None when lists differ in length, or one is empty."""
+    """Return the elements in order and the shape of a value.
+
+    Returns None if lists on the same level differ in length, or if a list is empty.
+    """
     flat = [value]
     shape: list[int] = []
     while type(flat[0]) is list:
@@ -162,14 +165,14 @@ def _regular(value: Any) -> tuple[list[Any], tuple[int, ...]] | None:
 
 
 def is_base64(value: Any) -> bool:
-    """Whether a JSON value is `{"b64": "…"}`, which stands for bytes."""
+    """Return whether a JSON value is `{"b64": "…"}`, which stands for bytes."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
 
 
 def decode_base64(value: dict[str, str]) -> bytes:
-    """The bytes of `{"b64": "…"}`; white space and missing padding are accepted.
+    """Decode the bytes of `{"b64": "…"}`; white space and missing padding are accepted.
 
-    Raises InvalidArgumentError `Unable to base64 decode`.
+    Raises InvalidArgumentError `Unable to base64 decode` if the text is not base64.
     """
     text = "".join(value["b64"].split())
     try:
@@ -179,12 +182,12 @@ def decode_base64(value: dict[str, str]) -> bytes:
 
 
 def text_bytes(text: str) -> bytes:
-    """The bytes of a JSON string; lone surrogates are bytes that were not UTF-8."""
+    """Encode a JSON string as UTF-8; a lone surrogate gives back the byte that was not UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def dense_shape(value: Any) -> tuple[int, ...]:
-    """The shape that the first elements suggest; an empty list ends it."""
+    """Return the shape that the first element on each level suggests; an empty list ends it."""
     shape = []
     while isinstance(value, list):
         shape.append(len(value))
@@ -195,14 +198,14 @@ def dense_shape(value: Any) -> tuple[int, ...]:
 
 
 def type_name(value: Any) -> str:
-    """TensorFlow Serving's name for the kind of a JSON value, for error texts."""
+    """Return TensorFlow Serving's name for the kind of a JSON value, for error messages."""
     if isinstance(value, bool):
         return "True" if value else "False"
     return _TYPE_NAMES[type(value)]
 
 
 def _leaves(value: Any, shape: tuple[int, ...]) -> Iterator[Any]:
-    """The elements in order; InvalidArgumentError where a list does not have the shape."""
+    """Yield the elements in order; raise InvalidArgumentError if a list does not fit `shape`."""
     rank = len(shape)
     stack: list[Iterator[Any]] = [iter((value,))]
     while stack:
@@ -259,7 +262,10 @@ def _type_error(value: Any, data_type: DataType) -> InvalidArgumentError:
 
 
 def _as_float(array: np.ndarray, data_type: DataType) -> np.ndarray:
-    """Convert through float64, as JSON numbers are; beyond float32's range is infinity."""
+    """Convert to `data_type` through float64; a value beyond the range of float32 becomes infinite.
+
+    JSON numbers are float64.
+    """
     array = array.astype(np.float64, copy=False)
     if data_type is DataType.DOUBLE:
         return array
@@ -271,7 +277,7 @@ def _flat_array(values: list[Any], data_type: DataType) -> np.ndarray:
     if data_type in _FLOATS:
         return _as_float(np.array(values, np.float64), data_type)
     if data_type in _SMALL:
-        return np.array(values, np.int64).astype(data_type.numpy)  # wraps
+        return np.array(values, np.int64).astype(data_type.numpy)  # wraps if out of range
     array = np.empty(len(values), data_type.numpy)
     array[:] = values
     return array

@@ -1,9 +1,9 @@
 """Parse JSON as TensorFlow Serving does, for bodies that a strict parser refuses.
 
-Accepted: the tokens NaN, Inf, Infinity (signed too), anything after the first value, any depth of
-nesting up to `MAX_DEPTH`, and strings that are not UTF-8 (kept as lone surrogates, so that
-`encode(errors="surrogateescape")` gives the bytes back). Every other fault is reported with
-RapidJSON's text and byte offset, since clients compare them.
+The parser accepts the tokens NaN, Inf and Infinity (signed too), any content after the first value,
+nesting up to `MAX_DEPTH` levels, and strings that are not UTF-8. Such strings are kept as lone
+surrogates, so `encode(errors="surrogateescape")` restores the bytes. Every other fault is reported
+with RapidJSON's text and byte offset, because clients may compare them.
 
 Guarantees: no recursion, so no depth overflows the stack; time is linear in the body.
 """
@@ -16,11 +16,11 @@ from typing import Any
 
 from runtime.errors import InvalidArgumentError
 
-MAX_DEPTH = 1_000_000  # lists and objects inside each other
+MAX_DEPTH = 1_000_000  # levels of lists and objects inside each other
 MAX_UINT64 = (1 << 64) - 1  # a larger integer is read as a float, as RapidJSON does
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-# Matches a complete number; an empty group selects the error to report.
+# Matches a complete number. `_number` raises if the fraction or the exponent has no digits.
 _NUMBER = re.compile(
     r"-?(?:(?P<special>NaN|Inf(?:inity|(?!i)))|(?P<whole>0|[1-9][0-9]*)"
     r"(?P<fraction>\.[0-9]*)?(?P<exponent>[eE][+-]?[0-9]*)?)"
@@ -50,7 +50,7 @@ _BAD_SURROGATE = "The surrogate pair in string is invalid."
 
 
 def parse_tolerant(body: bytes) -> Any:
-    """The first JSON value in `body`.
+    """Parse the first JSON value in `body`.
 
     Raises InvalidArgumentError `JSON Parse error: <what> at offset: <byte>`.
     """
@@ -58,17 +58,17 @@ def parse_tolerant(body: bytes) -> Any:
 
 
 class _Reader:
-    """Parses one body. `_position` counts the characters read so far."""
+    """Parses one body; `_position` is the index of the next character to read."""
 
     def __init__(self, body: bytes) -> None:
-        if body.startswith(b"\xef\xbb\xbf"):  # a byte order mark is skipped
+        if body.startswith(b"\xef\xbb\xbf"):  # skip the byte order mark
             body = body[3:]
         self._text = body.decode("utf-8", "surrogateescape")
         self._position = 0
 
     def read(self) -> Any:
-        """Read values until the outermost one is complete."""
-        stack: list[tuple[Any, str | None]] = []  # open containers, and the key they are stored at
+        """Read values until the outermost one is complete, and return it."""
+        stack: list[tuple[Any, str | None]] = []  # open containers, each with its key in its parent
         container: list[Any] | dict[str, Any] | None = None
         key: str | None = None
         self._skip_space()
@@ -90,14 +90,14 @@ class _Reader:
                     continue
             else:
                 value = self._scalar(opener)
-            # A complete value: store it, and close the containers that it completes.
+            # A value is complete: store it, and close the containers that it completes.
             while True:
                 if container is None:
                     return value
                 if isinstance(container, list):
                     container.append(value)
                 elif key is not None:
-                    container.setdefault(key, value)  # the first of equal keys counts
+                    container.setdefault(key, value)  # the first of equal keys is kept
                 if not self._ends(container):
                     key = self._key_in(container)
                     break
@@ -113,7 +113,7 @@ class _Reader:
             self._position = match.end()
 
     def _closes(self, value: list[Any] | dict[str, Any]) -> bool:
-        """Whether the container that was just opened is empty."""
+        """Return whether the container that was just opened is empty; if so, read its end."""
         self._skip_space()
         if self._peek() != ("]" if isinstance(value, list) else "}"):
             return False
@@ -121,7 +121,7 @@ class _Reader:
         return True
 
     def _ends(self, container: list[Any] | dict[str, Any]) -> bool:
-        """Read what follows an element: a comma (False) or the container's end (True)."""
+        """Read what follows an element; return False for a comma, True for the container's end."""
         self._skip_space()
         is_list = isinstance(container, list)
         mark = self._peek()
@@ -135,7 +135,7 @@ class _Reader:
         return True
 
     def _key_in(self, container: list[Any] | dict[str, Any]) -> str | None:
-        """The name before the next member; None in a list."""
+        """Read the name before the next member of an object; return None in a list."""
         if isinstance(container, list):
             return None
         if self._peek() != '"':
@@ -166,7 +166,7 @@ class _Reader:
         raise self._error(_BAD_VALUE)
 
     def _skip_common_prefix(self, words: tuple[str, ...]) -> None:
-        """Advance to the first character that matches no word, which RapidJSON reports."""
+        """Advance to the first character that matches no word; RapidJSON reports this position."""
         first = self._peek()
         word = next((word for word in words if first and word.startswith(first)), "")
         for expected in word:
@@ -186,7 +186,7 @@ class _Reader:
         if exponent and not exponent[-1].isdigit():
             self._position = match.end("exponent")
             raise self._error(_NO_EXPONENT)
-        if exponent or match["fraction"] or len(text) > 20:  # no uint64 has more digits
+        if exponent or match["fraction"] or len(text) > 20:  # a uint64 has at most 20 digits
             value: float | int = float(text)
         else:
             value = int(text)
@@ -237,7 +237,7 @@ class _Reader:
         return chr(code)
 
     def _hex4(self, escape_start: int) -> int:
-        """Read the `\\uXXXX` at the current position; its number."""
+        """Read the `\\uXXXX` at the current position, and return its number."""
         match = _HEX4.match(self._text, self._position + 2)
         if match is None:
             raise self._error(_BAD_HEX, escape_start)
@@ -245,7 +245,7 @@ class _Reader:
         return int(match.group(), 16)
 
     def _offset(self, position: int | None = None) -> int:
-        """The byte offset of a character position."""
+        """Return the byte offset of a character position."""
         end = self._position if position is None else position
         return len(self._text[:end].encode("utf-8", "surrogateescape"))
 

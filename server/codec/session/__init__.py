@@ -1,1 +1,1 @@
-"""Steps of sessions as JSON and as the master service's messages."""
+"""Read and write the steps of sessions as JSON and as messages of TensorFlow's master service."""

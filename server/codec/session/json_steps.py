@@ -1,4 +1,4 @@
-"""The bodies and answers of session steps as JSON: `:run`, `:partialRun` and `:runCallable`."""
+"""Read and write steps of sessions as JSON: `:run`, `:partialRun` and `:runCallable`."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from server.steps.step_request import StepRequest
 _RUN_KEYS = frozenset({"feeds", "fetches", "targets", "priority", "options"})
 _PARTIAL_RUN_KEYS = frozenset({"partial_run_handle", "feeds", "fetches"})
 _RUN_CALLABLE_KEYS = frozenset({"handle", "feeds"})
-_POOL_KEYS = frozenset({"inter_op_thread_pool", "interOpThreadPool"})  # either spelling is valid
+_POOL_KEYS = frozenset({"inter_op_thread_pool", "interOpThreadPool"})  # the two valid spellings
 
 
 class JsonSteps:
-    """Reads bodies into StepRequests and writes answers; may be used on any thread.
+    """Reads request bodies into StepRequests and writes response bodies.
 
-    `encoding` is the form of tensors in answers, `non_finite` that of NaN and infinities. Every
-    `read_…` raises InvalidArgumentError for a body of another form and for a value that does not
-    fit the graph, and the errors of the session for unknown names and handles.
+    The methods may be called on any thread. `encoding` is the form of tensors in responses, and
+    `non_finite` is the form of NaN and infinities. Every `read_…` raises InvalidArgumentError if
+    the body has another form or a value does not fit the graph, and the session's error if a name
+    or a handle is unknown.
     """
 
     media_type = "application/json"
@@ -47,7 +48,10 @@ class JsonSteps:
         self._non_finite = non_finite
 
     def read_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """Read the step of a `:run` body; its priority overrides that of the header."""
+        """Read the step of a `:run` body into `step`.
+
+        A priority in the body overrides `step.priority`.
+        """
         value = _read_object(body, _RUN_KEYS)
         step.fetches, step.targets = value["fetches"], value["targets"]
         named = value.get("options", {})
@@ -62,7 +66,7 @@ class JsonSteps:
         step.fetch_types = fetch_types(step.fetches, session.tensor_info)
 
     def read_partial_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """Read the part of a `:partialRun` body."""
+        """Read a part of a partial run from a `:partialRun` body into `step`."""
         value = _read_object(body, _PARTIAL_RUN_KEYS)
         handle = value.get("partial_run_handle")
         if not isinstance(handle, str):
@@ -75,7 +79,7 @@ class JsonSteps:
         step.feeds = read_feeds(value["feeds"], session.tensor_info)
 
     def read_run_callable(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """Read the step of a `:runCallable` body, whose feeds are a list."""
+        """Read the step of a `:runCallable` body, in which `feeds` is a list, into `step`."""
         value = parse_object(body, _RUN_CALLABLE_KEYS)
         handle, feeds = value.get("handle"), value.get("feeds", [])
         if type(handle) is not int or not isinstance(feeds, list):
@@ -93,7 +97,7 @@ class JsonSteps:
         set_options(step, run_options, pool_is_chosen=run_options.inter_op_thread_pool != 0)
 
     def write_run(self, step: StepRequest, values: Sequence[Any]) -> bytes:
-        """`{"outputs": {name: tensor}}`, with the names as the client spelled them."""
+        """Write `{"outputs": {name: tensor}}`, with the names as the client spelled them."""
         outputs = {}
         for name, value, data_type in zip(step.fetches, values, step.fetch_types, strict=True):
             outputs[name] = write_tensor(
@@ -107,7 +111,7 @@ class JsonSteps:
         return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
 
     def write_run_callable(self, step: StepRequest, values: Sequence[Any]) -> bytes:
-        """`{"outputs": [tensor, …]}`, in the order of the callable's fetches."""
+        """Write `{"outputs": [tensor, …]}`, in the order of the callable's fetches."""
         outputs = []
         for value, data_type in zip(values, step.fetch_types, strict=True):
             outputs.append(
@@ -117,10 +121,10 @@ class JsonSteps:
 
 
 def read_feeds(feeds: Mapping[str, Any], tensor_info: TensorInfo) -> dict[str, np.ndarray]:
-    """The arrays of a body's feeds, by the names that the client used.
+    """Read the arrays of a body's feeds; return them by the names that the client used.
 
-    Raises what `tensor_info` raises for an unknown name, and InvalidArgumentError for a value
-    that does not fit the graph.
+    Raises the error of `tensor_info` if a name is unknown, and InvalidArgumentError if a value does
+    not fit the graph.
     """
     arrays = {}
     for index, (name, value) in enumerate(feeds.items()):
@@ -133,7 +137,10 @@ def read_feeds(feeds: Mapping[str, Any], tensor_info: TensorInfo) -> dict[str, n
 
 
 def _read_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
-    """The object of a body, with `feeds`, `fetches` and `targets` filled in and checked."""
+    """Parse a body that must be an object, and check `feeds`, `fetches` and `targets`.
+
+    If one of the three keys is missing, it is set to an empty object or list.
+    """
     value = parse_object(body, known)
     feeds = value.setdefault("feeds", {})
     if not isinstance(feeds, dict):

@@ -1,7 +1,7 @@
-"""The bodies and answers of session steps as the master service's messages.
+"""Read and write steps of sessions as messages of TensorFlow's master service.
 
-Over HTTP, feeds are checked against the graph, as those of JSON bodies are. Over gRPC they are not,
-as in TensorFlow's master. All functions may be called on any thread.
+Over HTTP, feeds are checked against the graph, as the feeds of JSON bodies are. Over gRPC they are
+not checked, as in TensorFlow's master. All functions may be called on any thread.
 
 TF: tensorflow/core/protobuf/master.proto
 """
@@ -30,10 +30,11 @@ from server.steps.step_request import StepRequest
 
 
 class ProtoSteps:
-    """Reads messages into StepRequests and writes answers; may be used on any thread.
+    """Reads messages into StepRequests and writes response messages.
 
-    Every `read_…` raises as that of `JsonSteps`, and ResourceExhaustedError for a feed whose shape
-    needs more than `max_tensor_bytes`.
+    The methods may be called on any thread. Every `read_…` raises the same errors as the method of
+    the same name in `JsonSteps`, and ResourceExhaustedError if the shape of a feed requires more
+    than `max_tensor_bytes`.
     """
 
     media_type = "application/x-protobuf"
@@ -42,13 +43,13 @@ class ProtoSteps:
         self._max_bytes = max_tensor_bytes
 
     def read_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """Read the step of a RunStepRequest."""
+        """Read the step of a RunStepRequest into `step`."""
         message = self._read_step(body, step, session)
         if message.partial_run_handle:
             raise InvalidArgumentError("A part of a partial run goes to :partialRun")
 
     def read_partial_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """Read the part of a RunStepRequest with a `partial_run_handle`."""
+        """Read a part of a partial run from a RunStepRequest with a `partial_run_handle`."""
         message = self._read_step(body, step, session)
         step.partial_run_handle = message.partial_run_handle
         if message.target:
@@ -66,7 +67,7 @@ class ProtoSteps:
         return message
 
     def read_run_callable(self, body: bytes, step: StepRequest, session: StepSession) -> None:
-        """Read the step of a RunCallableRequest."""
+        """Read the step of a RunCallableRequest into `step`."""
         message = read_proto(body, pb.RunCallableRequest)
         prepared = session.session.callable(message.handle)
         options = prepared.options
@@ -82,18 +83,22 @@ class ProtoSteps:
         set_options(step, run_options, pool_is_chosen=run_options.inter_op_thread_pool != 0)
 
     def write_run(self, step: StepRequest, values: Sequence[Any]) -> bytes:
-        """A serialized RunStepResponse with the tensors in the order of the fetches."""
+        """Write a serialized RunStepResponse with the tensors in the order of the fetches."""
         return write_run_step(step, values)
 
     def write_run_callable(self, step: StepRequest, values: Sequence[Any]) -> bytes:
-        """A serialized RunCallableResponse with the tensors in the order of the fetches."""
+        """Write a serialized RunCallableResponse with the tensors in the order of the fetches."""
         return write_run_callable(step, values)
 
 
 def decoded_feeds(
     feeds: Iterable[pb.NamedTensorProto], max_bytes: int, tensor_info: TensorInfo | None = None
 ) -> dict[str, np.ndarray]:
-    """The arrays by name, checked against the graph when `tensor_info` is given."""
+    """Decode feeds to arrays by name, and check them against the graph if `tensor_info` is given.
+
+    Raises InvalidArgumentError if a name is fed twice or an array does not fit the graph, and
+    ResourceExhaustedError if a tensor requires more than `max_bytes`.
+    """
     arrays: dict[str, np.ndarray] = {}
     for index, feed in enumerate(feeds):
         if feed.name in arrays:
@@ -110,9 +115,10 @@ def decoded_feeds(
 
 
 class ReceivedRunStep(NamedTuple):
-    """A RunStepRequest with its feeds decoded, or with the error of decoding them.
+    """A RunStepRequest with its decoded feeds, or with the error that decoding them raised.
 
-    The error is raised after the session was looked up: an unknown session is reported first.
+    `fault` must be raised only after the session was looked up: an unknown session is reported
+    first.
     """
 
     message: pb.RunStepRequest
@@ -121,7 +127,7 @@ class ReceivedRunStep(NamedTuple):
 
 
 class ReceivedRunCallable(NamedTuple):
-    """A RunCallableRequest, as `ReceivedRunStep`."""
+    """A RunCallableRequest with its decoded feeds, or with the error that decoding them raised."""
 
     message: pb.RunCallableRequest
     feeds: list[np.ndarray]
@@ -129,7 +135,10 @@ class ReceivedRunCallable(NamedTuple):
 
 
 def receive_run_step(max_bytes: int, data: bytes) -> ReceivedRunStep:
-    """Parse a RunStepRequest; a feed that needs more than `max_bytes` is a fault."""
+    """Parse a RunStepRequest; if a feed cannot be decoded, return the error as `fault`.
+
+    A feed must not require more than `max_bytes`.
+    """
     message = pb.RunStepRequest.FromString(data)
     try:
         return ReceivedRunStep(message, decoded_feeds(message.feed, max_bytes))
@@ -138,7 +147,10 @@ def receive_run_step(max_bytes: int, data: bytes) -> ReceivedRunStep:
 
 
 def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable:
-    """Parse a RunCallableRequest, as `receive_run_step`."""
+    """Parse a RunCallableRequest; if a feed cannot be decoded, return the error as `fault`.
+
+    A feed must not require more than `max_bytes`.
+    """
     message = pb.RunCallableRequest.FromString(data)
     try:
         feeds = [tensor_from_proto(tensor, max_bytes) for tensor in message.feed]
@@ -148,7 +160,7 @@ def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable:
 
 
 def write_run_step(step: StepRequest, values: Sequence[Any]) -> bytes:
-    """A serialized RunStepResponse with the tensors in the order of the fetches."""
+    """Write a serialized RunStepResponse with the tensors in the order of the fetches."""
     response = pb.RunStepResponse(metadata=step.metadata)
     for index, (name, value) in enumerate(zip(step.fetches, values, strict=True)):
         _write_tensor(step, index, value, response.tensor.add(name=name).tensor)
@@ -156,7 +168,7 @@ def write_run_step(step: StepRequest, values: Sequence[Any]) -> bytes:
 
 
 def write_run_callable(step: StepRequest, values: Sequence[Any]) -> bytes:
-    """A serialized RunCallableResponse with the tensors in the order of the fetches."""
+    """Write a serialized RunCallableResponse with the tensors in the order of the fetches."""
     response = pb.RunCallableResponse(metadata=step.metadata)
     for index, value in enumerate(values):
         _write_tensor(step, index, value, response.fetch.add())
@@ -164,7 +176,7 @@ def write_run_callable(step: StepRequest, values: Sequence[Any]) -> bytes:
 
 
 def _write_tensor(step: StepRequest, index: int, value: Any, proto: pb.TensorProto) -> None:
-    """Write a value with the type of its fetch, where the front has looked that up."""
+    """Write a value with the element type of its fetch, if `step.fetch_types` is set."""
     if step.fetch_types:
         tensor_to_proto(np.asarray(value), step.fetch_types[index], proto)
     else:

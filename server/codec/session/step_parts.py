@@ -1,4 +1,4 @@
-"""The parts that all forms of a session step have: checked feeds, fetches and options."""
+"""Check the feeds, fetches and options that a session step has in every form."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from runtime.api import DataType, DirectSession
 from runtime.errors import InvalidArgumentError
 from server.steps.step_request import StepRequest
 
-Shape = tuple[int, ...] | None  # None: unknown rank; −1: unknown dimension
+Shape = tuple[int, ...] | None  # None if the rank is unknown; −1 for an unknown dimension
 TensorInfo = Callable[[str], tuple[DataType, Shape]]
 
-PROCESS_ONLY = (DataType.RESOURCE, DataType.VARIANT)  # values that exist in one process only
+PROCESS_ONLY = (DataType.RESOURCE, DataType.VARIANT)  # types whose values exist in one process only
 
 
 class StepSession(Protocol):
-    """The session that a step is read for; both may be used on any thread."""
+    """The session that a step is read for; its attributes may be used on any thread."""
 
     session: DirectSession
     tensor_info: TensorInfo
 
 
 def not_feedable(name: str, data_type: DataType) -> InvalidArgumentError:
-    """The error for a feed whose type is one of PROCESS_ONLY."""
+    """Return the error for a feed whose type is in PROCESS_ONLY."""
     return InvalidArgumentError(
         f"Tensor {name} is of type {data_type.tf_name}, which cannot be fed from the wire"
     )
 
 
 def check_feed(array: np.ndarray, index: int, name: str, data_type: DataType, shape: Shape) -> None:
-    """Raise InvalidArgumentError unless an array fits the graph; `index` counts the feeds.
+    """Raise InvalidArgumentError unless an array has the element type and shape of the graph.
 
-    TF: direct_session.cc (the type's message), python/client/session.py (the shape's)
+    `index` is the position of the feed in the request.
+
+    TF: direct_session.cc (message for a wrong type), python/client/session.py (for a wrong shape)
     """
     if array.dtype != data_type.numpy:
         got = DataType.STRING if array.dtype == object else _type_of(array)
@@ -59,7 +61,10 @@ def _type_of(array: np.ndarray) -> DataType:
 
 
 def fetch_types(fetches: Iterable[str], tensor_info: TensorInfo) -> list[DataType]:
-    """The element types of the fetches; InvalidArgumentError for a type of PROCESS_ONLY."""
+    """Return the element types of the fetches.
+
+    Raises InvalidArgumentError if a type is in PROCESS_ONLY.
+    """
     types = []
     for name in fetches:
         data_type, _ = tensor_info(name)
@@ -72,7 +77,7 @@ def fetch_types(fetches: Iterable[str], tensor_info: TensorInfo) -> list[DataTyp
 
 
 def set_options(step: StepRequest, options: pb.RunOptions, *, pool_is_chosen: bool) -> None:
-    """Set the options of a step, and an empty RunMetadata if they request a report."""
+    """Set the options of a step, and an empty RunMetadata if the options request a report."""
     step.options = options
     step.pool_is_chosen = pool_is_chosen
     if options.trace_level != pb.RunOptions.NO_TRACE or options.output_partition_graphs:

@@ -1,12 +1,13 @@
 """Read the tensors of session requests from JSON values.
 
-A tensor is a nested list (element type and shape from the graph) or an object
-`{"dtype": "float32", "shape": [2, 3], "data": [...]}` whose data is nested or flat, or the same
-with `"b64"`: little-endian bytes, for strings a u32 little-endian length before each element.
+A tensor is a nested list, whose element type is taken from the graph, or an object
+`{"dtype": "float32", "shape": [2, 3], "data": [...]}`, whose data is nested or flat. Instead of
+`"data"` the object may have `"b64"`: the little-endian bytes of the elements. If the elements are
+strings, each one is preceded by its length as a little-endian u32.
 
-Rules: integers are JSON integers in range, floats take both kinds of numbers and the strings
-"NaN", "Infinity", "-Infinity"; booleans are only true and false; a string element is text or
-`{"b64": "…"}`; complex numbers are `[re, im]` innermost.
+Rules: an integer must be a JSON integer in range. A float may be any JSON number or one of the
+strings "NaN", "Infinity" and "-Infinity". A boolean must be true or false. A string element is text
+or `{"b64": "…"}`. A complex number is the innermost list `[re, im]`.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ class _Elements:
 
 
 def read_tensor(value: Any, name: str, data_type: DataType) -> np.ndarray:
-    """The array of a JSON value; `data_type` is the graph's, used when the value names none.
+    """Read the array of a JSON value.
 
-    Raises InvalidArgumentError with the name of the tensor and the fault, and
-    ResourceExhaustedError when the shape needs more than the tensor limit.
+    `data_type` is the type in the graph; it is used if the value has no `dtype`. Raises
+    InvalidArgumentError with the name of the tensor and the fault, and ResourceExhaustedError if
+    the shape requires more bytes than `tensor_limit()`.
     """
     try:
         if _is_typed(value):
@@ -54,7 +56,7 @@ def read_tensor(value: Any, name: str, data_type: DataType) -> np.ndarray:
 
 
 def _is_typed(value: Any) -> bool:
-    """Whether a value is a tensor object; `{"b64": …}` alone is a string element."""
+    """Return whether a value is a tensor object; `{"b64": …}` alone is a string element."""
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
@@ -104,7 +106,7 @@ def _read_shape(sizes: Any, data_type: DataType) -> tuple[int, ...]:
 
 
 def decode_base64(text: Any) -> bytes:
-    """The bytes of a base64 string, in the standard alphabet with padding."""
+    """Decode a base64 string, which must be in the standard alphabet with padding."""
     if not isinstance(text, str):
         raise InvalidArgumentError(f"b64 must be a string, got {type_name(text)}")
     try:
@@ -127,12 +129,16 @@ def _read_list(value: Any, data_type: DataType, declared: tuple[int, ...] | None
 def _place(
     elements: tuple[np.ndarray, tuple[int, ...]], declared: tuple[int, ...] | None
 ) -> np.ndarray:
-    """Reshape the flat array; the declared shape may belong to nested or to flat data."""
+    """Reshape a flat array to the declared shape, whether the data was nested or flat.
+
+    `elements` is the flat array and the shape of the data. Raises InvalidArgumentError if
+    `declared` does not fit them.
+    """
     flat, shape = elements
     if declared is None or shape == declared:
         return flat.reshape(shape)
     if flat.size == 0 and shape == declared[: len(shape)] and 0 in declared:
-        return flat.reshape(declared)  # nesting ends at the first dimension of size 0
+        return flat.reshape(declared)  # data cannot be nested below a dimension of size 0
     if len(shape) > 1 or flat.size != math.prod(declared):
         raise InvalidArgumentError(
             f"Expected {math.prod(declared)} elements for shape {list(declared)}, "
@@ -142,7 +148,7 @@ def _place(
 
 
 def _flatten(value: Any) -> _Elements:
-    """Flatten nested lists level by level; InvalidArgumentError for ragged lists."""
+    """Flatten nested lists level by level; raise InvalidArgumentError if they are ragged."""
     level: list[Any] = [value]
     shape: list[int] = []
     while level and type(level[0]) is list:
@@ -164,7 +170,10 @@ def _flatten(value: Any) -> _Elements:
 
 
 def _read_complex(elements: _Elements, data_type: DataType) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Complex numbers from innermost pairs `[re, im]`; the result lacks that dimension."""
+    """Read complex numbers from innermost pairs `[re, im]`; return them and their shape.
+
+    The shape does not include the dimension of the pairs.
+    """
     if 0 in elements.shape:
         return np.empty(0, data_type.numpy), elements.shape
     if not elements.shape or elements.shape[-1] != 2:
@@ -202,7 +211,7 @@ def _check_kinds(flat: list[Any], kinds: set[type], allowed: frozenset[type], wa
 
 
 def _read_integers(flat: list[int], data_type: DataType) -> np.ndarray:
-    """Integers; InvalidArgumentError for one out of the type's range."""
+    """Convert integers; raise InvalidArgumentError if one is out of the range of `data_type`."""
     low, high = _range(data_type)
     if flat and (min(flat) < low or max(flat) > high):
         wrong = next(item for item in flat if not low <= item <= high)
@@ -218,11 +227,11 @@ def _range(data_type: DataType) -> tuple[int, int]:
 
 
 def _read_floats(flat: list[float], dtype: np.dtype) -> np.ndarray:
-    """Floats; beyond the type's range they become infinite, as in TensorFlow Serving."""
+    """Convert floats as TensorFlow Serving does: values beyond the range become infinite."""
     with np.errstate(over="ignore"):
         try:
             return np.array(flat, np.float64).astype(dtype)
-        except OverflowError:  # an integer beyond float64
+        except OverflowError:  # an integer is beyond the range of float64
             return np.array([_to_float(item) for item in flat]).astype(dtype)
 
 
@@ -266,16 +275,16 @@ def _read_bytes(content: bytes, data_type: DataType, shape: Sequence[int]) -> np
             f"Expected {count * dtype.itemsize} bytes for shape {list(shape)} of "
             f"{data_type.name_on_wire}, got {len(content)}"
         )
-    if data_type is DataType.BOOL:  # any non-zero byte is true
+    if data_type is DataType.BOOL:  # any byte other than zero is true
         return np.frombuffer(content, np.uint8).astype(np.bool_).reshape(shape)
-    # A read-only view of the bytes; kernels never write into their inputs.
+    # The array may be a read-only view of the bytes, because kernels never write into their inputs.
     little_endian = dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype
     return np.frombuffer(content, little_endian).astype(dtype, copy=False).reshape(shape)
 
 
 def _read_length_prefixed(content: bytes, count: int) -> np.ndarray:
-    """Strings, each preceded by its length as u32 little-endian."""
-    if 4 * count > len(content):  # before memory is allocated for missing strings
+    """Read `count` strings, each preceded by its length as a little-endian u32."""
+    if 4 * count > len(content):  # checked before memory is allocated for the strings
         raise InvalidArgumentError(f"{len(content)} bytes cannot hold {count} strings")
     array = np.empty(count, object)
     position = 0

@@ -1,7 +1,7 @@
-"""Write tensors as JSON values: `{"dtype", "shape", "data"}`, or `"b64"` in place of data.
+"""Write tensors as JSON values: `{"dtype", "shape", "data"}`, or `"b64"` in place of `"data"`.
 
-`tensor_reader` reads the result back to the same array, bit for bit where the policy for NaN and
-infinities keeps them (the payload of a NaN is lost).
+`tensor_reader` reads the result back to the same array, bit for bit, if `non_finite` keeps NaN and
+infinities. The payload of a NaN is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from server.codec.json_body import to_json
 from server.codec.scalars import encode_base64, non_finite_word, text_or_base64
 
 Encoding = Literal["json", "b64"]
-# Floating-point types that orjson writes itself, with the shortest digits that read back the same.
+# The floating-point types that orjson writes itself, with the fewest digits that read back the
+# same.
 _NATIVE_FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 
 _SMALL_INTEGERS = (DataType.INT2, DataType.INT4, DataType.UINT2, DataType.UINT4)
@@ -27,10 +28,11 @@ _SMALL_INTEGERS = (DataType.INT2, DataType.INT4, DataType.UINT2, DataType.UINT4)
 def write_tensor(
     value: Any, data_type: DataType, *, encoding: Encoding = "json", non_finite: str = "string"
 ) -> dict[str, Any]:
-    """The JSON value of an array, to be passed to `to_json`.
+    """Return the JSON value of an array, which must be passed to `to_json`.
 
-    `non_finite` is how NaN and infinities are written: `token`, `string`, `null`, or `error`, which
-    raises InvalidArgumentError, as resources and variants do.
+    `non_finite` selects how NaN and infinities are written: `token`, `string`, `null`, or `error`.
+    Raises InvalidArgumentError if it is `error` and `value` has a NaN or an infinity, or if
+    `data_type` is RESOURCE or VARIANT.
     """
     if data_type in (DataType.RESOURCE, DataType.VARIANT):
         raise InvalidArgumentError(f"A tensor of type {data_type.tf_name} cannot be fetched")
@@ -44,7 +46,7 @@ def write_tensor(
 
 
 def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
-    """The nested data of an array: lists, or a value that `to_json` writes as lists."""
+    """Return the nested data of an array: lists, or a value that `to_json` writes as lists."""
     if data_type is DataType.STRING:
         return _nested_strings(array)
     if data_type in dtypes.COMPLEX:
@@ -52,7 +54,7 @@ def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
         pairs = np.ascontiguousarray(array).reshape(*array.shape, 1).view(part.numpy)
         return _finite_or(pairs, non_finite)
     if data_type in dtypes.FLOATING:
-        # float32 has every value of the smaller types, and its digits read back exactly.
+        # float32 contains every value of the smaller types, and its digits read back exactly.
         native = array if array.dtype in _NATIVE_FLOATS else array.astype(np.float32)
         return _finite_or(native, non_finite)
     if data_type in _SMALL_INTEGERS:
@@ -61,7 +63,10 @@ def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
 
 
 def _writable(array: np.ndarray) -> Any:
-    """The array as orjson requires it: C-contiguous, native byte order, rank 0 as a scalar."""
+    """Return an array in the form that orjson requires.
+
+    The form is C-contiguous with native byte order; an array of rank 0 becomes a scalar.
+    """
     if array.ndim == 0:
         return array[()]
     if not array.dtype.isnative:
@@ -84,9 +89,9 @@ def _refuse(array: np.ndarray) -> Any:
 
 
 def _as_strings(array: np.ndarray) -> Any:
-    """Nested lists, with strings for values that are not finite."""
+    """Return nested lists in which a value that is not finite is a string."""
     finite = np.isfinite(array)
-    # Through text, so that float32 values keep their shortest digits.
+    # The numbers are converted through text, so that float32 values keep their shortest digits.
     numbers = orjson.loads(to_json(np.ascontiguousarray(np.where(finite, array, 0).ravel())))
     flat = np.array(numbers, object)
     flat[~finite.ravel()] = [non_finite_word(item) for item in array[~finite].tolist()]
@@ -94,14 +99,17 @@ def _as_strings(array: np.ndarray) -> Any:
 
 
 def _as_tokens(array: np.ndarray) -> Any:
-    """As `_as_strings` without the quotes; the text contains no other strings."""
+    """Return nested lists in which a value that is not finite is a bare token.
+
+    All quotes can be removed from the text of `_as_strings`, because it contains no other strings.
+    """
     return orjson.Fragment(orjson.dumps(_as_strings(array)).replace(b'"', b""))
 
 
 _NON_FINITE: dict[str, Callable[[np.ndarray], Any]] = {
     "string": _as_strings,
     "token": _as_tokens,
-    "null": _writable,  # orjson's own behaviour
+    "null": _writable,  # orjson itself writes null for a value that is not finite
     "error": _refuse,
 }
 
@@ -113,7 +121,7 @@ def _nested_strings(array: np.ndarray) -> Any:
 
 
 def _to_bytes(array: np.ndarray, data_type: DataType) -> bytes:
-    """Little-endian bytes; strings are each preceded by their length as u32."""
+    """Return the little-endian bytes; each string is preceded by its length as a u32."""
     if data_type is DataType.STRING:
         items = [as_bytes(item) for item in array.ravel().tolist()]
         return b"".join(len(item).to_bytes(4, "little") + item for item in items)
