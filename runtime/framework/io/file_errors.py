@@ -1,4 +1,4 @@
-"""Conversion of OSErrors to OpErrors with TensorFlow's text: `<path>; No such file or directory`.
+"""Convert OSErrors to OpErrors with TensorFlow's text: `<path>; No such file or directory`.
 
 TF: third_party/xla/xla/tsl/platform/posix_error.cc (IOError)
 """

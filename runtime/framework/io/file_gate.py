@@ -1,11 +1,11 @@
-"""Check which files a step may access: all files, no file, or the files in given folders.
+"""Gates, which decide which files a step may access: all files, no file, or files in given folders.
 
 A graph that a client sent is not trusted with the file system, and a model that is being loaded
 requires only its own folder. Kernels must call `context.step.files` before they open a file.
 
 Guarantees: symbolic links are resolved before a path is checked. Therefore a link inside an allowed
 folder gives no access to files outside that folder. A path that does not exist is checked in the
-same way.
+same way as one that exists.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AllowAll:
 
 
 class FolderGate:
-    """A gate that allows reading files in `folders`, and writing files there if `write` is true."""
+    """A gate that allows reading in `folders` and, if `write` is true, also writing there."""
 
     def __init__(self, folders: Sequence[str], write: bool = False) -> None:
         """Resolve symbolic links in `folders` once; error messages show the resolved paths."""
@@ -35,13 +35,11 @@ class FolderGate:
         self.write = write
 
     def check_read(self, path: str) -> None:
-        """Raise PermissionDeniedError unless `path` is in one of the folders."""
+        """Raise PermissionDeniedError unless `path` is in one of `folders`."""
         self._check(path, "read", self.folders)
 
     def check_write(self, path: str) -> None:
-        """Raise PermissionDeniedError unless `write` is true and `path` is in one of the
-        folders.
-        """
+        """Raise PermissionDeniedError unless `write` is true and `path` is in one of `folders`."""
         self._check(path, "write", self.folders if self.write else ())
 
     def _check(self, path: str, verb: str, folders: Sequence[str]) -> None:

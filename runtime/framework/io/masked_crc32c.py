@@ -1,6 +1,6 @@
 """CRC-32C checksums, and the masked form in which files store them.
 
-A checksum of data that itself contains unmasked CRC-32C checksums would be weak.
+A CRC of data that contains CRCs detects fewer errors. Therefore files never store a plain CRC.
 
 TF: tensorflow/core/lib/hash/crc32c.h (Mask, Unmask)
 """

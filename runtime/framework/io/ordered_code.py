@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from runtime.framework.io.tensor_slice import TensorSlice
 
-# encoded, this tag sorts before every tensor name, so slices come first in the index
+# the encoded tag sorts before every tensor name, so slices come first in the index
 _SLICE_KEY_TAG = 0
 _ESCAPED = {0x00: b"\0\xff", 0xFF: b"\xff\0"}
 _TERMINATOR = b"\0\1"
@@ -30,7 +30,7 @@ def is_slice_key(key: bytes) -> bool:
 
 
 def _number(value: int) -> bytes:
-    """Encode a non-negative number: a byte count, then the significant bytes, big-endian."""
+    """Encode a non-negative number as a byte count and then the significant bytes, big-endian."""
     digits = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes([len(digits)]) + digits
 
@@ -41,9 +41,10 @@ def _string(value: bytes) -> bytes:
 
 
 def _signed_number(value: int) -> bytes:
-    """Encode a signed number as big-endian two's complement, with the byte count in the first bits.
+    """Encode a signed number as big-endian two's complement with a length prefix.
 
-    The count is unary: as many one bits as there are bytes, or zero bits if the number is negative.
+    The first bits are the prefix: as many one bits as there are bytes in the encoding, or as many
+    zero bits if the number is negative.
     """
     magnitude = ~value if value < 0 else value
     length = magnitude.bit_length() // 7 + 1

@@ -74,7 +74,8 @@ _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
 def _close_with(file: IO[bytes], records: Records) -> Records:
     """Close `file` when the iterator `records` is deleted, and return `records`.
 
-    A generator that was never started does not run the `finally` clause that closes its file.
+    This is for a generator that is never started: its `finally` clause, which would close the file,
+    does not run.
     """
     weakref.finalize(records, file.close)
     return records

@@ -1,7 +1,7 @@
 """Compress and decompress snappy data.
 
-A snappy block is a sequence of literals and of copies from earlier output. `compress` writes
-literals only, which gives a valid block about as long as the data.
+A snappy block is a sequence of elements: literals, and copies from earlier output. `compress`
+writes literals only. The result is a valid block, about as long as the data.
 
 TF: tsl/lib/io/snappy/snappy_inputbuffer.cc; the format is google/snappy's format_description.txt
 """
@@ -13,7 +13,7 @@ from runtime.framework.io.varint import decode_varint, encode_varint
 
 _LITERAL, _SHORT_COPY = 0, 1
 _LONGEST_INLINE = 60  # bytes; the tag byte of a literal can hold any length up to this one
-# kind of copy (the low two bits of the tag) → bytes that encode the offset
+# kind of copy (the low two bits of the tag) → number of bytes that encode the offset
 _COPY_OFFSET_BYTES = {1: 1, 2: 2, 3: 4}
 
 

@@ -6,8 +6,9 @@
     entry  = varint shared, varint unshared, varint value length, rest of the key, value
     footer = varint offset and size of metaindex and index, zeros up to 40 bytes, magic u64
 
-The first `shared` bytes of an entry's key are those of the key before it; at a restart `shared`
-is 0. The index block maps the last key of each block to the block's offset and size.
+The key of an entry begins with the first `shared` bytes of the previous entry's key. At the offset
+of a restart, `shared` is 0, so reading can start there. The index block maps the last key of each
+block to the block's offset and size.
 
 TF: tensorflow/core/lib/io/table_format.txt, table.cc, block.cc, table_builder.cc
 """

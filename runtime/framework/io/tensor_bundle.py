@@ -28,7 +28,7 @@ def index_path(prefix: str) -> str:
 
 
 def shard_path(prefix: str, shard: int, num_shards: int) -> str:
-    """Return the path of the data file with index `shard` of the bundle `prefix`."""
+    """Return the path of the data file number `shard`, counted from 0, of the bundle `prefix`."""
     return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
 
 
@@ -120,7 +120,10 @@ def decode_variants(data: bytes, count: int) -> tuple[list[bytes], int]:
 
 
 def _lengths_checksum(lengths: Sequence[int]) -> int:
-    """Return the checksum of `lengths` as 32-bit numbers, but 64-bit for lengths from 2**32 on."""
+    """Return the checksum of `lengths` as fixed-width numbers.
+
+    A length below 2**32 is a 32-bit number, any other length a 64-bit number.
+    """
     if max(lengths, default=0) < 1 << 32:
         return crc32c(np.array(lengths, "<u4").tobytes())
     widths = (4 if length < 1 << 32 else 8 for length in lengths)

@@ -45,9 +45,9 @@ from runtime.framework.tensor_value import TensorValue
 
 
 class TensorBundleWriter:
-    """Writes a bundle of one shard.
+    """Writes a bundle of one shard; a context manager.
 
-    A context manager that discards the bundle unless it is finished.
+    If the context is left before `finish` is called, the bundle is discarded.
     """
 
     def __init__(self, prefix: str, files: FileGate) -> None:
@@ -146,7 +146,7 @@ class TensorBundleWriter:
 
 
 def make_folder(folder: str) -> None:
-    """Create the folder of a bundle if it does not exist; the parent folder must exist."""
+    """Create `folder` for a bundle if it does not exist; the parent of `folder` must exist."""
     try:
         if folder:
             os.mkdir(folder)

@@ -64,7 +64,7 @@ _COMPLEX_PART = {DataType.COMPLEX64: np.float32, DataType.COMPLEX128: np.float64
 
 @dataclasses.dataclass(slots=True)
 class SlicedTensor:
-    """A tensor of a checkpoint, and (slice, index of the file with that slice) for each slice."""
+    """A tensor of a checkpoint; `slices` holds (slice, index of the file that contains it)."""
 
     dtype: DataType
     shape: tuple[int, ...]

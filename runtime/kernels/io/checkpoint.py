@@ -100,7 +100,8 @@ class _RestoredTensors:
 
     def __init__(self, reader: TensorBundleReader) -> None:
         self._reader = reader
-        # Equal checksums make equal contents likely. Therefore the bytes are compared as well.
+        # Equal checksums make it likely, but not certain, that tensors have equal contents.
+        # Therefore their bytes are compared as well.
         self._seen: dict[object, list[np.ndarray]] = defaultdict(list)
 
     def whole(self, name: str) -> np.ndarray:

@@ -26,7 +26,7 @@ from runtime.framework.string_tensor import string_tensor
 # The repeated field of one feature, which holds floats, integers or bytes.
 Values = Sequence[Any]
 
-# dtype → the member of Feature's oneof. `_VALUE_WORD` below: dtype → the word in messages.
+# dtype → the member of Feature's oneof
 _LIST_FIELD = {
     DataType.FLOAT: "float_list",
     DataType.INT64: "int64_list",
@@ -40,8 +40,8 @@ _VALUE_WORD = {DataType.FLOAT: "float", DataType.INT64: "int64", DataType.STRING
 class Examples:
     """A parsed batch: one feature map per example.
 
-    The other fields only affect error messages. `is_single` is true if there is one example and no
-    batch, for which TensorFlow uses a different parser.
+    `names` and `is_single` only affect error messages. `is_single` is true if there is one example
+    and no batch; TensorFlow uses a different parser in this case.
     """
 
     features: Sequence[Mapping[str, pb.Feature]]

@@ -16,7 +16,7 @@ from runtime.kernels.image.image_encode import encode_png
 from runtime.kernels.io.summaries import serialized_summary
 
 _CHANNELS = (1, 3, 4)
-# if no magnitude in an image is as large, it becomes black, or grey if a value is negative
+# an image with only smaller magnitudes becomes black, or grey if it has negative values
 _NEARLY_ZERO = 1e-6
 
 

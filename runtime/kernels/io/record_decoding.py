@@ -24,9 +24,9 @@ from runtime.framework.string_tensor import as_strings, map_strings
 
 
 def decode_raw(bytes: np.ndarray, *, out_type: DataType, little_endian: bool) -> np.ndarray:
-    """DecodeRaw: read the bytes of each string as numbers; all strings must have the same length.
+    """DecodeRaw: return the bytes of each string as numbers; all strings must be equally long.
 
-    The result is [*shape, length / item size].
+    The result is [*shape of the input, length / item size].
     """
     strings = as_strings(bytes)
     items = strings.ravel().tolist()

@@ -35,7 +35,7 @@ Frames = list[Values]  # the values of each frame of one example
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceExamples:
-    """A parsed batch: the contexts as examples, and one map of feature lists per example."""
+    """A parsed batch: the contexts of the examples, and one map of feature lists per example."""
 
     context: Examples
     feature_lists: Sequence[Mapping[str, pb.FeatureList]]
@@ -158,7 +158,7 @@ def sparse_list(
 
 
 def _rows_and_columns(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (row, column) of every element if the rows have these lengths."""
+    """Return (row, column) of every element of rows that have these lengths."""
     rows = np.repeat(np.arange(len(lengths)), lengths)
     return rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 

@@ -186,7 +186,10 @@ def parse_sequence_example_v2(
     feature_list_ragged_split_types: Types,
     feature_list_dense_shapes: Shapes,
 ) -> list[np.ndarray]:
-    """ParseSequenceExampleV2: parse one sequence example or a vector; the keys are inputs."""
+    """ParseSequenceExampleV2: parse one sequence example or a vector of them.
+
+    The keys are inputs.
+    """
     strings, names = _serialized_and_names(serialized, debug_name)
     specs = _list_specs(
         items_of(feature_list_sparse_keys),
@@ -245,7 +248,7 @@ def _unbatched(
     sparse: int,
     ragged: int,
 ) -> list[np.ndarray]:
-    """Remove the batch dimension from the outputs, because the input is a scalar."""
+    """Remove the batch dimension from the outputs, as the op does if its input is a scalar."""
     context, context_ragged_parts, sparse_parts, dense_parts, ragged_parts = groups
     dense = context[3 * context_sparse :]
     return [

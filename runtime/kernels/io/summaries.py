@@ -24,7 +24,7 @@ from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.framework.tensor_text import readable
 
 _MAX_INT16 = 32767  # the largest sample of a WAV file
-# the wire key of field 1, which has a length, both in Summary and in Summary.Value
+# the wire key of field 1 (length-delimited), both of Summary and of Summary.Value
 _VALUE = _TAG = b"\x0a"
 
 
@@ -64,8 +64,8 @@ def scalar_summary(tags: np.ndarray, values: np.ndarray) -> np.ndarray:
 def _default_limits() -> np.ndarray:
     """Return the upper limits of histogram buckets: 0, and numbers of both signs.
 
-    The magnitudes go from 1e-12 to 1e20, each 10 % more than the one before, and end with the
-    largest float64.
+    The magnitudes go from 1e-12 to 1e20, each 10 % more than the previous magnitude. The last
+    magnitude is the largest float64.
     """
     positive = []
     limit = 1e-12
@@ -154,7 +154,7 @@ def tensor_summary_v2(
     *,
     T: DataType,  # noqa: N803
 ) -> np.ndarray:
-    """TensorSummaryV2: return a summary with `tensor` under `tag`, with metadata."""
+    """TensorSummaryV2: return a summary with `tensor` and metadata under `tag`."""
     if np.ndim(serialized_summary_metadata):
         raise InvalidArgumentError("serialized_summary_metadata must be scalar")
     name, value = _tag(tag), pb.Summary.Value(tensor=_tensor_proto(tensor, T))

@@ -124,8 +124,8 @@ def _distances(
 ) -> np.ndarray:
     """Return the Levenshtein distances `[groups]`.
 
-    Each iteration computes one row of the distance table of every group. The recurrence row[j] =
-    min(row[j], row[j − 1] + 1) is computed as a running minimum of row[j] − j.
+    Each iteration computes one row of the distance table of every group. The assignment row[j] =
+    min(row[j], row[j − 1] + 1) for ascending j is a running minimum of row[j] − j.
     """
     columns = np.arange(truths.shape[1] + 1)
     groups = np.arange(len(truths))

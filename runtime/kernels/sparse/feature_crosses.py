@@ -32,7 +32,10 @@ Words = np.ndarray  # uint64 [n]
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One feature of all rows: row i has `lengths[i]` elements of `values`, from `starts[i]` on."""
+    """One feature of all rows.
+
+    The values of row i are `lengths[i]` elements of `values`, from index `starts[i]` on.
+    """
 
     values: np.ndarray
     starts: np.ndarray
@@ -43,8 +46,8 @@ class Column:
 def sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
     """Return the column of a sparse matrix.
 
-    Elements are ignored from the first one on whose row is out of bounds or less than the row
-    before.
+    An element is invalid if its row is out of bounds or less than the previous row. The first
+    invalid element and all elements after it are ignored.
     """
     of_rows = indices[:, 0]
     odd = (of_rows < 0) | (of_rows >= batch)
@@ -62,10 +65,10 @@ def dense_column(values: np.ndarray) -> Column:
 
 
 def combinations(columns: Sequence[Column], batch: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Count the combinations of each row, and find the values of each combination.
+    """Return (counts, places) of the combinations.
 
-    Return (counts, places): `counts` is int64 `[batch]`; `places` has for each column an int64
-    vector `[combinations]` of indices into the column's `values`.
+    `counts` is int64 `[batch]`, the number of combinations of each row. `places` has for each
+    column an int64 vector `[combinations]` of indices into the column's `values`.
     """
     counts = np.full(batch, 1 if columns else 0, np.float64)
     for column in columns:
@@ -168,7 +171,7 @@ def _check_ranks(what: str, ndim: int, shapes: Sequence[tuple[int, ...]]) -> Non
 
 
 def _check_types(what: str, internal_type: DataType | None, tensors: Sequence[np.ndarray]) -> None:
-    """Raise InvalidArgumentError if a tensor is int64 but the internal type is string."""
+    """Raise InvalidArgumentError if `internal_type` is string but a tensor is int64."""
     if internal_type == DataType.STRING and any(each.dtype == np.int64 for each in tensors):
         raise InvalidArgumentError(
             f"{what} should be of internal type {DataType.STRING:d} but received {DataType.INT64:d}"

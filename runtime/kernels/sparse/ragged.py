@@ -35,7 +35,7 @@ def splits_of_lengths(lengths: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return start, start + 1, … of each range, all ranges concatenated."""
+    """Return the concatenation of ranges of integers: start, start + 1, … of each range."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(total)
@@ -90,7 +90,7 @@ def _range_lengths(
 
 
 def check_splits(splits: np.ndarray, values: int) -> None:
-    """Raise InvalidArgumentError unless `splits` is sorted, not negative and at most `values`."""
+    """Raise InvalidArgumentError unless `splits` is sorted and within 0 … `values`."""
     if not splits.size:
         raise InvalidArgumentError("Ragged splits may not be empty")
     if splits[0] < 0:

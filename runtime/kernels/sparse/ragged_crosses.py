@@ -35,7 +35,7 @@ def _ragged_column(values: np.ndarray, splits: np.ndarray) -> Column:
 def _sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
     """Return the column of a sparse matrix.
 
-    A row has all elements before the first element whose row index is larger.
+    An element belongs to the largest row index that has occurred up to this element.
     """
     owners = np.maximum.accumulate(indices[: len(values), :1].ravel())
     ends = np.searchsorted(owners, np.arange(batch), side="right")

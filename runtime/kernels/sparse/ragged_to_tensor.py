@@ -24,8 +24,8 @@ def ragged_tensor_to_tensor(
 ) -> np.ndarray:
     """RaggedTensorToTensor: return a dense tensor with `values` [n, E…] at their positions.
 
-    Every other element is `default_value`. A size of −1 in `shape` means the size that is needed; a
-    value outside the other sizes is dropped.
+    Every other element is `default_value`. If a size in `shape` is −1, it is made as large as
+    necessary. A value whose position is outside another size is dropped.
     """
     if not values.ndim:
         raise InvalidArgumentError("values must have rank 1 or more, got a scalar")
@@ -69,7 +69,11 @@ def _static_shape(shape: np.ndarray) -> list[int] | None:
 
 
 class _RowPartitions:
-    """The row partitions of a ragged tensor, outermost first."""
+    """The row partitions of a ragged tensor, outermost first.
+
+    A row partition says how many values each row of a level has, as row splits or as the row of
+    each value.
+    """
 
     def __init__(self, partitions: tuple[np.ndarray, ...], types: tuple[str, ...]) -> None:
         if len(types) != len(partitions):

@@ -1,4 +1,4 @@
-"""Kernels that convert ragged tensors to variants and back, and the gradient of the first.
+"""Kernels that convert ragged tensors to variants (with the gradient) and back.
 
 TF: tensorflow/core/kernels/{ragged_tensor_to_variant_op,ragged_tensor_from_variant_op,
 ragged_tensor_variant}.cc

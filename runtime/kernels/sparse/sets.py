@@ -154,8 +154,8 @@ def _set_operation(first: Groups, second: Groups, set_operation: str) -> Sparse:
 def _value_indices(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (ascending values, index of each element of `values` in them).
 
-    If the elements are integers in a small range, they are not sorted: the ascending values are the
-    whole range.
+    The ascending values contain at least all distinct elements. If the elements are integers in a
+    small range, they are the whole range, which needs no sorting.
     """
     if values.size and values.dtype.kind in "iu":
         low, high = int(values.min()), int(values.max())

@@ -32,9 +32,10 @@ def _count(
     maxlength: int,
     binary_output: bool,
 ) -> Sparse:
-    """Count each value in each row, or sum up its weights; ignore values ≥ `maxlength`.
+    """Count each value in each row, or sum up the weights of equal values.
 
-    If `binary_output` is true, every count is 1. A negative `maxlength` means no limit.
+    If `binary_output` is true, every count is 1. Values ≥ `maxlength` are ignored, unless
+    `maxlength` is negative.
     """
     if values.size and values.min() < 0:
         raise InvalidArgumentError("Input values must all be non-negative")

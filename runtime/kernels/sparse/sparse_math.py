@@ -59,9 +59,7 @@ def _check_addends(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -
 
 
 def _check_ranks(name: str, indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless the ranks of `indices`, `values` and `shape` are 2, 1,
-    1.
-    """
+    """Raise InvalidArgumentError unless `indices` is a matrix and the other two are vectors."""
     if indices.ndim != 2:
         raise InvalidArgumentError(
             f"Input {name}_indices should be a matrix but received shape: "
@@ -232,10 +230,10 @@ def _aligned(
     b_values: np.ndarray,
     shape: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Align both operands: find all positions at which at least one of them has an element.
+    """Return both operands at every position at which at least one of them has an element.
 
-    Return (positions, ascending; values of a there; values of b there; whether both have an element
-    there). An operand without an element at a position has the value 0.
+    The results are (positions, ascending; values of a there; values of b there; whether both have
+    an element there). An operand without an element at a position has the value 0.
     """
     every = np.concatenate([flat_positions(a_indices, shape), flat_positions(b_indices, shape)])
     order = np.argsort(every, kind="stable")  # this is a merge if both operands are sorted

@@ -1,6 +1,6 @@
 """Kernels for products of two sparse matrices, sparse Cholesky factors, and orderings of rows.
 
-A good ordering limits the fill-in: entries of the factor that are zero in the matrix.
+The fill-in of a factor is its entries that are zero in the matrix; a good ordering keeps it small.
 
 TF: tensorflow/core/kernels/sparse/sparse_mat_mul_op.cc, sparse_cholesky_op.cc,
 sparse_ordering_amd_op.cc
@@ -150,10 +150,10 @@ def _symmetric_patterns(matrix: SparseMatrix) -> np.ndarray:
 
 
 def sparse_matrix_ordering_amd(input: SparseMatrix) -> np.ndarray:
-    """SparseMatrixOrderingAMD: return a permutation that keeps the fill-in of Cholesky factors
-    small.
+    """SparseMatrixOrderingAMD: return a permutation for a sparse Cholesky factorization.
 
-    The method is minimum degree: the next node is the node with the fewest remaining neighbours.
+    The permutation keeps the fill-in of the factor small. The method is minimum degree: the next
+    node is the node with the fewest remaining neighbours.
     """
     matrix = check_sparse_matrix(input)
     _check_square(matrix)
@@ -235,7 +235,10 @@ def _cholesky_factor(matrix: np.ndarray, order: np.ndarray, index: int) -> np.nd
 
 
 def _factor_pattern(pattern: np.ndarray) -> np.ndarray:
-    """Return where the Cholesky factor of a matrix with this pattern has entries, with fill-in."""
+    """Return where the Cholesky factor of a matrix has entries, with the fill-in.
+
+    `pattern` says where the matrix has entries; it is overwritten.
+    """
     np.fill_diagonal(pattern, True)
     for step in range(len(pattern)):
         below = step + 1 + np.flatnonzero(pattern[step + 1 :, step])

@@ -63,7 +63,10 @@ def check_parts(indices: np.ndarray, values: np.ndarray, rank: int) -> None:
 
 
 def check_sparse_tensor(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """Check `shape` with `built_shape`, the rank of `indices`, then the rest with `check_parts`."""
+    """Raise InvalidArgumentError unless `indices`, `values` and `shape` fit together.
+
+    `shape` is checked first, then the rank of `indices`, then the rest with `check_parts`.
+    """
     built_shape(shape)
     if indices.ndim != 2:
         raise InvalidArgumentError(

@@ -18,8 +18,8 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.sparse.sparse_tensor_checks import built_shape, made_shape
 from runtime.kernels.sparse.sparse_to_dense import check_sorted_indices
 
-# The limit of rows without values. A client sends no data for such rows, but each of them is stored
-# as a tensor.
+# The largest number of rows without values. A client sends no data for such rows, but each of them
+# is stored as a tensor.
 _MAX_EMPTY_ROWS = 1_000_000
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices [n, rank], values [n], shape [rank]

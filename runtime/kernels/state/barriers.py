@@ -1,7 +1,8 @@
 """Kernels of the Barrier ops.
 
-The signatures of these ops declare the handle of a barrier as a reference to a string; here a
-handle is a ResourceHandle.
+A barrier collects the components of elements by key, and hands out elements that are complete. The
+signatures of these ops declare the handle of a barrier as a reference to a string; here a handle is
+a ResourceHandle.
 
 TF: tensorflow/core/kernels/barrier_ops.cc
 """
@@ -60,7 +61,7 @@ def barrier(
 
 
 def _check_compatible(found: Barrier, types: Types, shapes: tuple[PartialShape, ...]) -> None:
-    """Raise InvalidArgumentError unless the barrier `found` has these types and shapes."""
+    """Raise InvalidArgumentError unless the barrier `found` has these `types` and `shapes`."""
     if found.component_types != types:
         raise InvalidArgumentError(
             f"Shared barrier '{found.name}' has component types "
@@ -93,7 +94,10 @@ def barrier_insert_many(
     component_index: int,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> None:
-    """BarrierInsertMany: for each key in `keys`, set component `component_index` of the element."""
+    """BarrierInsertMany: set component `component_index` of the elements of `keys`.
+
+    The component of the element of keys[i] becomes values[i].
+    """
     found = barrier_of(context, handle)
     components = len(found.component_types)
     if not 0 <= component_index < components:
@@ -134,9 +138,10 @@ def barrier_take_many(
     allow_small_batch: bool,
     timeout_ms: int,
 ) -> Deferred | Element:
-    """BarrierTakeMany: return (indices, keys, components…) of `num_elements` complete elements.
+    """BarrierTakeMany: remove and return `num_elements` complete elements.
 
-    The op waits until there are enough complete elements.
+    The outputs are (indices, keys, components…). The op waits until there are enough complete
+    elements. If `allow_small_batch` is true and the barrier is closed, fewer are enough.
     """
     if timeout_ms != -1:
         raise InvalidArgumentError("Timeout not supported yet.")

@@ -1,8 +1,9 @@
 """Kernels of the conditional accumulator ops, dense and sparse.
 
-A conditional accumulator sums gradients, and returns their mean or sum when there are enough. The
-ops of version 1 declare a handle as a reference to a string, the later ops as a resource; here both
-are ResourceHandles.
+A conditional accumulator sums gradients and, when there are enough, returns their mean or sum. It
+drops a stale gradient, whose local step is earlier than the global step of the accumulator. The ops
+of version 1 declare a handle as a reference to a string, the later ops as a resource; here both are
+ResourceHandles.
 
 TF: tensorflow/core/kernels/conditional_accumulator_op.cc, conditional_accumulator_base_op.cc,
 sparse_conditional_accumulator_op.cc
@@ -62,8 +63,8 @@ def _look_up(
 ) -> Accumulator:
     """Return the accumulator that `handle` refers to.
 
-    Raises InvalidArgumentError if the accumulator is not of class `kind`, or not of type `dtype` if
-    that is given.
+    Raises InvalidArgumentError if the accumulator is not an instance of `kind`, or if `dtype` is
+    given and is not the dtype of the accumulator.
     """
     handle = as_handle(handle)
     found = context.resources.look_up(handle.container, ConditionalAccumulator, handle.name)
@@ -175,7 +176,7 @@ def set_global_step(
 ) -> None:
     """AccumulatorSetGlobalStep: set the global step.
 
-    Gradients with an earlier step become stale.
+    Gradients whose local step is earlier are dropped from now on.
     """
     step = _scalar("num_required", new_global_step)  # TensorFlow's message uses this name
     _look_up(context, handle).set_global_step(step)

@@ -36,8 +36,9 @@ def _named_handle(
     elif use_node_name_sharing:
         name = context.node.name
     else:
-        # The table is private to the node. Its name is the same in every session, because a session
-        # can start with copies of another session's resources and must find the copied table.
+        # The table is private to the node. Its name is the same in every session. The reason is
+        # that a session can start with copies of another session's resources, and must then find
+        # the copied table.
         name = f"_0_{context.node.name}"
     table = context.resources.look_up_or_create(container, LookupTable, name, create)  # type: ignore[type-abstract]
     wanted = (context.attr("key_dtype"), context.attr("value_dtype"))
@@ -200,7 +201,10 @@ def anonymous_mutable_dense_hash_table(
 
 
 def _check_buckets(count: int, max_load_factor: float) -> None:
-    """Raise InvalidArgumentError if TensorFlow would, although these tables have no buckets."""
+    """Raise InvalidArgumentError if TensorFlow would raise it for these numbers.
+
+    Here the numbers have no other effect, because these tables have no buckets.
+    """
     if count < 4 or count & (count - 1):
         raise InvalidArgumentError(
             f"Number of buckets must be at least 4 and a power of 2, got: {count}"

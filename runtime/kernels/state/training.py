@@ -38,9 +38,9 @@ class Rule:
 
     apply: Callable[..., None]
     variables: int
-    # the rule for rows of several elements; None: apply_to_row
+    # the rule for rows of several elements; None means apply_to_row
     of_rows: Callable[..., None] | None = None
-    sparse: Callable[..., None] | None = None  # the rule of the sparse ops; None: apply
+    sparse: Callable[..., None] | None = None  # the rule of sparse ops; None means apply
 
     @property
     def apply_to_row(self) -> Callable[..., None]:

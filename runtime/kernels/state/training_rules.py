@@ -1,10 +1,10 @@
 """Update rules of the optimizers: formulas that write new values into a variable and its slots.
 
 The slots of an optimizer are the variables that it keeps beside the trained variable, such as a sum
-of squared gradients. A rule takes the arrays of the variable and of its slots, which all have one
-shape. Then come the other inputs of the op, in the order of the op: the gradient, and scalars of
-the variable's dtype. A rule returns nothing; it writes into the arrays. Below, "step" means the
-change of the variable.
+of squared gradients. The first parameters of a rule are the arrays of the variable and of its
+slots, which all have one shape. The other parameters are the other inputs of the op, in the order
+of the op: the gradient, and scalars of the variable's dtype. A rule returns nothing; it writes into
+the arrays. In this file, "step" means the change of the variable.
 
 TF: tensorflow/core/kernels/training_ops.cc (functor::Apply…)
 """
@@ -63,7 +63,7 @@ def adagrad_da(
     l2: Array,
     global_step: Array,
 ) -> None:
-    """Apply AdagradDA, which is Adagrad with dual averaging."""
+    """Apply AdagradDA (Adagrad with dual averaging): use the sums of all gradients so far."""
     step = var.dtype.type(global_step)
     gradients += grad
     squares += np.square(grad)
@@ -148,7 +148,7 @@ def adam_with_amsgrad(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """Apply Adam with AMSGrad: use the largest mean of squares so far instead of the current."""
+    """Apply Adam with AMSGrad: use the largest mean of squares so far, not the current one."""
     alpha = _adam_moments(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
     np.copyto(vhat, v, where=vhat < v)  # if v is NaN, vhat does not change
     var -= m * alpha / (np.sqrt(vhat) + epsilon)
@@ -164,7 +164,10 @@ def _adam_moments(
     beta2: Array,
     grad: Array,
 ) -> Array:
-    """Update the means `m` and `v`; return the learning rate with the correction of their bias."""
+    """Update the means `m` and `v`, and return the learning rate.
+
+    The learning rate is corrected for the bias of the means.
+    """
     one = m.dtype.type(1)
     m += (grad - m) * (one - beta1)
     v += (np.square(grad) - v) * (one - beta2)
@@ -234,9 +237,9 @@ def sparse_rms_prop(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """Apply RMSProp to rows, as the sparse op does.
+    """Apply RMSProp as TensorFlow's sparse ops do.
 
-    The sparse op computes a mean as m·ρ + x·(1 − ρ). Therefore an infinite mean stays infinite.
+    The sparse ops compute a mean as m·ρ + x·(1 − ρ). Therefore an infinite mean stays infinite.
     """
     one = var.dtype.type(1)
     ms[...] = ms * rho + np.square(grad) * (one - rho)
@@ -255,9 +258,9 @@ def sparse_centered_rms_prop(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """Apply centered RMSProp to rows, as the sparse op does.
+    """Apply centered RMSProp as TensorFlow's sparse ops do.
 
-    The sparse op computes a mean as m·ρ + x·(1 − ρ).
+    The sparse ops compute a mean as m·ρ + x·(1 − ρ).
     """
     one = var.dtype.type(1)
     ms[...] = ms * rho + np.square(grad) * (one - rho)
@@ -278,7 +281,7 @@ def ftrl(
     *,
     multiply_linear_by_lr: bool,
 ) -> None:
-    """Apply FTRL-Proximal ("follow the regularized leader")."""
+    """Apply FTRL-Proximal ("follow the regularized leader"), which makes small elements zero."""
     _ftrl(var, accum, linear, grad, grad, (lr, l1, l2, lr_power), multiply_linear_by_lr)
 
 

@@ -53,7 +53,7 @@ def _divide(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
 
 
 def _subtract(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
-    # The difference of two bools is whether they differ.
+    # The difference of two bools is true if they are not equal.
     function = np.logical_xor if target.dtype.kind == "b" else np.subtract
     function.at(target, index, updates)
 
@@ -109,7 +109,7 @@ def _scatter(combine: Combine, is_resource: bool) -> Kernel:
 def _by_handle(apply: Callable[..., Variable]) -> Kernel:
     """Make the kernel that calls `apply` with the variable of a resource handle.
 
-    It has no output.
+    The kernel has no output.
     """
 
     def kernel(context: OpKernelContext, handle: ResourceHandle, *inputs: np.ndarray) -> None:
