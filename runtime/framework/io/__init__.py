@@ -1,1 +1,1 @@
-"""Files: which of them a step may access, and the formats of records and checkpoints."""
+"""The rules for which files a step may access, and the file formats of records and checkpoints."""

@@ -1,4 +1,4 @@
-"""Conversion of OSErrors to OpErrors with TensorFlow's text: `<path>; No such file or directory`.
+"""Convert OSErrors to OpErrors with TensorFlow's text: `<path>; No such file or directory`.
 
 TF: third_party/xla/xla/tsl/platform/posix_error.cc (IOError)
 """
@@ -34,6 +34,9 @@ _ERRORS: dict[int, type[OpError]] = {
 
 
 def file_error(error: OSError, path: str) -> OpError:
-    """The OpError for a failed access to `path`; UnknownError for an unlisted error number."""
+    """Return the OpError for `error`, an OSError of a failed access to `path`.
+
+    The class is UnknownError if `_ERRORS` does not list the error number.
+    """
     number = error.errno or errno.EIO
     return _ERRORS.get(number, UnknownError)(f"{path}; {os.strerror(number)}")

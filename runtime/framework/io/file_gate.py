@@ -1,10 +1,11 @@
-"""The check of which files a step may access: all files, none, or those in given folders.
+"""Gates, which decide which files a step may access: all files, no file, or files in given folders.
 
 A graph that a client sent is not trusted with the file system, and a model that is being loaded
 requires only its own folder. Kernels must call `context.step.files` before they open a file.
 
-Guarantees: symbolic links are resolved before a path is checked, so a link inside an allowed
-folder gives no access to files outside it; a path that does not exist is checked as if it did.
+Guarantees: symbolic links are resolved before a path is checked. Therefore a link inside an allowed
+folder gives no access to files outside that folder. A path that does not exist is checked in the
+same way as one that exists.
 """
 
 from __future__ import annotations
@@ -16,33 +17,33 @@ from runtime.foundation.errors import PermissionDeniedError
 
 
 class AllowAll:
-    """Allows all access; for programs that run their own graphs."""
+    """A gate that allows all access, for programs that run graphs of their own."""
 
     def check_read(self, path: str) -> None:
-        """Allow any path."""
+        """Allow any path to be read."""
 
     def check_write(self, path: str) -> None:
-        """Allow any path."""
+        """Allow any path to be written."""
 
 
 class FolderGate:
-    """Allows access to files in the given folders: reading, and with `write` also writing."""
+    """A gate that allows reading in `folders` and, if `write` is true, also writing there."""
 
     def __init__(self, folders: Sequence[str], write: bool = False) -> None:
-        """Resolve the folders, once; error messages contain the resolved paths."""
+        """Resolve symbolic links in `folders` once; error messages show the resolved paths."""
         self.folders = tuple(os.path.realpath(folder) for folder in folders)
         self.write = write
 
     def check_read(self, path: str) -> None:
-        """PermissionDeniedError unless `path` is in one of the folders."""
+        """Raise PermissionDeniedError unless `path` is in one of `folders`."""
         self._check(path, "read", self.folders)
 
     def check_write(self, path: str) -> None:
-        """PermissionDeniedError unless writing is allowed and `path` is in one of the folders."""
+        """Raise PermissionDeniedError unless `write` is true and `path` is in one of `folders`."""
         self._check(path, "write", self.folders if self.write else ())
 
     def _check(self, path: str, verb: str, folders: Sequence[str]) -> None:
-        if "\0" in path:  # no system call accepts it: realpath would raise ValueError
+        if "\0" in path:  # no system call accepts such a path, and realpath would raise ValueError
             done = _PAST_PARTICIPLES[verb]
             raise PermissionDeniedError(f"A path with a NUL byte may not be {done}")
         resolved = os.path.realpath(path)
@@ -56,7 +57,7 @@ class FolderGate:
 
 
 class DenyAll(FolderGate):
-    """Refuses all access."""
+    """A gate that refuses all access."""
 
     def __init__(self) -> None:
         super().__init__(())

@@ -1,4 +1,6 @@
-"""CRC-32C, and its masked form in files: checksums of data that contains checksums stay strong.
+"""CRC-32C checksums, and the masked form in which files store them.
+
+A CRC of data that contains CRCs detects fewer errors. Therefore files never store a plain CRC.
 
 TF: tensorflow/core/lib/hash/crc32c.h (Mask, Unmask)
 """
@@ -12,17 +14,20 @@ _DELTA = 0xA282EAD8
 
 
 def crc32c(data: bytes | np.ndarray, crc: int = 0) -> int:
-    """CRC-32C of bytes or a contiguous uint8 array; `crc` is that of the bytes before them."""
+    """Return the CRC-32C of `data`, which is bytes or a contiguous uint8 array.
+
+    `crc` is the checksum of the bytes that precede `data`, 0 if there are none.
+    """
     return int(google_crc32c.extend(crc, data))
 
 
 def mask(crc: int) -> int:
-    """The masked form of a checksum, as it is stored."""
+    """Return the masked form of the checksum `crc`, which is what files store."""
     rotated = (crc >> 15) | (crc << 17)
     return (rotated + _DELTA) & 0xFFFFFFFF
 
 
 def unmask(masked: int) -> int:
-    """The checksum of a masked form."""
+    """Return the checksum whose masked form is `masked`."""
     rotated = (masked - _DELTA) & 0xFFFFFFFF
     return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF

@@ -1,4 +1,6 @@
-"""Keys of tensor slices in a checkpoint's index, in an encoding that preserves the sort order.
+"""Encode the keys under which a checkpoint's index stores tensor slices.
+
+The encoding preserves the sort order of names and numbers.
 
 TF: tensorflow/core/lib/strings/ordered_code.h, util/saved_tensor_slice_util.cc
     (EncodeTensorNameSlice)
@@ -8,13 +10,14 @@ from __future__ import annotations
 
 from runtime.framework.io.tensor_slice import TensorSlice
 
-_SLICE_KEY_TAG = 0  # its encoding sorts before every tensor name, so slices come first
+# the encoded tag sorts before every tensor name, so slices come first in the index
+_SLICE_KEY_TAG = 0
 _ESCAPED = {0x00: b"\0\xff", 0xFF: b"\xff\0"}
 _TERMINATOR = b"\0\1"
 
 
 def slice_key(name: bytes, part: TensorSlice) -> bytes:
-    """The key under which a slice of tensor `name` is stored."""
+    """Return the key under which a checkpoint's index stores the slice `part` of tensor `name`."""
     key = _number(_SLICE_KEY_TAG) + _string(name) + _number(len(part.extents))
     for start, length in part.extents:
         key += _signed_number(start) + _signed_number(length)
@@ -22,23 +25,27 @@ def slice_key(name: bytes, part: TensorSlice) -> bytes:
 
 
 def is_slice_key(key: bytes) -> bool:
-    """Whether a key of the index is that of a slice, not the name of a tensor."""
+    """Return whether `key` belongs to a slice; otherwise it is the name of a tensor."""
     return key.startswith(_number(_SLICE_KEY_TAG))
 
 
 def _number(value: int) -> bytes:
-    """The number of significant bytes, then those bytes, big-endian."""
+    """Encode a non-negative number as a byte count and then the significant bytes, big-endian."""
     digits = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes([len(digits)]) + digits
 
 
 def _string(value: bytes) -> bytes:
-    """The bytes with NUL and 0xff escaped, and a terminator that sorts before any other byte."""
+    """Escape NUL and 0xff bytes and append a terminator that sorts before any other byte."""
     return b"".join(_ESCAPED.get(byte, bytes([byte])) for byte in value) + _TERMINATOR
 
 
 def _signed_number(value: int) -> bytes:
-    """The two's complement after a unary count of its bytes: one bits, or zero bits if negative."""
+    """Encode a signed number as big-endian two's complement with a length prefix.
+
+    The first bits are the prefix: as many one bits as there are bytes in the encoding, or as many
+    zero bits if the number is negative.
+    """
     magnitude = ~value if value < 0 else value
     length = magnitude.bit_length() // 7 + 1
     width = 8 * length

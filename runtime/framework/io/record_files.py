@@ -1,6 +1,6 @@
-"""Readers of record files: text lines, fixed-length records and TFRecords; plain or compressed.
+"""Read record files: text lines, fixed-length records and TFRecords, plain or compressed.
 
-Every reader yields (key, record) pairs; the key is the text that TensorFlow's Reader ops append to
+Every reader yields (key, record) pairs. The key is the text that TensorFlow's Reader ops append to
 the name of the file: a line number, a record number or an offset.
 
 TF: tensorflow/core/kernels/text_line_reader_op.cc, fixed_length_record_reader_op.cc,
@@ -36,16 +36,16 @@ _CHECKSUM = struct.Struct("<I")
 def open_records(path: str, compression_type: str = "") -> IO[bytes]:
     """Open a file for reading its decompressed bytes; the caller must close it.
 
-    Raises the OpError of `file_error` when it can't be opened, InvalidArgumentError for a path
-    with a NUL byte, DataLossError for damaged ZLIB or SNAPPY data, ResourceExhaustedError for
-    SNAPPY data above `tensor_limit()`.
+    Raises the OpError of `file_error` if the file can't be opened, InvalidArgumentError if `path`
+    contains a NUL byte, DataLossError if ZLIB or SNAPPY data is damaged, ResourceExhaustedError if
+    SNAPPY data is larger than `tensor_limit()`.
     """
     opener = gzip.open if compression_type == "GZIP" else open
     try:
         file: IO[bytes] = opener(path, "rb")  # type: ignore[assignment] # both read bytes
     except OSError as error:
         raise file_error(error, path) from None
-    except ValueError as error:  # a path with a NUL byte
+    except ValueError as error:  # open raises it if the path contains a NUL byte
         raise InvalidArgumentError(f"{path!r}; {error}") from None
     if compression_type in _DECOMPRESS:
         with file:
@@ -72,13 +72,17 @@ _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def _close_with(file: IO[bytes], records: Records) -> Records:
-    """Close `file` when the iterator is deleted: one that was never started runs no `finally`."""
+    """Close `file` when the iterator `records` is deleted, and return `records`.
+
+    This is for a generator that is never started: its `finally` clause, which would close the file,
+    does not run.
+    """
     weakref.finalize(records, file.close)
     return records
 
 
 def text_lines(path: str, skip_header_lines: int, compression_type: str = "") -> Records:
-    """The lines without line ends; keys are line numbers from 1."""
+    """Yield (line number, line) pairs; numbers start at 1, lines come without their line ends."""
     file = open_records(path, compression_type)
     return _close_with(file, _text_lines(file, skip_header_lines))
 
@@ -100,9 +104,10 @@ def fixed_length_records(
     hop_bytes: int,
     encoding: str,
 ) -> Records:
-    """Records of `record_bytes`, which begin every `hop_bytes`; keys are numbers from 0.
+    """Yield (record number, record) pairs; a record of `record_bytes` begins every `hop_bytes`.
 
-    `hop_bytes` 0 means `record_bytes`. `encoding` is the compression, as for `open_records`.
+    Numbers start at 0. `hop_bytes` 0 means `record_bytes`. `encoding` is the compression type, as
+    in `open_records`.
     """
     with open_records(path, encoding) as file:
         data = _checked(lambda: file.read(tensor_limit()), "0")
@@ -113,7 +118,10 @@ def fixed_length_records(
 
 
 def whole_file(path: str) -> Records:
-    """The whole file as one record with key ""; ResourceExhaustedError above `tensor_limit()`."""
+    """Yield the whole file as one record, whose key is "".
+
+    Raises ResourceExhaustedError if the file is larger than `tensor_limit()`.
+    """
     with open_records(path) as file:
         data = _checked(lambda: file.read(tensor_limit() + 1), "0")
     if len(data) > tensor_limit():
@@ -122,10 +130,10 @@ def whole_file(path: str) -> Records:
 
 
 def tf_records(path: str, compression_type: str) -> Records:
-    """TFRecords; keys are offsets in the (decompressed) file.
+    """Yield (offset, record) pairs of a TFRecord file; offsets count decompressed bytes.
 
-    Raises DataLossError for a damaged or truncated record, ResourceExhaustedError for one above
-    `tensor_limit()`.
+    Raises DataLossError if a record is damaged or truncated, ResourceExhaustedError if a record is
+    larger than `tensor_limit()`.
     """
     file = open_records(path, compression_type)
     return _close_with(file, _tf_records(file))
@@ -151,7 +159,10 @@ def _read(file: IO[bytes], count: int, offset: int) -> bytes:
 
 
 def _checked(read: Callable[[], bytes], where: str) -> bytes:
-    """What `read` returns; DataLossError for damaged compressed data or a failed read."""
+    """Call `read` and return its result.
+
+    Raises DataLossError if compressed data is damaged or the read fails.
+    """
     try:
         return read()
     except (OSError, EOFError, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""Writing of TFRecord files.
+"""Write TFRecord files.
 
 TF: tsl/lib/io/record_writer.cc
 """
@@ -20,12 +20,12 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def framed(record: bytes) -> bytes:
-    """The bytes of one record in a file: length, checksum of the length, data, checksum."""
+    """Return one record as it is stored: length, its checksum, data, checksum of the data."""
     length = struct.pack("<Q", len(record))
     checksum = struct.pack("<I", mask(crc32c(length)))
     return b"".join((length, checksum, record, struct.pack("<I", mask(crc32c(record)))))
 
 
 def tf_record_bytes(records: Iterable[bytes], compression_type: str = "") -> bytes:
-    """The contents of a TFRecord file with these records; compression is "", ZLIB or GZIP."""
+    """Return the contents of a TFRecord file with `records`; compression is "", ZLIB or GZIP."""
     return _COMPRESS[compression_type](b"".join(framed(record) for record in records))

@@ -1,6 +1,7 @@
-"""Snappy compression: a block is a sequence of literals and of copies from earlier output.
+"""Compress and decompress snappy data.
 
-`compress` writes literals only: a valid block, about as long as the data.
+A snappy block is a sequence of elements: literals, and copies from earlier output. `compress`
+writes literals only. The result is a valid block, about as long as the data.
 
 TF: tsl/lib/io/snappy/snappy_inputbuffer.cc; the format is google/snappy's format_description.txt
 """
@@ -11,12 +12,13 @@ from runtime.foundation.errors import DataLossError, ResourceExhaustedError
 from runtime.framework.io.varint import decode_varint, encode_varint
 
 _LITERAL, _SHORT_COPY = 0, 1
-_LONGEST_INLINE = 60  # bytes; the tag byte of a literal holds lengths up to this
-_COPY_OFFSET_BYTES = {1: 1, 2: 2, 3: 4}  # by the kind of copy, which is the tag's low two bits
+_LONGEST_INLINE = 60  # bytes; the tag byte of a literal can hold any length up to this one
+# kind of copy (the low two bits of the tag) → number of bytes that encode the offset
+_COPY_OFFSET_BYTES = {1: 1, 2: 2, 3: 4}
 
 
 def compress(data: bytes) -> bytes:
-    """The data as one block."""
+    """Return `data` as one snappy block."""
     if not data:
         return encode_varint(0)
     size = len(data) - 1
@@ -28,10 +30,10 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(block: bytes, limit: int) -> bytes:
-    """The decompressed data of one block.
+    """Return the decompressed data of one block.
 
-    Raises DataLossError when it is damaged, ResourceExhaustedError when its header gives a length
-    above `limit` bytes.
+    Raises DataLossError if the block is damaged, ResourceExhaustedError if the header of the block
+    gives a length above `limit` bytes.
     """
     length, position = decode_varint(block, 0)
     if length > limit:
@@ -74,22 +76,23 @@ def _element(block: bytes, position: int, output: bytearray) -> int:
     if not 0 < offset <= len(output):
         raise DataLossError(f"A snappy block copies from {offset} bytes back of {len(output)}")
     start = len(output) - offset
-    for index in range(start, start + size):  # byte by byte: the copy may read what it has written
+    # byte by byte, because a copy may read bytes that it has just written
+    for index in range(start, start + size):
         output.append(output[index])
     return position + width
 
 
 def compress_framed(data: bytes) -> bytes:
-    """The length of one block, 32 bits, big-endian, then the block."""
+    """Return `data` as one block, preceded by the block's length (32 bits, big-endian)."""
     block = compress(data)
     return len(block).to_bytes(4, "big") + block
 
 
 def decompress_framed(data: bytes, limit: int) -> bytes:
-    """The decompressed data of a sequence of blocks written by `compress_framed`.
+    """Return the decompressed data of a sequence of blocks written by `compress_framed`.
 
-    Raises DataLossError when a block is truncated or damaged, ResourceExhaustedError when the data
-    is longer than `limit` bytes.
+    Raises DataLossError if a block is truncated or damaged, ResourceExhaustedError if the data is
+    longer than `limit` bytes.
     """
     parts: list[bytes] = []
     position = 0

@@ -1,10 +1,12 @@
-"""Snapshots, the saved elements of datasets: TFRecord files in a folder for each run and shard.
+"""Read and write snapshots: the saved elements of a dataset.
+
+A snapshot is a folder of TFRecord files, with a subfolder for each run and, in it, for each shard:
 
     <path>/snapshot.metadata
     <path>/<run>/00000000.shard/00000000.snapshot
 
-A record is one component of an element, a serialized TensorProto. A shard has a new file after each
-checkpoint of the iterator that writes it.
+A record is one component of an element, stored as a serialized TensorProto. A shard gets a new file
+after each checkpoint of the iterator that writes the shard.
 
 TF: tensorflow/core/data/snapshot_utils.cc
 """
@@ -37,13 +39,16 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.framework.variant_codec import variants_from_proto, variants_to_proto
 
 METADATA_FILE = "snapshot.metadata"
-FORMAT_VERSION = 2  # TFRecords; version 1 is a record format that only snapshots had
+FORMAT_VERSION = 2  # files are TFRecords; version 1 was a record format that only snapshots used
 COMPRESSIONS = ("", "GZIP", "SNAPPY")
 _AUTO = "AUTO"
 
 
 def check_compression(compression: str) -> str:
-    """The compression to use, SNAPPY for AUTO; InvalidArgumentError for one not supported."""
+    """Return the compression to use, which is SNAPPY if `compression` is AUTO.
+
+    Raises InvalidArgumentError if `compression` is not supported.
+    """
     if compression == _AUTO:
         return "SNAPPY"
     if compression not in COMPRESSIONS:
@@ -55,7 +60,7 @@ def check_compression(compression: str) -> str:
 
 
 def read_metadata(path: str, files: FileGate) -> pb.SnapshotMetadataRecord | None:
-    """The metadata of the snapshot in a folder; None when there is none."""
+    """Read the metadata of the snapshot in folder `path`; return None if there is no snapshot."""
     name = os.path.join(path, METADATA_FILE)
     files.check_read(name)
     try:
@@ -69,7 +74,10 @@ def read_metadata(path: str, files: FileGate) -> pb.SnapshotMetadataRecord | Non
 
 
 def write_metadata(path: str, metadata: pb.SnapshotMetadataRecord, files: FileGate) -> None:
-    """Write the metadata to the folder, which is created if it does not exist, in one rename."""
+    """Write `metadata` to folder `path`, which is created if it does not exist.
+
+    The file is written under a temporary name and then renamed, so no reader sees a part of it.
+    """
     name = os.path.join(path, METADATA_FILE)
     files.check_write(name)
     temporary = f"{name}-tmp-{secrets.token_hex(8)}"
@@ -82,7 +90,10 @@ def write_metadata(path: str, metadata: pb.SnapshotMetadataRecord, files: FileGa
 
 
 def shard_folders(path: str, run_id: str) -> list[str]:
-    """The folders of a run's shards in order; NotFoundError when the run does not exist."""
+    """Return the folders of the run's shards in order.
+
+    Raises NotFoundError if the run does not exist.
+    """
     run = os.path.join(path, run_id)
     try:
         names = sorted(name for name in os.listdir(run) if name.endswith(".shard"))
@@ -94,7 +105,10 @@ def shard_folders(path: str, run_id: str) -> list[str]:
 def read_elements(
     folder: str, compression: str, types: Sequence[DataType], files: FileGate
 ) -> Iterator[Element]:
-    """The elements of the files in a shard's folder; errors as those of `read_file`."""
+    """Yield the elements of all files in the `folder` of a shard.
+
+    Raises the errors of `read_file`.
+    """
     for name in sorted(os.listdir(folder)):
         if name.endswith(".snapshot"):
             yield from read_file(os.path.join(folder, name), compression, types, files)
@@ -103,7 +117,10 @@ def read_elements(
 def read_file(
     path: str, compression: str, types: Sequence[DataType], files: FileGate
 ) -> Iterator[Element]:
-    """The elements of one file; DataLossError when it is damaged or ends within an element."""
+    """Yield the elements of one file.
+
+    Raises DataLossError if the file is damaged or ends within an element.
+    """
     files.check_read(path)
     records = tf_records(path, compression)
     while True:
@@ -128,8 +145,9 @@ def _tensor(record: bytes) -> TensorValue:
 class SnapshotWriter:
     """Writes the elements of one run; not thread-safe.
 
-    The metadata file is written at once, without `finalized`, which `finish` sets. An interrupted
-    run is continued by passing its `run_id` and the number of its next files.
+    The constructor writes the metadata file, in which `finalized` is false until `finish` is
+    called. To continue an interrupted run, pass its `run_id` and, as `file_number`, the number of
+    the files to write next.
     """
 
     def __init__(
@@ -142,7 +160,8 @@ class SnapshotWriter:
         run_id: str = "",
         file_number: int = 0,
     ) -> None:
-        self.file_number = file_number  # of the open files, of which each shard has one
+        # the number in the names of the open files, of which each shard has one
+        self.file_number = file_number
         self._path = path
         self._compression = compression
         self._types = types
@@ -159,7 +178,7 @@ class SnapshotWriter:
         write_metadata(path, self.metadata, files)
 
     def add(self, shard: int, element: Element) -> None:
-        """Append an element to a shard, whose file is created if there is none."""
+        """Append an element to the open file of a shard, which is created if necessary."""
         file = self._open.get(shard)
         if file is None:
             file = self._open[shard] = self._shard(shard)
@@ -187,7 +206,7 @@ class SnapshotWriter:
         write_metadata(self._path, self.metadata, self._gate)
 
     def begin_files(self) -> None:
-        """Close the files, so that their elements can be read; later elements go to new files."""
+        """Close the files, which makes their elements readable; later elements go to new files."""
         self.close()
         self.file_number += 1
 
@@ -198,9 +217,10 @@ class SnapshotWriter:
 
 
 class _SnappyFile:
-    """A file whose contents are compressed in blocks of _BLOCK_BYTES."""
+    """A file that compresses what is written to it in blocks of _BLOCK_BYTES."""
 
-    _BLOCK_BYTES = 128 * 1024  # TensorFlow reads blocks of up to 256 KiB, also when compressed
+    # TensorFlow reads blocks of up to 256 KiB, a limit that holds for the compressed size too
+    _BLOCK_BYTES = 128 * 1024
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

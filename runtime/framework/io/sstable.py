@@ -6,8 +6,9 @@
     entry  = varint shared, varint unshared, varint value length, rest of the key, value
     footer = varint offset and size of metaindex and index, zeros up to 40 bytes, magic u64
 
-The first `shared` bytes of an entry's key are those of the key before it; at a restart `shared`
-is 0. The index block maps the last key of each block to the block's offset and size.
+The key of an entry begins with the first `shared` bytes of the previous entry's key. At the offset
+of a restart, `shared` is 0, so reading can start there. The index block maps the last key of each
+block to the block's offset and size.
 
 TF: tensorflow/core/lib/io/table_format.txt, table.cc, block.cc, table_builder.cc
 """
@@ -23,27 +24,28 @@ from runtime.framework.io.snappy import decompress
 from runtime.framework.io.varint import decode_varint, encode_varint
 
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
-BLOCK_BYTES = 1 << 18  # a block is closed when it reaches this size
-RESTART_INTERVAL = 16  # entries
+BLOCK_BYTES = 1 << 18  # a block is closed when it has reached this size
+RESTART_INTERVAL = 16  # number of entries from one restart to the next
 _FOOTER_BYTES = 48
-_TRAILER_BYTES = 5  # compression type, checksum
+_TRAILER_BYTES = 5  # the size of the compression type and the checksum
 _UNCOMPRESSED, _SNAPPY = 0, 1
-_LONGEST_BLOCK = 1 << 30  # bytes, decompressed
+_LONGEST_BLOCK = 1 << 30  # the largest size of a decompressed block, in bytes
 
 
 def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of every entry, in the order of the file.
+    """Return an iterator over the (key, value) pairs of all entries, in the order of the file.
 
-    The footer and the index are read at the call, each block when the iteration reaches it. Raises
-    DataLossError when a checksum or the structure is wrong, OutOfRangeError when the file ends
-    too early. TF: table.cc (Table::Open)
+    The call itself reads the footer and the index; the iteration reads each block when it reaches
+    that block. Raises DataLossError if a checksum or the structure is wrong, OutOfRangeError if the
+    file ends too early. TF: table.cc (Table::Open)
     """
     if len(data) < _FOOTER_BYTES:
         raise DataLossError("file is too short to be an sstable")
     footer = data[-_FOOTER_BYTES:]
     if not footer.endswith(MAGIC):
         raise DataLossError("not an sstable (bad magic number)")
-    _, _, position = _block_handle(footer, 0)  # the metaindex is not used
+    # the handle of the metaindex, which is not used, is skipped
+    _, _, position = _block_handle(footer, 0)
     offset, size, _ = _block_handle(footer, position)
     return _table_entries(data, _block(data, offset, size))
 
@@ -96,7 +98,7 @@ def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The contents of a table with entries whose keys are in ascending order."""
+    """Return the contents of a table with `entries`, whose keys must be in ascending order."""
     file = bytearray()
     index = _BlockBuilder(restart_interval=1)
     block = _BlockBuilder(RESTART_INTERVAL)
@@ -105,7 +107,8 @@ def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
         if block.size >= BLOCK_BYTES:
             index.add(block.last_key, _append_block(file, block))
             block = _BlockBuilder(RESTART_INTERVAL)
-    # An index key only has to be at least the last key of its block; TensorFlow shortens the last.
+    # An index key must be at least the last key of its block. TensorFlow uses that key itself,
+    # except for the last block, for which it uses a shorter key.
     if block.size:
         index.add(_short_successor(block.last_key), _append_block(file, block))
     metaindex_handle = _append_block(file, _BlockBuilder(RESTART_INTERVAL))
@@ -115,7 +118,7 @@ def write_table(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _append_block(file: bytearray, block: _BlockBuilder) -> bytes:
-    """Append the block to the file; return its handle, the encoded offset and size."""
+    """Append the block to the file; return its handle, which is the encoded offset and size."""
     contents = block.finish()
     handle = encode_varint(len(file)) + encode_varint(len(contents))
     framed = contents + bytes([_UNCOMPRESSED])
@@ -124,7 +127,10 @@ def _append_block(file: bytearray, block: _BlockBuilder) -> bytes:
 
 
 def _short_successor(key: bytes) -> bytes:
-    """A short key that is at least `key`: it ends with the first byte below 255, plus one."""
+    """Return a short key that is at least `key`.
+
+    The key ends with the first byte of `key` that is below 255, increased by one.
+    """
     for position, byte in enumerate(key):
         if byte != 0xFF:
             return key[:position] + bytes([byte + 1])
@@ -132,7 +138,7 @@ def _short_successor(key: bytes) -> bytes:
 
 
 class _BlockBuilder:
-    """Builds one block from entries in ascending order of their keys."""
+    """Builds one block from entries, which must be added in ascending order of their keys."""
 
     def __init__(self, restart_interval: int) -> None:
         self._interval = restart_interval
@@ -143,7 +149,7 @@ class _BlockBuilder:
 
     @property
     def size(self) -> int:
-        """The size in bytes if the block were finished now; 0 when it is empty."""
+        """The size in bytes of the block if it were finished now; 0 if it has no entry."""
         return len(self._body) + 4 * (len(self._restarts) + 1) if self._count else 0
 
     def add(self, key: bytes, value: bytes) -> None:

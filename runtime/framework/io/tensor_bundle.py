@@ -1,8 +1,8 @@
 """The format of tensor bundles: file names, and the encoding of strings and variants.
 
-A bundle `<prefix>` is a checkpoint in the V2 format: `<prefix>.index`, a sorted string table of
-BundleEntryProtos by tensor name, and `<prefix>.data-?????-of-?????`, the bytes of the tensors.
-The entry of key "" is the BundleHeaderProto.
+A bundle is a checkpoint in the V2 format. It consists of `<prefix>.index`, a sorted string table
+that maps tensor names to BundleEntryProtos, and of `<prefix>.data-?????-of-?????`, which are the
+shards with the bytes of the tensors. The entry of key "" is the BundleHeaderProto.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.h, naming.h
 """
@@ -18,25 +18,25 @@ from runtime.framework.io.masked_crc32c import crc32c, mask, unmask
 from runtime.framework.io.varint import decode_varint, encode_varint
 
 HEADER_KEY = b""
-VERSION = 1  # of the format; the reader refuses a bundle whose min_consumer is higher
+VERSION = 1  # the version of the format; the reader refuses a bundle whose min_consumer is higher
 _CHECKSUM_BYTES = 4
 
 
 def index_path(prefix: str) -> str:
-    """The path of the bundle's index."""
+    """Return the path of the index of the bundle `prefix`."""
     return f"{prefix}.index"
 
 
 def shard_path(prefix: str, shard: int, num_shards: int) -> str:
-    """The path of one shard of the bundle's data."""
+    """Return the path of the data file number `shard`, counted from 0, of the bundle `prefix`."""
     return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
 
 
 def encode_strings(strings: Sequence[bytes]) -> tuple[bytes, int]:
-    """(bytes on disk, checksum of the entry) of a string tensor's elements.
+    """Encode the elements of a string tensor; return (bytes on disk, checksum of the index entry).
 
-    On disk: the lengths as varints, the masked checksum of the lengths, the strings. Both checksums
-    cover the lengths as fixed-width numbers, not as varints.
+    On disk are the lengths as varints, the masked checksum of the lengths, then the strings. Both
+    checksums cover the lengths as fixed-width numbers, not as varints.
     """
     lengths = [len(string) for string in strings]
     crc = _lengths_checksum(lengths)
@@ -47,7 +47,10 @@ def encode_strings(strings: Sequence[bytes]) -> tuple[bytes, int]:
 
 
 def decode_strings(data: bytes, count: int) -> tuple[list[bytes], int]:
-    """(elements, checksum of the entry) of a string tensor; DataLossError when damaged."""
+    """Decode a string tensor of `count` elements; return (elements, checksum of the index entry).
+
+    Raises DataLossError if the lengths do not match their checksum or the size of `data`.
+    """
     lengths = []
     position = 0
     for _ in range(count):
@@ -75,10 +78,11 @@ def decode_strings(data: bytes, count: int) -> tuple[list[bytes], int]:
 
 
 def encode_variants(messages: Sequence[bytes]) -> tuple[bytes, int]:
-    """(bytes on disk, checksum of the entry) of the serialized elements of a variant tensor.
+    """Encode the serialized elements of a variant tensor; return (bytes on disk, checksum).
 
-    On disk, for each element: its length as a varint, the message, and the masked checksum of
-    everything before it. The checksums cover the lengths as 64-bit numbers, not as varints.
+    On disk, each element is its length as a varint, the message, and the masked checksum of
+    everything before that checksum. The checksums cover the lengths as 64-bit numbers, not as
+    varints. The returned checksum is the one to store in the index entry.
     """
     data = bytearray()
     crc = 0
@@ -95,7 +99,10 @@ def _extended(crc: int, message: bytes) -> int:
 
 
 def decode_variants(data: bytes, count: int) -> tuple[list[bytes], int]:
-    """(messages, checksum of the entry) of a variant tensor; DataLossError when truncated."""
+    """Decode a variant tensor of `count` elements; return (messages, checksum of the index entry).
+
+    Raises DataLossError if the lengths do not add up to the size of `data`.
+    """
     messages = []
     position = 0
     crc = 0
@@ -113,7 +120,10 @@ def decode_variants(data: bytes, count: int) -> tuple[list[bytes], int]:
 
 
 def _lengths_checksum(lengths: Sequence[int]) -> int:
-    """The checksum of lengths as 32-bit numbers; those of 2**32 and above as 64-bit numbers."""
+    """Return the checksum of `lengths` as fixed-width numbers.
+
+    A length below 2**32 is a 32-bit number, any other length a 64-bit number.
+    """
     if max(lengths, default=0) < 1 << 32:
         return crc32c(np.array(lengths, "<u4").tobytes())
     widths = (4 if length < 1 << 32 else 8 for length in lengths)

@@ -1,7 +1,7 @@
-"""Merging of bundles into one with several shards: the last step of a sharded save.
+"""Merge several bundles into one with several shards, the last action of a sharded save.
 
-Guarantees: the data files are moved, not copied; no file is moved when an index is corrupt or a
-key occurs twice.
+Guarantees: the data files are moved, not copied. No file is moved if an index is corrupt or a key
+occurs twice.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (MergeBundles)
 """
@@ -23,10 +23,11 @@ from runtime.framework.op_kernel import FileGate
 def merge_bundles(
     prefixes: Sequence[str], destination: str, files: FileGate, allow_missing: bool = False
 ) -> None:
-    """Move the shards of `prefixes` to `destination`, write its index and delete the old ones.
+    """Merge the bundles `prefixes` into the bundle `destination`.
 
-    Raises InvalidArgumentError when a bundle is missing (with `allow_missing`: when all are), or
-    when a tensor that is not partitioned occurs in two bundles.
+    The data files are moved, a new index is written, and the old indexes are deleted. Raises
+    InvalidArgumentError if a tensor that is not partitioned occurs in two bundles, or if a bundle
+    is missing. If `allow_missing` is true, only the case that all bundles are missing is an error.
     """
     files.check_write(index_path(destination))
     make_folder(os.path.dirname(destination))

@@ -1,8 +1,9 @@
-"""Reading of tensor bundles, which are checkpoints in the V2 format.
+"""Read tensor bundles, which are checkpoints in the V2 format.
 
-Guarantees: an entry's size is checked against its shape and against the file before memory is
-allocated for its bytes; every value that is returned has passed its checksum; arrays own their
-memory, so the files may change afterwards. A reader is not thread-safe.
+Guarantees: before memory is allocated for the bytes of an entry, the size of the entry is checked
+against the shape of the tensor and against the size of the file. Every value that is returned has
+passed its checksum. Arrays own their memory, so the files may change later. A reader is not
+thread-safe.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleReader)
 """
@@ -49,14 +50,15 @@ from runtime.framework.tensor_codec import shape_from_proto
 
 _WITHOUT_VALUE_ON_DISK = (DataType.RESOURCE, DataType.INVALID)
 M = TypeVar("M", bound=Message)
-_COMPARED_BYTES = 1 << 20  # read at a time when a stored value is compared with an array
+_COMPARED_BYTES = 1 << 20  # bytes read at a time when a stored value is compared with an array
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BundleEntry:
-    """The place of a tensor, or of one slice, in the data files.
+    """The position of a tensor, or of one slice of a tensor, in the data files.
 
-    `slices` are the slices of a partitioned tensor, each with an entry of its own; otherwise empty.
+    `slices` lists the slices of a partitioned tensor, each of which has an entry of its own. It is
+    empty if the tensor is not partitioned.
     """
 
     dtype: DataType
@@ -69,19 +71,19 @@ class BundleEntry:
 
 
 class TensorBundleReader:
-    """The tensors of a bundle by name; a context manager that closes its files at exit."""
+    """Reads the tensors of a bundle by name; a context manager that closes the files at exit."""
 
     def __init__(self, prefix: str, files: FileGate) -> None:
-        """Read the index of `prefix`; `files` is checked before any file is opened.
+        """Read the index of the bundle `prefix`; `files` is checked before any file is opened.
 
-        Raises DataLossError for a corrupt index, NotFoundError when there is none,
-        InvalidArgumentError for a newer version of the format, UnimplementedError for big-endian
-        data.
+        Raises NotFoundError if there is no index, DataLossError if it is corrupt,
+        InvalidArgumentError if the version of the format is too new, UnimplementedError if the data
+        is big-endian.
         """
         self.prefix = prefix
         self._files = files
-        self._shards: dict[int, int] = {}  # file descriptors of open files by shard number
-        self._entries: dict[bytes, BundleEntry] = {}  # those that have been parsed
+        self._shards: dict[int, int] = {}  # shard index → descriptor of the open file
+        self._entries: dict[bytes, BundleEntry] = {}  # the entries that have been parsed so far
         self._table = self._read_index()
         if HEADER_KEY not in self._table:
             raise DataLossError(self._unreadable("there is no header entry"))
@@ -139,13 +141,16 @@ class TensorBundleReader:
         return bool(name) and raw_bytes(name) in self._table
 
     def entry_protos(self) -> Iterator[tuple[bytes, pb.BundleEntryProto]]:
-        """(key, entry) of every tensor and slice in the index, without the header."""
+        """Yield (key, entry) of every tensor and slice in the index; the header is left out."""
         for key, data in self._table.items():
             if key != HEADER_KEY:
                 yield key, self._parse(pb.BundleEntryProto(), data)
 
     def entry(self, name: str) -> BundleEntry:
-        """The entry of a tensor; NotFoundError with TensorFlow's text when there is none."""
+        """Return the entry of a tensor.
+
+        Raises NotFoundError, with TensorFlow's text, if there is none.
+        """
         return self._entry(raw_bytes(name), name)
 
     def _entry(self, key: bytes, name: str) -> BundleEntry:
@@ -178,10 +183,10 @@ class TensorBundleReader:
         )
 
     def read(self, name: str) -> np.ndarray:
-        """The whole value of a tensor, assembled from its slices when it is partitioned.
+        """Return the whole value of a tensor; assemble it from its slices if it is partitioned.
 
-        Raises NotFoundError for an unknown name or a missing shard, OutOfRangeError for a
-        truncated shard, DataLossError for a wrong checksum.
+        Raises NotFoundError if the name is unknown or a shard is missing, OutOfRangeError if a
+        shard is truncated, DataLossError if a checksum is wrong.
         """
         entry = self.entry(name)
         if entry.slices:
@@ -189,9 +194,9 @@ class TensorBundleReader:
         return self._value(entry)
 
     def read_slice(self, name: str, part: TensorSlice) -> np.ndarray:
-        """A part of a tensor, independent of how it was partitioned when it was saved.
+        """Return the slice `part` of a tensor, no matter how the saved tensor was partitioned.
 
-        Raises InternalError when `part` is not inside the tensor, and the errors of `read`.
+        Raises InternalError if `part` is not inside the tensor, and the errors of `read`.
         """
         entry = self.entry(name)
         bounds = part.bounds(entry.shape)
@@ -201,7 +206,10 @@ class TensorBundleReader:
         return value if part.is_full(entry.shape) else value[bounds].copy()
 
     def is_stored_as(self, entry: BundleEntry, value: np.ndarray) -> bool:
-        """Whether the bytes of `entry` equal those of `value`; reads _COMPARED_BYTES at a time."""
+        """Return whether the stored bytes of `entry` equal the bytes of `value`.
+
+        The file is read in pieces of _COMPARED_BYTES.
+        """
         expected = value.reshape(-1).view(np.uint8)
         if entry.size != expected.nbytes:
             return False
@@ -267,7 +275,7 @@ class TensorBundleReader:
 
     def _strings(self, entry: BundleEntry) -> np.ndarray:
         count = math.prod(entry.shape)
-        if count > entry.size:  # each element takes a byte for its length at least
+        if count > entry.size:  # the length of each element takes at least one byte
             raise DataLossError(
                 f"Invalid size in bundle entry: {entry.size} bytes for {count} strings"
             )
@@ -278,9 +286,9 @@ class TensorBundleReader:
         return value.reshape(entry.shape)
 
     def _variants(self, entry: BundleEntry) -> np.ndarray:
-        """An object array of VariantTensorDataProtos, which the restoring kernel decodes."""
+        """Return an object array of VariantTensorDataProtos, which the restoring kernel decodes."""
         count = math.prod(entry.shape)
-        if count > entry.size:  # each element takes a byte for its length at least
+        if count > entry.size:  # the length of each element takes at least one byte
             raise DataLossError(
                 f"Invalid size in bundle entry: {entry.size} bytes for {count} variants"
             )
@@ -299,13 +307,16 @@ class TensorBundleReader:
             )
 
     def _read_bytes(self, entry: BundleEntry) -> np.ndarray:
-        """The bytes of an entry, uint8 `[size]`; OutOfRangeError if the file is too short."""
+        """Read the bytes of an entry, uint8 `[size]`.
+
+        Raises OutOfRangeError if the file is too short.
+        """
         if not entry.size:
             return np.empty(0, np.uint8)
-        descriptor = self._shard(entry)  # before the allocation: checks the size
+        descriptor = self._shard(entry)  # before the allocation, because this checks the size
         raw = np.empty(entry.size, np.uint8)
         done = 0
-        while done < entry.size:  # a read may return less than requested
+        while done < entry.size:  # a read may return fewer bytes than requested
             count = os.preadv(descriptor, [raw[done:].data], entry.offset + done)
             if not count:
                 raise OutOfRangeError("Read less bytes than requested")
@@ -313,7 +324,10 @@ class TensorBundleReader:
         return raw
 
     def _shard(self, entry: BundleEntry) -> int:
-        """The file descriptor of the entry's shard; OutOfRangeError if the file is too short."""
+        """Return the file descriptor of the entry's shard, which is opened at first use.
+
+        Raises OutOfRangeError if the file ends before the entry does.
+        """
         descriptor = self._shards.get(entry.shard)
         if descriptor is None:
             path = shard_path(self.prefix, entry.shard, self.num_shards)

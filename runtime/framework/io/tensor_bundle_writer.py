@@ -1,8 +1,9 @@
-"""Writing of tensor bundles, which are checkpoints in the V2 format.
+"""Write tensor bundles, which are checkpoints in the V2 format.
 
-Guarantees: the files get their names only in `finish` (they are written to temporary files in the
-same folder and renamed, the data first, so the data of an index that exists is complete); a writer
-whose context is left without `finish` removes its temporary file.
+Guarantees: the files get their final names only in `finish`. Until then the data is in a temporary
+file in the same folder. The data is renamed before the index, so if an index exists, its data is
+complete. If the context of a writer is left before `finish` is called, the temporary file is
+removed.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleWriter)
 """
@@ -44,7 +45,10 @@ from runtime.framework.tensor_value import TensorValue
 
 
 class TensorBundleWriter:
-    """Writes a bundle of one shard; a context manager that discards it without `finish`."""
+    """Writes a bundle of one shard; a context manager.
+
+    If the context is left before `finish` is called, the bundle is discarded.
+    """
 
     def __init__(self, prefix: str, files: FileGate) -> None:
         """Open a temporary file for the data; `files` is checked before any file is created."""
@@ -70,7 +74,7 @@ class TensorBundleWriter:
             os.unlink(self._temporary)
 
     def add(self, name: str, value: np.ndarray, dtype: DataType) -> None:
-        """Write a tensor; InvalidArgumentError when the name is invalid or used before."""
+        """Write a tensor; raise InvalidArgumentError if `name` is invalid or was used before."""
         if not name or is_slice_key(raw_bytes(name)):
             raise InvalidArgumentError(
                 f"A tensor in a checkpoint needs a name that does not begin with NUL, got {name!r}"
@@ -88,8 +92,8 @@ class TensorBundleWriter:
         """Write a slice of a tensor whose other slices are written by other calls or writers.
 
         A slice that is the whole tensor is written as an unpartitioned tensor. Raises
-        InvalidArgumentError when the name was used for another tensor, or the slice was written
-        before; InternalError when `part` is not inside `full_shape`.
+        InvalidArgumentError if `name` was used for another tensor or the slice was written before;
+        InternalError if `part` is not inside `full_shape`.
         """
         if part.is_full(full_shape):
             self.add(name, value, dtype)
@@ -126,7 +130,10 @@ class TensorBundleWriter:
         self._offset += size
 
     def finish(self) -> None:
-        """Rename the data, write the index; FailedPreconditionError when already finished."""
+        """Rename the data file and write the index.
+
+        Raises FailedPreconditionError if the writer is already finished.
+        """
         if self._file.closed:
             raise FailedPreconditionError(f"The bundle {self._data_path} is finished already")
         try:
@@ -139,7 +146,7 @@ class TensorBundleWriter:
 
 
 def make_folder(folder: str) -> None:
-    """Create the folder of a bundle if it does not exist; its parent must exist."""
+    """Create `folder` for a bundle if it does not exist; the parent of `folder` must exist."""
     try:
         if folder:
             os.mkdir(folder)
@@ -150,7 +157,10 @@ def make_folder(folder: str) -> None:
 
 
 def write_index(path: str, entries: dict[bytes, pb.BundleEntryProto], num_shards: int) -> None:
-    """Write the index of a bundle whose data files exist: to a temporary file, then renamed."""
+    """Write the index of a bundle whose data files exist.
+
+    The index is written to a temporary file, which is then renamed.
+    """
     header = pb.BundleHeaderProto(num_shards=num_shards, version=pb.VersionDef(producer=VERSION))
     messages: dict[bytes, Message] = {HEADER_KEY: header, **entries}
     table = [(key, messages[key].SerializeToString(deterministic=True)) for key in sorted(messages)]
@@ -164,7 +174,7 @@ def write_index(path: str, entries: dict[bytes, pb.BundleEntryProto], num_shards
 
 
 def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int]:
-    """(bytes on disk, checksum); the bytes of a contiguous array of numbers are not copied."""
+    """Return (bytes on disk, checksum) of `value`; a contiguous array of numbers is not copied."""
     if dtype is DataType.STRING:
         return encode_strings([as_bytes(item) for item in np.ravel(value).tolist()])
     if dtype is DataType.VARIANT:
@@ -178,7 +188,7 @@ def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int
 
 
 def _variant_elements(value: TensorValue) -> list[TensorValue]:
-    """The elements of a variant tensor; one of rank 0 is the element itself."""
+    """Return the elements of a variant tensor; a tensor of rank 0 is itself the only element."""
     return np.ravel(value).tolist() if isinstance(value, np.ndarray) else [value]
 
 

@@ -1,4 +1,4 @@
-"""Slices of tensors, in the forms of checkpoints and of `shape_and_slice` inputs.
+"""Slices of tensors, as checkpoints and `shape_and_slice` inputs describe them.
 
 TF: tensorflow/core/framework/tensor_slice.h (TensorSlice), util/saved_tensor_slice_util.h
 """
@@ -19,21 +19,25 @@ _EXTENT = re.compile(r"(\d{1,18}),(\d{1,18})")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorSlice:
-    """A slice of a tensor: (start, length) of each dimension; length −1 is the whole dimension."""
+    """A slice of a tensor: (start, length) for each dimension; length −1 is the whole dimension."""
 
     extents: tuple[tuple[int, int], ...]
 
     @classmethod
     def parse(cls, text: str) -> TensorSlice:
-        """The slice of a text: `0,2:-` is rows 0 and 1, all columns; "" is a scalar's.
+        """Parse the text of a slice: `0,2:-` means rows 0 and 1 and all columns.
 
-        Raises InvalidArgumentError for any other syntax, or a length of 0.
+        The slice of a scalar is "". Raises InvalidArgumentError if the syntax is different or a
+        length is 0.
         """
         return cls(tuple(_parse_extent(part, text) for part in text.split(":") if text))
 
     @classmethod
     def from_proto(cls, proto: pb.TensorSliceProto) -> TensorSlice:
-        """The slice of a proto; InvalidArgumentError for a negative start or length."""
+        """Convert a proto to a slice.
+
+        Raises InvalidArgumentError if a start or length is negative.
+        """
         if any(extent.start < 0 or extent.length < 0 for extent in proto.extent):
             raise InvalidArgumentError("A slice has a negative start or length")
         return cls(
@@ -45,11 +49,11 @@ class TensorSlice:
 
     @classmethod
     def whole(cls, rank: int) -> TensorSlice:
-        """The slice that is the whole of a tensor of that rank."""
+        """Return the slice that covers a whole tensor of rank `rank`."""
         return cls(((0, _FULL),) * rank)
 
     def to_proto(self) -> pb.TensorSliceProto:
-        """The proto of the slice, as in a checkpoint's index."""
+        """Convert the slice to a proto, as the index of a checkpoint stores it."""
         extent = pb.TensorSliceProto.Extent
         return pb.TensorSliceProto(
             extent=[
@@ -64,13 +68,16 @@ class TensorSlice:
         )
 
     def is_full(self, shape: Sequence[int]) -> bool:
-        """Whether this slice is the whole of a tensor of that shape."""
+        """Return whether this slice covers a whole tensor of shape `shape`."""
         return all(
             length in (_FULL, size) for (_, length), size in zip(self.extents, shape, strict=True)
         )
 
     def bounds(self, shape: Sequence[int]) -> tuple[slice, ...]:
-        """The numpy slices for a tensor of `shape`; InternalError when they are out of bounds."""
+        """Convert the slice to numpy slices of a tensor of `shape`.
+
+        Raises InternalError if the slice is out of bounds.
+        """
         if len(self.extents) != len(shape):
             raise InternalError(f"Mismatching ranks: shape = {shape_text(shape)}, slice = {self}")
         bounds = []
@@ -87,9 +94,10 @@ class TensorSlice:
     def overlap(
         self, target: Sequence[slice], shape: Sequence[int]
     ) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
-        """The intersection of this slice and `target`, in a tensor of `shape`; None if empty.
+        """Intersect this slice with `target`, both in a tensor of `shape`.
 
-        It is returned twice: relative to the start of `target`, and to the start of this slice.
+        Return the intersection twice, first relative to the start of `target`, then relative to the
+        start of this slice; return None if it is empty.
         """
         own = self.bounds(shape)
         common = [
@@ -101,12 +109,12 @@ class TensorSlice:
         return _relative(common, target), _relative(common, own)
 
     def shape_in(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of this slice of a tensor of `shape`."""
+        """Return the shape of this slice of a tensor of `shape`."""
         return tuple(bound.stop - bound.start for bound in self.bounds(shape))
 
 
 def _relative(bounds: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
-    """`bounds` relative to the start of `origin`."""
+    """Return `bounds` relative to the start of `origin`."""
     return tuple(
         slice(bound.start - first.start, bound.stop - first.start)
         for bound, first in zip(bounds, origin, strict=True)
@@ -131,10 +139,10 @@ def _parse_extent(part: str, text: str) -> tuple[int, int]:
 
 
 def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:
-    """(full shape, slice) of a text such as `4 3 0,2:-`.
+    """Parse a text such as `4 3 0,2:-` and return (shape of the whole tensor, slice).
 
-    Raises InvalidArgumentError with TensorFlow's text for a syntax error, InternalError for a slice
-    out of bounds. TF: checkpoint::ParseShapeAndSlice
+    Raises InvalidArgumentError, with TensorFlow's text, if the syntax is wrong; InternalError if
+    the slice is out of bounds. TF: checkpoint::ParseShapeAndSlice
     """
     *sizes, slice_text = text.split(" ")
     if not sizes:

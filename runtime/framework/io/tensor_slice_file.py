@@ -1,9 +1,10 @@
-"""Checkpoints in the V1 format: each file is a sorted string table of SavedTensorSlices.
+"""Read and write checkpoints in the V1 format.
 
-The entry of key "" lists the tensors and their slices; each slice has an entry of its own. All
-files that a pattern matches are read as one checkpoint.
+Each file is a sorted string table of SavedTensorSlices. The entry of key "" lists the tensors and
+their slices; each slice has an entry of its own. All files that match a pattern are read as one
+checkpoint.
 
-Guarantees: a file gets its name only when it is complete; sizes are checked before memory is
+Guarantees: a file gets its name only when it is complete. Sizes are checked before memory is
 allocated.
 
 TF: tensorflow/core/util/tensor_slice_reader.cc, tensor_slice_writer.cc, saved_tensor_slice.proto
@@ -48,7 +49,7 @@ from runtime.framework.tensor_codec import (
 )
 
 _META_KEY = b""
-_VERSION = 1  # TF_CHECKPOINT_VERSION
+_VERSION = 1  # the version of the format. TF: TF_CHECKPOINT_VERSION
 # The types that the format supports. TF: saved_tensor_slice_util.h
 _TYPES = frozenset(
     (
@@ -63,7 +64,7 @@ _COMPLEX_PART = {DataType.COMPLEX64: np.float32, DataType.COMPLEX128: np.float64
 
 @dataclasses.dataclass(slots=True)
 class SlicedTensor:
-    """A tensor of a checkpoint and its slices, each with the number of the file it is in."""
+    """A tensor of a checkpoint; `slices` holds (slice, index of the file that contains it)."""
 
     dtype: DataType
     shape: tuple[int, ...]
@@ -82,13 +83,13 @@ class NamedSlice:
 
 
 class TensorSliceReader:
-    """The tensors of all files that a pattern matches."""
+    """Reads the tensors of all files that match a pattern."""
 
     def __init__(self, pattern: str, files: FileGate) -> None:
-        """Read the tables; `files` is checked for the pattern and for every match.
+        """Read the tables; `files` is checked for the pattern and for every matching file.
 
-        Raises NotFoundError when no file matches, DataLossError when a file is not a table or is
-        damaged, InternalError when files disagree on the type or shape of a tensor.
+        Raises NotFoundError if no file matches, DataLossError if a file is not a table or is
+        damaged, InternalError if files disagree on the type or shape of a tensor.
         """
         self._pattern = pattern
         files.check_read(pattern)
@@ -121,9 +122,10 @@ class TensorSliceReader:
             known.slices += [(TensorSlice.from_proto(part), number) for part in saved.slice]
 
     def tensor(self, name: str, dtype: DataType) -> SlicedTensor:
-        """The tensor of a name.
+        """Return the tensor `name`.
 
-        Raises NotFoundError when there is none, InvalidArgumentError when its type is not `dtype`.
+        Raises NotFoundError if there is no such tensor, InvalidArgumentError if its type is not
+        `dtype`.
         """
         found = self._tensors.get(name)
         if found is None:
@@ -138,7 +140,10 @@ class TensorSliceReader:
         return found
 
     def read(self, name: str, tensor: SlicedTensor, part: TensorSlice) -> np.ndarray:
-        """A slice of the tensor; InvalidArgumentError when the stored slices do not cover it."""
+        """Return the slice `part` of `tensor`, assembled from the stored slices.
+
+        Raises InvalidArgumentError if the stored slices do not cover `part`.
+        """
         check_allocation(part.shape_in(tensor.shape), tensor.dtype.numpy)
         result = np.empty(part.shape_in(tensor.shape), tensor.dtype.numpy)
         filled = np.zeros(result.shape, np.bool_)
@@ -191,10 +196,10 @@ def _parse(data: bytes, path: str) -> pb.SavedTensorSlices:
 
 
 def write_tensor_slices(path: str, slices: Iterable[NamedSlice], files: FileGate) -> None:
-    """Write one file of slices, of which several may be of the same tensor.
+    """Write a file of slices, several of which may belong to the same tensor.
 
-    Raises InternalError when slices of a tensor disagree on its shape, UnimplementedError for
-    bfloat16, InvalidArgumentError for other types that the format does not support.
+    Raises InternalError if slices of a tensor disagree on its shape, UnimplementedError if a type
+    is bfloat16, InvalidArgumentError if the format does not support a type for another reason.
     """
     files.check_write(path)
     meta: dict[str, pb.SavedSliceMeta] = {}
@@ -238,7 +243,7 @@ def _write_and_rename(path: str, data: bytes) -> None:
 
 
 def _values_proto(value: np.ndarray, dtype: DataType) -> pb.TensorProto:
-    """A TensorProto of the values only: the type and shape are in the entry of key ""."""
+    """Return a TensorProto with the values only; the entry of key "" holds the type and shape."""
     if dtype is DataType.BFLOAT16:
         raise UnimplementedError("Saving data type bfloat16 not yet supported")
     if dtype not in _TYPES:

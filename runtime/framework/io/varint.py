@@ -1,4 +1,6 @@
-"""Variable-length integers: seven bits in each byte, low bits first; the high bit means "more".
+"""Variable-length integers: seven bits in each byte, low bits first.
+
+The high bit of a byte is 1 if another byte follows.
 
 TF: tensorflow/core/platform/coding.h
 """
@@ -7,11 +9,11 @@ from __future__ import annotations
 
 from runtime.foundation.errors import DataLossError
 
-_MAX_BYTES = 10  # 64 bits in groups of seven
+_MAX_BYTES = 10  # the number of groups of seven bits that hold 64 bits
 
 
 def encode_varint(value: int) -> bytes:
-    """The encoding of a non-negative integer below 2**64."""
+    """Encode a non-negative integer below 2**64."""
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)
@@ -21,7 +23,10 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(data: bytes, position: int) -> tuple[int, int]:
-    """(value, position after it); DataLossError when it is truncated or above 64 bits."""
+    """Decode the integer at `position`; return (value, position after it).
+
+    Raises DataLossError if the integer is truncated or does not fit in 64 bits.
+    """
     value = 0
     for count, byte in enumerate(data[position : position + _MAX_BYTES]):
         value |= (byte & 0x7F) << (7 * count)

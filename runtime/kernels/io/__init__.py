@@ -1,4 +1,4 @@
-"""Kernels that read and write files and checkpoints, and parse and serialize records."""
+"""Kernels that read and write files and checkpoints, and that parse and serialize records."""
 
 MODULES: tuple[str, ...] = (
     "audio",

@@ -1,4 +1,4 @@
-"""Audio: WAV files, spectrograms, mel-frequency cepstral coefficients.
+"""Kernels for audio: WAV files, spectrograms, mel-frequency cepstral coefficients.
 
 TF: tensorflow/core/kernels/decode_wav_op.cc, encode_wav_op.cc, spectrogram.cc, mfcc.cc,
 mfcc_mel_filterbank.cc, tensorflow/core/lib/wav/wav_io.cc
@@ -18,13 +18,17 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import string_tensor
 
 FULL_SCALE = 1 << 15  # the 16-bit sample value that corresponds to 1.0
-FILTERBANK_FLOOR = 1e-12  # lower bound of a band's energy, so that its logarithm is finite
+# the lower bound of a band's energy, so that the logarithm of the energy is finite
+FILTERBANK_FLOOR = 1e-12
 
 
 def decode_wav(
     contents: np.ndarray, *, desired_channels: int, desired_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(samples in [-1, 1) `[samples, channels]` float32, sample rate) of a 16-bit PCM file."""
+    """DecodeWav: decode a 16-bit PCM file; return (samples, sample rate).
+
+    The samples are float32 `[samples, channels]` in [-1, 1).
+    """
     if np.ndim(contents):
         raise InvalidArgumentError(
             f"contents must be scalar, got shape {shape_text(np.shape(contents))}"
@@ -59,7 +63,10 @@ def _expect(data: bytes, start: int, text: bytes) -> None:
 
 
 def _wav_header(data: bytes) -> tuple[int, int, int]:
-    """(channels, sample rate in Hz, byte offset of the first chunk after the format chunk)."""
+    """Parse the header.
+
+    Return (channels, sample rate in Hz, byte offset after the format chunk).
+    """
     _expect(data, 0, b"RIFF")
     _expect(data, 8, b"WAVE")
     if _field(data, 12, 4) != b"fmt ":
@@ -83,7 +90,7 @@ def _wav_header(data: bytes) -> tuple[int, int, int]:
 
 
 def _data_chunk(data: bytes, start: int, frame_size: int) -> tuple[np.ndarray, int]:
-    """(samples of the data chunk, byte offset of its end); other chunks are skipped."""
+    """Find the data chunk and skip other chunks; return (samples, byte offset of the end)."""
     while start < len(data):
         kind = _field(data, start, 4)
         (size,) = struct.unpack("<I", _field(data, start + 4, 4))
@@ -96,7 +103,10 @@ def _data_chunk(data: bytes, start: int, frame_size: int) -> tuple[np.ndarray, i
 
 
 def encode_wav(audio: np.ndarray, sample_rate: np.ndarray) -> np.ndarray:
-    """A 16-bit PCM WAV file of samples `[samples, channels]` in [-1, 1]: scalar string."""
+    """EncodeWav: encode `audio` `[samples, channels]` in [-1, 1] as a 16-bit PCM WAV file.
+
+    Return the contents of the file as a scalar string.
+    """
     if audio.ndim != 2:
         raise InvalidArgumentError(f"audio must be 2-dimensional{shape_text(audio.shape)}")
     rate = _sample_rate(sample_rate)
@@ -104,7 +114,7 @@ def encode_wav(audio: np.ndarray, sample_rate: np.ndarray) -> np.ndarray:
     if not 0 < channels < 1 << 16:
         raise InvalidArgumentError(f"num_channels must be in (0, 2^16), got: {channels}")
     if not 0 < rate < 1 << 32:
-        shown = rate % (1 << 64)  # TensorFlow prints it unsigned
+        shown = rate % (1 << 64)  # TensorFlow prints the rate as an unsigned number
         raise InvalidArgumentError(f"sample_rate must be in (0, 2^32), got: {shown}")
     scaled = audio * np.float32(FULL_SCALE)
     rounded = np.copysign(np.floor(np.abs(scaled) + np.float32(0.5)), scaled)
@@ -130,9 +140,11 @@ def _sample_rate(sample_rate: np.ndarray) -> int:
 def audio_spectrogram(
     audio: np.ndarray, *, window_size: int, stride: int, magnitude_squared: bool
 ) -> np.ndarray:
-    """Magnitudes of the short-time Fourier transform of `[samples, channels]`.
+    """AudioSpectrogram: return magnitudes of the short-time Fourier transform of `audio`.
 
-    Each Hann window is zero-padded to a power of two. Returns float32 `[channels, windows, bins]`.
+    `audio` is `[samples, channels]`; the result is float32 `[channels, windows, bins]`, squared if
+    `magnitude_squared` is true. Each window is weighted by a Hann function and padded with zeros to
+    a power of two.
     """
     if window_size <= 1:
         raise InvalidArgumentError(f"window size must be > 1, got {window_size}")
@@ -163,7 +175,10 @@ def mfcc(
     filterbank_channel_count: int,
     dct_coefficient_count: int,
 ) -> np.ndarray:
-    """Mel-frequency cepstral coefficients of squared magnitudes `[channels, windows, bins]`."""
+    """Mfcc: return mel-frequency cepstral coefficients `[channels, windows, coefficients]`.
+
+    `spectrogram` contains squared magnitudes `[channels, windows, bins]`.
+    """
     if spectrogram.ndim != 3:
         raise InvalidArgumentError(
             f"spectrogram must be 3-dimensional{shape_text(spectrogram.shape)}"
@@ -182,14 +197,14 @@ def mfcc(
             f"filterbank_channel_count {bands}"
         )
     if upper_frequency_limit / _hz_per_bin(rate, bins) >= bins:
-        # The bands exceed the spectrum: TensorFlow logs an error and returns zeros.
+        # The bands exceed the spectrum. In this case TensorFlow logs an error and returns zeros.
         return np.zeros((*spectrogram.shape[:2], dct_coefficient_count), np.float32)
     check_allocation((bins, bands + 2), np.float64)
     check_allocation((bands, dct_coefficient_count), np.float64)
     filters = _mel_filters(bins, rate, bands, lower_frequency_limit, upper_frequency_limit)
     with np.errstate(invalid="ignore"):
         magnitudes = np.sqrt(spectrogram.astype(np.float64))
-    # Bins outside every band are left out: their weight is 0, but 0 times NaN would be NaN.
+    # Bins outside all bands have weight 0. They must be left out, because 0 times NaN would be NaN.
     within = np.flatnonzero(filters.any(-1))
     energies = magnitudes[..., within] @ filters[within]
     logarithms = np.log(np.maximum(energies, FILTERBANK_FLOOR))
@@ -208,7 +223,7 @@ def _hz_per_bin(rate: int, bins: int) -> float:
 
 @functools.lru_cache(maxsize=8)
 def _mel_filters(bins: int, rate: int, bands: int, lower: float, upper: float) -> np.ndarray:
-    """Weights of overlapping triangular filters, evenly spaced in mel: `[bins, bands]`."""
+    """Return weights `[bins, bands]` of overlapping triangular filters, evenly spaced in mel."""
     low, high = _mel(lower), _mel(upper)
     centres = low + (high - low) / (bands + 1) * np.arange(1, bands + 2)
     hz_per_bin = _hz_per_bin(rate, bins)
@@ -218,7 +233,8 @@ def _mel_filters(bins: int, rate: int, bands: int, lower: float, upper: float) -
     band = np.minimum(np.searchsorted(centres[:bands], mel, side="left"), bands) - 1
     edges = np.concatenate([[low], centres])
     weights = (edges[band + 2] - mel) / (edges[band + 2] - edges[band + 1])
-    filters = np.zeros((bins, bands + 2))  # one extra column on each side, dropped below
+    # the first and the last column are extra; they are dropped below
+    filters = np.zeros((bins, bands + 2))
     filters[each_bin, band + 1] += weights
     filters[each_bin, band + 2] += 1 - weights
     return filters[:, 1:-1]

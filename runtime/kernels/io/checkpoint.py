@@ -1,7 +1,8 @@
-"""Saving and restoring checkpoints in the V2 format.
+"""Kernels that save and restore checkpoints in the V2 format.
 
-RestoreV2 returns equal tensors as one read-only array: Keras exports store each variable under two
-keys, and a model's weights then take their memory once.
+RestoreV2 returns tensors with equal contents as one read-only array. The reason is that Keras
+exports store each variable under two keys; because the array is shared, the weights of such a model
+take their memory only once.
 
 TF: tensorflow/core/kernels/save_restore_v2_ops.cc, save_restore_tensor.cc, save_op.cc
 """
@@ -37,7 +38,11 @@ def save_v2(
     *tensors: np.ndarray,
     dtypes: Sequence[DataType],
 ) -> None:
-    """Write tensors, or slices of larger ones where a spec is given, as bundle `prefix`."""
+    """SaveV2: write `tensors` as bundle `prefix`.
+
+    If an element of `shape_and_slices` is not empty, it says which slice of a larger tensor the
+    corresponding tensor is.
+    """
     names, specs = _check_lists(tensor_names, shape_and_slices)
     if len(names) != len(tensors):
         raise InvalidArgumentError(f"Got {len(names)} tensor names but {len(tensors)} tensors.")
@@ -65,7 +70,10 @@ def restore_v2(
     *,
     dtypes: Sequence[DataType],
 ) -> list[np.ndarray]:
-    """Read the named tensors or slices from the bundle or V1 checkpoint `prefix`."""
+    """RestoreV2: read the named tensors, or slices of them, from the checkpoint `prefix`.
+
+    The checkpoint is a bundle or, if there is no bundle, a checkpoint in the V1 format.
+    """
     if np.ndim(tensor_names) == 1 and len(tensor_names) != len(dtypes):
         raise InvalidArgumentError(
             f"Got {len(tensor_names)} tensor names, but {len(dtypes)} expected dtypes."
@@ -88,11 +96,12 @@ def restore_v2(
 
 
 class _RestoredTensors:
-    """The tensors that one RestoreV2 has read so far; equal tensors share one array."""
+    """The tensors that one run of RestoreV2 has read so far; equal tensors share one array."""
 
     def __init__(self, reader: TensorBundleReader) -> None:
         self._reader = reader
-        # Equal checksums make equal contents likely; the bytes are compared to be sure.
+        # Equal checksums make it likely, but not certain, that tensors have equal contents.
+        # Therefore their bytes are compared as well.
         self._seen: dict[object, list[np.ndarray]] = defaultdict(list)
 
     def whole(self, name: str) -> np.ndarray:
@@ -104,7 +113,7 @@ class _RestoredTensors:
             if self._reader.is_stored_as(entry, value):
                 return value
         value = self._reader.read(name)
-        value.flags.writeable = False  # several outputs may share it
+        value.flags.writeable = False  # the array may be the value of several outputs
         same.append(value)
         return value
 
@@ -129,7 +138,7 @@ def merge_v2_checkpoints(
     delete_old_dirs: bool,
     allow_missing_files: bool,
 ) -> None:
-    """Merge the bundles `checkpoint_prefixes` into a new one by moving their shards."""
+    """MergeV2Checkpoints: merge the bundles `checkpoint_prefixes` into one; move their shards."""
     if np.ndim(checkpoint_prefixes) != 1:
         raise InvalidArgumentError(
             "Input checkpoint_prefixes should be an 1-D tensor, got "
@@ -148,24 +157,25 @@ def merge_v2_checkpoints(
     kept = os.path.dirname(destination)
     for folder in sorted({os.path.dirname(prefix) for prefix in prefixes} - {kept}):
         context.step.files.check_write(folder)
-        with contextlib.suppress(OSError):  # not empty, or gone: TensorFlow only logs it
+        # the folder is not empty or is gone; TensorFlow only logs this error
+        with contextlib.suppress(OSError):
             os.rmdir(folder)
 
 
 def sharded_filename(basename: np.ndarray, shard: np.ndarray, num_shards: np.ndarray) -> np.ndarray:
-    """The name of one shard's file: `<basename>-00003-of-00010`."""
+    """ShardedFilename: return the name of one shard's file, like `<basename>-00003-of-00010`."""
     _check_scalars(basename=basename, shard=shard, num_shards=num_shards)
     return _string(f"{_until_nul(basename)}-{int(shard):05d}-of-{int(num_shards):05d}")
 
 
 def sharded_filespec(basename: np.ndarray, num_shards: np.ndarray) -> np.ndarray:
-    """The pattern of all shards' file names: `<basename>-?????-of-00010`."""
+    """ShardedFilespec: return the pattern of the file names, like `<basename>-?????-of-00010`."""
     _check_scalars(basename=basename, num_shards=num_shards)
     return _string(f"{_until_nul(basename)}-?????-of-{int(num_shards):05d}")
 
 
 def _until_nul(name: np.ndarray) -> str:
-    """The name up to its first NUL: TensorFlow formats it as a C string."""
+    """Return `name` up to the first NUL, because TensorFlow formats it as a C string."""
     return text(name.item()).split("\0")[0]
 
 

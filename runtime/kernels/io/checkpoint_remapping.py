@@ -1,4 +1,6 @@
-"""Warm starting from a checkpoint with a different vocabulary: reorder rows and columns.
+"""Kernels for a warm start from a checkpoint whose vocabulary is different.
+
+They reorder the rows and columns of the checkpoint's matrices to match the new vocabulary.
 
 TF: tensorflow/core/kernels/generate_vocab_remapping_op.cc, load_and_remap_matrix_op.cc
 """
@@ -18,7 +20,7 @@ from runtime.framework.resources.lookup_table import HashTable
 from runtime.framework.shapes import shape_text
 from runtime.kernels.state.lookup_table_files import LINE_NUMBER, WHOLE_LINE, read_text_file
 
-_MISSING = -1  # in a remapping: a new entry that has no old one
+_MISSING = -1  # in a remapping: the new entry does not exist in the old vocabulary
 _NUMBER_TO_LINE = ((LINE_NUMBER, DataType.INT64), (WHOLE_LINE, DataType.STRING))
 _LINE_TO_NUMBER = ((WHOLE_LINE, DataType.STRING), (LINE_NUMBER, DataType.INT64))
 
@@ -32,10 +34,12 @@ def generate_vocab_remapping(
     num_new_vocab: int,
     old_vocab_size: int,
 ) -> tuple[np.ndarray, np.int32]:
-    """(old line number of each new vocabulary entry or −1, number of entries that have one).
+    """GenerateVocabRemapping: find each entry of a new vocabulary in an old one.
 
-    Covers `num_new_vocab` lines of the new vocabulary from line `new_vocab_offset` on and the first
-    `old_vocab_size` lines of the old one (all if −1).
+    Return (old line number of each new entry, or −1 if it is not in the old vocabulary; number of
+    entries that are in the old one). The new entries are `num_new_vocab` lines from line
+    `new_vocab_offset` on. Only the first `old_vocab_size` lines of the old vocabulary are used; −1
+    means all lines.
     """
     new_path = _path(context, new_vocab_file, "new")
     old_path = _path(context, old_vocab_file, "old")
@@ -75,11 +79,12 @@ def load_and_remap_matrix(
     num_rows: int,
     num_cols: int,
 ) -> np.ndarray:
-    """A matrix [num_rows, num_cols] of a checkpoint with its rows and columns reordered.
+    """LoadAndRemapMatrix: read a matrix of a checkpoint and reorder its rows and columns.
 
-    Row i is old row `row_remapping[i]`, column j old column `col_remapping[j]`. Elements whose row
-    or column entry is negative take the next of `initializing_values`. An empty `col_remapping`
-    keeps the columns.
+    The result is [num_rows, num_cols]. Row i is the old row `row_remapping[i]`, column j is the old
+    column `col_remapping[j]`. If one of these two numbers is negative, the element is the next
+    unused element of `initializing_values`. If `col_remapping` is empty, the columns keep their
+    order.
     """
     _check_vector("row_remapping", row_remapping)
     if len(row_remapping) != num_rows:
@@ -142,7 +147,10 @@ def _remap(
 
 
 def _check_tensor(reader: TensorBundleReader, name: str, num_cols: int, has_columns: bool) -> int:
-    """The stored matrix's column count; raises InvalidArgumentError if the matrix is unfit."""
+    """Return the column count of the stored matrix.
+
+    Raises InvalidArgumentError if the type or shape of the stored tensor does not fit.
+    """
     entry = reader.entry(name)
     if entry.dtype is not DataType.FLOAT:
         raise InvalidArgumentError(
@@ -162,7 +170,7 @@ def _check_tensor(reader: TensorBundleReader, name: str, num_cols: int, has_colu
 
 
 def _check_unique(remapping: np.ndarray) -> None:
-    """Raise UnimplementedError if two new entries map to the same old one."""
+    """Raise UnimplementedError if two new entries map to the same old entry."""
     first_of: dict[int, int] = {}
     for new, old in enumerate(remapping.tolist()):
         if old >= 0 and first_of.setdefault(old, new) != new:

@@ -1,4 +1,6 @@
-"""Saving and restoring checkpoints in the V1 format: one file, or several that match a pattern.
+"""Kernels that save and restore checkpoints in the V1 format.
+
+Such a checkpoint is one file, or several files that match a pattern.
 
 TF: tensorflow/core/kernels/save_op.cc, restore_op.cc, save_restore_tensor.cc
 """
@@ -44,7 +46,11 @@ def save_slices(
     *data: np.ndarray,
     T: Types,  # noqa: N803 - the attribute
 ) -> None:
-    """SaveSlices: write tensors, or slices of larger ones where a spec is given."""
+    """SaveSlices: write `data` to a file.
+
+    If an element of `shapes_and_slices` is not empty, it says which slice of a larger tensor the
+    corresponding tensor is.
+    """
     if np.size(shapes_and_slices) != np.size(tensor_names):
         raise InvalidArgumentError(
             f"Expected {np.size(tensor_names)} elements for the tensor shapes and slices but got "
@@ -104,14 +110,14 @@ def restore_slice(
     *,
     dt: DataType,
 ) -> np.ndarray:
-    """RestoreSlice: read a tensor, or the slice of it that `shape_and_slice` describes."""
+    """RestoreSlice: read a tensor, or the slice of the tensor that `shape_and_slice` describes."""
     reader = TensorSliceReader(_single(file_pattern, "file_pattern", 0), context.step.files)
     name, spec = _first(tensor_name, "tensor_name"), _first(shape_and_slice, "shape_and_slice")
     return read_spec(reader, name, spec, dt)
 
 
 def read_spec(reader: TensorSliceReader, name: str, spec: str, dtype: DataType) -> np.ndarray:
-    """Read the slice that `spec` describes; the whole tensor if it is empty."""
+    """Read the slice that `spec` describes, or the whole tensor if `spec` is empty."""
     tensor = reader.tensor(name, dtype)
     if not spec:
         return reader.read(name, tensor, TensorSlice.whole(len(tensor.shape)))
@@ -125,7 +131,7 @@ def read_spec(reader: TensorSliceReader, name: str, spec: str, dtype: DataType) 
 
 
 def _first(value: np.ndarray, name: str) -> str:
-    """The first element of a string tensor; TensorFlow ignores further elements."""
+    """Return the first element of a string tensor; TensorFlow ignores further elements."""
     if not np.size(value):
         raise InvalidArgumentError(f"Input {name} is empty; it must be a string scalar")
     return text(np.ravel(value)[0])

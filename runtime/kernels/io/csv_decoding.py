@@ -1,4 +1,4 @@
-"""DecodeCSV: lines of delimited fields converted to columns.
+"""The kernel of DecodeCSV, which converts lines of delimited fields to columns.
 
 TF: tensorflow/core/kernels/decode_csv_op.cc
 """
@@ -31,7 +31,10 @@ def decode_csv(
     na_value: str,
     select_cols: Sequence[int],
 ) -> list[np.ndarray]:
-    """One tensor of the shape of `records` for each column (or selected column)."""
+    """DecodeCSV: return one tensor, of the shape of `records`, for each column.
+
+    If `select_cols` is not empty, only these columns are returned.
+    """
     delimiter = raw_bytes(field_delim)
     if len(delimiter) != 1:
         raise InvalidArgumentError("field_delim should be only 1 char")
@@ -81,7 +84,7 @@ def _check_selection(select_cols: Sequence[int], columns: int) -> None:
 
 
 def _split(line: bytes, delimiter: int, use_quotes: bool) -> list[bytes]:
-    """The fields of one line."""
+    """Split one line into fields."""
     if line and not any(byte in line for byte in (*_LINE_ENDS, _QUOTE)):
         return line.split(bytes((delimiter,)))
     fields: list[bytes] = []
@@ -106,7 +109,10 @@ def _split(line: bytes, delimiter: int, use_quotes: bool) -> list[bytes]:
 
 
 def _quoted_field(line: bytes, position: int, delimiter: int) -> tuple[bytes, int]:
-    """(content of the quoted field that begins at `position`, position of the next field)."""
+    """Read the quoted field that begins at `position`.
+
+    Return (content, position of the next field).
+    """
     field = bytearray()
     while True:
         quote = line.find(_QUOTE, position)
@@ -131,7 +137,7 @@ def _column(
     missing: tuple[bytes, bytes],
 ) -> np.ndarray:
     column = np.empty(len(fields), kind.numpy)
-    with np.errstate(over="ignore"):  # 1e39 is infinity in float32
+    with np.errstate(over="ignore"):  # 1e39 becomes infinity in float32
         plain = parse_plain_numbers([*fields], kind) if kind is not DataType.STRING else None
         if plain is not None and missing[1] not in fields:
             return plain

@@ -1,7 +1,7 @@
-"""Features of tf.Example messages as columns: dense, padded dense, sparse and ragged.
+"""Convert the features of tf.Example messages to columns: dense, padded, sparse or ragged.
 
-A column consists of one feature of every example and becomes the tensors of a batch. The values of
-all examples are first collected in one list, so that numpy converts once per column.
+A column is one feature of every example of a batch; it becomes one or more tensors. The values of
+all examples are first collected in one list, so that numpy converts them only once per column.
 
 TF: tensorflow/core/util/example_proto_fast_parsing.cc
 """
@@ -23,10 +23,10 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import string_tensor
 
-# The repeated field of one feature: floats, integers or bytes.
+# The repeated field of one feature, which holds floats, integers or bytes.
 Values = Sequence[Any]
 
-# For each dtype the member of Feature's oneof, and below its name in messages.
+# dtype → the member of Feature's oneof
 _LIST_FIELD = {
     DataType.FLOAT: "float_list",
     DataType.INT64: "int64_list",
@@ -38,9 +38,10 @@ _VALUE_WORD = {DataType.FLOAT: "float", DataType.INT64: "int64", DataType.STRING
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Examples:
-    """A parsed batch: one feature map per example; the other fields are for messages only.
+    """A parsed batch: one feature map per example.
 
-    `is_single` if there is no batch: TensorFlow uses a different parser for one example.
+    `names` and `is_single` only affect error messages. `is_single` is true if there is one example
+    and no batch; TensorFlow uses a different parser in this case.
     """
 
     features: Sequence[Mapping[str, pb.Feature]]
@@ -48,13 +49,13 @@ class Examples:
     is_single: bool = False
 
     def name(self, index: int) -> str:
-        """The name of example `index` in messages."""
+        """Return the name of example `index` for error messages."""
         if index < len(self.names):
             return self.names[index].decode("utf-8", "backslashreplace")
         return "<unknown>"
 
     def where(self, key: str, index: int) -> str:
-        """The first part of a message about one feature of one example."""
+        """Return the first part of an error message about feature `key` of example `index`."""
         if self.is_single:
             return f"Key: {key}.  "
         return f"Name: {self.name(index)}, Key: {key}, Index: {index}.  "
@@ -63,7 +64,7 @@ class Examples:
 def parse_examples(
     serialized: Sequence[bytes], names: Sequence[bytes], is_single: bool = False
 ) -> Examples:
-    """Parse a batch of tf.Example; raises InvalidArgumentError for invalid bytes."""
+    """Parse a batch of tf.Example messages; raise InvalidArgumentError if the bytes are invalid."""
     return Examples([_parse(each).features.feature for each in serialized], names, is_single)
 
 
@@ -85,29 +86,29 @@ def check_feature_types(types: Iterable[DataType]) -> None:
 
 
 def feature_key(key: bytes) -> str:
-    """A feature's key as a key of protobuf's map, which is a str."""
+    """Convert a feature's key to a str, which is the type of the keys of protobuf's map."""
     return key.decode("utf-8", "replace")
 
 
 def feature_type(feature: pb.Feature | None) -> DataType | None:
-    """The dtype of a feature; None if it is absent or has no list."""
+    """Return the dtype of a feature, or None if the feature is absent or has no list."""
     field = None if feature is None else feature.WhichOneof("kind")
     return None if field is None else _TYPE_OF_FIELD[field]
 
 
 def feature_values(feature: pb.Feature, data_type: DataType) -> Values:
-    """The values of a feature that is known to be of `data_type`."""
+    """Return the values of a feature, whose dtype must be `data_type`."""
     values: Values = getattr(feature, _LIST_FIELD[data_type]).value
     return values
 
 
 def value_word(data_type: DataType) -> str:
-    """The name of values of this dtype in messages: `float`, `int64`, `bytes`."""
+    """Return the word for values of this dtype in error messages: `float`, `int64`, `bytes`."""
     return _VALUE_WORD[data_type]
 
 
 def flat_values(lists: Iterable[Values], data_type: DataType) -> np.ndarray:
-    """All values of several features in one vector."""
+    """Return the values of several features, concatenated to one vector."""
     values = itertools.chain.from_iterable(lists)
     if data_type is DataType.STRING:
         return string_tensor(values)
@@ -115,7 +116,10 @@ def flat_values(lists: Iterable[Values], data_type: DataType) -> np.ndarray:
 
 
 def _column_values(examples: Examples, key: str, data_type: DataType) -> list[Values]:
-    """The values of one feature in each example, () where absent."""
+    """Return the values of feature `key` in each example, () if an example lacks the feature.
+
+    Raises InvalidArgumentError if a feature is not of `data_type`.
+    """
     column: list[Values] = []
     for index, features in enumerate(examples.features):
         feature = features.get(key)
@@ -134,7 +138,7 @@ def _column_values(examples: Examples, key: str, data_type: DataType) -> list[Va
 def sparse_column(
     examples: Examples, key: str, data_type: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(indices [n, 2], values [n], dense shape [2] = [batch, longest])."""
+    """Return a sparse column: (indices [n, 2], values [n], dense shape [batch, longest])."""
     column = _column_values(examples, key, data_type)
     lengths = np.fromiter(map(len, column), np.int64, len(column))
     rows = np.repeat(np.arange(len(column)), lengths)
@@ -147,7 +151,7 @@ def sparse_column(
 def ragged_column(
     examples: Examples, key: str, data_type: DataType, split_type: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(values [n], row splits [batch + 1])."""
+    """Return a ragged column: (values [n], row splits [batch + 1])."""
     column = _column_values(examples, key, data_type)
     lengths = np.fromiter(map(len, column), np.int64, len(column))
     splits = np.concatenate(([0], np.cumsum(lengths))).astype(split_type.numpy)
@@ -156,12 +160,12 @@ def ragged_column(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DenseFeature:
-    """A feature of fixed shape, or padded along its first dimension if that is −1."""
+    """A feature of fixed shape, or padded along the first dimension if `shape[0]` is −1."""
 
     key: str
     data_type: DataType
     shape: tuple[int, ...]
-    default: np.ndarray  # empty: the feature is required
+    default: np.ndarray  # empty if the feature is required
 
     @property
     def is_variable_length(self) -> bool:
@@ -170,7 +174,7 @@ class DenseFeature:
 
     @property
     def elements_per_stride(self) -> int:
-        """Elements of one step along the first dimension."""
+        """The number of elements at one index of the first dimension."""
         return int(np.prod(self.shape[1:], dtype=np.int64))
 
 
@@ -180,7 +184,10 @@ def dense_features(
     shapes: Sequence[tuple[int, ...] | None],
     defaults: Sequence[np.ndarray],
 ) -> list[DenseFeature]:
-    """Combine keys, types, shapes and defaults; raises InvalidArgumentError if they disagree."""
+    """Combine keys, types, shapes and defaults of the same features.
+
+    Raises InvalidArgumentError if they do not fit together.
+    """
     check_feature_types(types)
     features = []
     for index, (key, data_type, shape, given) in enumerate(
@@ -216,7 +223,10 @@ def _check_default(feature: DenseFeature, index: int) -> None:
 
 
 def dense_column(examples: Examples, feature: DenseFeature) -> np.ndarray:
-    """The batch of a dense feature: [batch, *shape], or [batch, longest, *shape[1:]] padded."""
+    """Return the batch of a dense feature: [batch, *shape].
+
+    If the feature is padded, the result is [batch, longest, *shape[1:]].
+    """
     rows = [_dense_row(examples, feature, index) for index in range(len(examples.features))]
     if feature.is_variable_length:
         return _padded(rows, feature)
@@ -224,7 +234,7 @@ def dense_column(examples: Examples, feature: DenseFeature) -> np.ndarray:
 
 
 def _dense_row(examples: Examples, feature: DenseFeature, index: int) -> Values:
-    """The values of one example, or the default if it has none."""
+    """Return the values of the feature in one example, or its default if the example lacks it."""
     found = examples.features[index].get(feature.key)
     data_type = feature_type(found)
     if found is None or data_type is None:
@@ -288,7 +298,7 @@ def _padded(rows: Sequence[Values], feature: DenseFeature) -> np.ndarray:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     longest = int(lengths.max(initial=0))
     steps = longest // max(feature.elements_per_stride, 1)
-    # One long example among many short ones gives far more elements than the input has.
+    # A batch of one long example and many short ones needs far more memory than its input.
     check_allocation((len(rows), longest), feature.data_type.numpy)
     batch = np.full((len(rows), longest), feature.default.item(), feature.data_type.numpy)
     batch[np.arange(longest) < lengths[:, None]] = flat_values(rows, feature.data_type)

@@ -1,4 +1,4 @@
-"""DecodeJSONExample: converts tf.Example messages from JSON to serialized protobufs.
+"""The kernel of DecodeJSONExample, which converts tf.Example messages from JSON to protobuf.
 
 TF: tensorflow/core/kernels/example_parsing_ops.cc (DecodeJSONExampleOp)
 """
@@ -15,12 +15,16 @@ from runtime.framework.string_tensor import map_strings
 
 
 def decode_json_example(json_examples: np.ndarray) -> np.ndarray:
-    """The serialized tf.Example of each JSON string: features by name, numbers packed."""
+    """DecodeJSONExample: parse each JSON string as a tf.Example and return it serialized.
+
+    In the result, features are sorted by name and numbers are packed.
+    """
     return map_strings(_example, json_examples)
 
 
 def _example(text: bytes) -> bytes:
-    if not text.lstrip().startswith(b"{"):  # the parser accepts an empty list as an object
+    # the JSON parser would accept an empty list in place of an object
+    if not text.lstrip().startswith(b"{"):
         raise InvalidArgumentError("Error while parsing JSON: expected an object")
     try:
         message = json_format.Parse(text, pb.Example())

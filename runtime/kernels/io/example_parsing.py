@@ -1,4 +1,4 @@
-"""Parsing of tf.Example messages to tensors: ParseExample, ParseExampleV2, ParseSingleExample.
+"""Kernels that parse tf.Example messages: ParseExample, ParseExampleV2, ParseSingleExample.
 
 TF: tensorflow/core/kernels/example_parsing_ops.cc
 """
@@ -41,7 +41,10 @@ def parse_example(
     Tdense: Types,  # noqa: N803
     dense_shapes: Shapes,
 ) -> list[np.ndarray]:
-    """Parse a vector of examples; `rest` holds sparse keys, dense keys, then dense defaults."""
+    """ParseExample: parse a vector of examples.
+
+    `rest` holds the sparse keys, then the dense keys, then the dense defaults.
+    """
     serialized, names = as_strings(serialized), as_strings(names)
     if serialized.ndim != 1:
         raise InvalidArgumentError(
@@ -68,7 +71,10 @@ def parse_example_v2(
     ragged_value_types: Types,
     ragged_split_types: Types,
 ) -> list[np.ndarray]:
-    """Parse a scalar or a vector of examples; a scalar gives outputs without a batch dimension."""
+    """ParseExampleV2: parse one example or a vector of examples; the keys are inputs.
+
+    If `serialized` is a scalar, the outputs have no batch dimension.
+    """
     serialized, names = as_strings(serialized), as_strings(names)
     if serialized.ndim > 1:
         raise InvalidArgumentError(
@@ -93,7 +99,7 @@ def parse_example_v2(
     values, splits = [column[0] for column in columns], [column[1] for column in columns]
     if serialized.ndim == 0:
         outputs = _without_batch(outputs, len(sparse))
-        splits = [split[:0] for split in splits]  # a single row needs no splits
+        splits = [split[:0] for split in splits]  # the only row of the result needs no splits
     return [*outputs, *values, *splits]
 
 
@@ -106,7 +112,7 @@ def parse_single_example(
     Tdense: Types,  # noqa: N803
     dense_shapes: Shapes,
 ) -> list[np.ndarray]:
-    """Parse one example, with the keys as attributes."""
+    """ParseSingleExample: parse one example; the keys are attributes."""
     serialized = as_strings(serialized)
     if serialized.ndim:
         raise InvalidArgumentError(
@@ -148,7 +154,7 @@ def _batch(
 
 
 def _without_batch(outputs: list[np.ndarray], num_sparse: int) -> list[np.ndarray]:
-    """Return the outputs of `_batch` for one example without their batch dimension."""
+    """Remove the batch dimension from `outputs`, which `_batch` returned for one example."""
     indices = [each[:, 1:] for each in outputs[:num_sparse]]
     values = outputs[num_sparse : 2 * num_sparse]
     shapes = [each[1:] for each in outputs[2 * num_sparse : 3 * num_sparse]]

@@ -1,4 +1,4 @@
-"""Reading, writing and listing files; the step's file gate checks every path first.
+"""Kernels that read, write and list files; the file gate of the step checks every path first.
 
 TF: tensorflow/core/kernels/whole_file_read_ops.cc, matching_files_op.cc
 """
@@ -23,7 +23,10 @@ _WILDCARDS = frozenset("*?[")
 
 
 def file_name(value: np.ndarray, what: str) -> str:
-    """Return the path in a scalar string tensor; raises InvalidArgumentError for other shapes."""
+    """Return the path in a scalar string tensor.
+
+    Raises InvalidArgumentError if `value` is not a scalar.
+    """
     array = as_strings(value)
     if array.ndim:
         raise InvalidArgumentError(
@@ -33,13 +36,16 @@ def file_name(value: np.ndarray, what: str) -> str:
 
 
 def read_whole_file(path: str) -> bytes:
-    """Return the contents of a file; raises ResourceExhaustedError above a tensor's limit."""
+    """Return the contents of a file.
+
+    Raises ResourceExhaustedError if the file is larger than a tensor may be.
+    """
     try:
         with pathlib.Path(path).open("rb") as file:
             contents = file.read(tensor_limit() + 1)
     except OSError as error:
         raise file_error(error, path) from None
-    except ValueError as error:  # a path with a zero byte
+    except ValueError as error:  # open raises it if the path contains a NUL byte
         raise InvalidArgumentError(f"{path!r}; {error}") from None
     if len(contents) > tensor_limit():
         raise ResourceExhaustedError(f"{path}; larger than the {tensor_limit()} bytes of a tensor")
@@ -54,7 +60,7 @@ def read_file(context: OpKernelContext, filename: np.ndarray) -> np.ndarray:
 
 
 def write_file(context: OpKernelContext, filename: np.ndarray, contents: np.ndarray) -> None:
-    """WriteFile: write a file, and create its folder where it does not exist."""
+    """WriteFile: write a file; create its folder if the folder does not exist."""
     path = file_name(filename, "Input filename")
     text = as_strings(contents)
     if text.ndim:
@@ -72,7 +78,7 @@ def write_file(context: OpKernelContext, filename: np.ndarray, contents: np.ndar
 
 
 def matching_files(context: OpKernelContext, pattern: np.ndarray) -> np.ndarray:
-    """MatchingFiles: the sorted paths that match any of the patterns; `*` does not match `/`."""
+    """MatchingFiles: return the sorted paths that match any pattern; `*` does not match `/`."""
     if as_strings(pattern).ndim > 1:
         raise InvalidArgumentError(
             "Input patterns tensor must be scalar or vector, "
@@ -97,7 +103,7 @@ def _matches(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
     try:
         names = sorted(os.listdir(folder or "."))
     except (OSError, ValueError):
-        return  # no such folder: nothing matches
+        return  # there is no such folder, so nothing matches
     for name in names:
         if fnmatch.fnmatchcase(name, parts[0]):
             yield from _matches(os.path.join(folder, name), parts[1:])

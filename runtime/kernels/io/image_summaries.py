@@ -1,4 +1,4 @@
-"""ImageSummary: images as PNG files in a Summary message.
+"""The kernel of ImageSummary, which puts images as PNG files into a Summary message.
 
 TF: tensorflow/core/kernels/summary_image_op.cc
 """
@@ -16,13 +16,18 @@ from runtime.kernels.image.image_encode import encode_png
 from runtime.kernels.io.summaries import serialized_summary
 
 _CHANNELS = (1, 3, 4)
-_NEARLY_ZERO = 1e-6  # below this magnitude an image is all black (grey with negative values)
+# an image with only smaller magnitudes becomes black, or grey if it has negative values
+_NEARLY_ZERO = 1e-6
 
 
 def image_summary(
     tag: np.ndarray, tensor: np.ndarray, *, max_images: int, bad_color: np.ndarray
 ) -> np.ndarray:
-    """ImageSummary: the first images of `[batch, h, w, c]`, scaled to 0 … 255 if not uint8."""
+    """ImageSummary: encode the first `max_images` images of `tensor` [batch, height, width,
+    channels].
+
+    Images that are not uint8 are scaled to 0 … 255.
+    """
     name, images = as_strings(tag), np.asarray(tensor)
     if name.ndim:
         raise InvalidArgumentError("Tags must be a scalar")
@@ -55,10 +60,10 @@ def image_summary(
 
 
 def _scaled(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
-    """Return `image` as uint8, its largest value scaled to 255.
+    """Scale `image` so that its largest value is 255, and convert it to uint8.
 
-    With negative values, 0 becomes 128 and the largest magnitude 1 or 255. A pixel with a value
-    that is not finite gets `bad_color`.
+    If there are negative values, 0 becomes 128, and the value of the largest magnitude becomes 1 or
+    255. A pixel with a value that is not finite becomes `bad_color`.
     """
     values = image.astype(np.float32)
     is_good = np.isfinite(values).all(axis=-1)

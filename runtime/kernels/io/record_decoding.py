@@ -1,4 +1,4 @@
-"""Decoding of strings: raw bytes as numbers, and decompression.
+"""Kernels that decode strings: raw bytes to numbers, and decompression.
 
 TF: tensorflow/core/kernels/decode_raw_op.cc, decode_padded_raw_op.cc, decode_compressed_op.cc
 """
@@ -24,7 +24,10 @@ from runtime.framework.string_tensor import as_strings, map_strings
 
 
 def decode_raw(bytes: np.ndarray, *, out_type: DataType, little_endian: bool) -> np.ndarray:
-    """DecodeRaw: the bytes of strings of equal length as numbers [*shape, length / item size]."""
+    """DecodeRaw: return the bytes of each string as numbers; all strings must be equally long.
+
+    The result is [*shape of the input, length / item size].
+    """
     strings = as_strings(bytes)
     items = strings.ravel().tolist()
     if not items:
@@ -47,7 +50,10 @@ def decode_raw(bytes: np.ndarray, *, out_type: DataType, little_endian: bool) ->
 def decode_padded_raw(
     input_bytes: np.ndarray, fixed_length: np.ndarray, *, out_type: DataType, little_endian: bool
 ) -> np.ndarray:
-    """DecodePaddedRaw: DecodeRaw of strings cut or zero-padded to `fixed_length` bytes."""
+    """DecodePaddedRaw: read the bytes of each string as numbers.
+
+    Strings are first cut or padded with zero bytes to `fixed_length` bytes.
+    """
     strings = as_strings(input_bytes)
     if np.ndim(fixed_length):
         raise InvalidArgumentError(
@@ -81,15 +87,16 @@ def _decoded_numbers(
     return numbers.reshape((*shape, length // out_type.numpy.itemsize))
 
 
-# zlib's `wbits`, which select the header that it expects.
+# zlib's `wbits`, which selects the header that zlib expects.
 _WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
 
 
 def decode_compressed(bytes: np.ndarray, *, compression_type: str) -> np.ndarray:
-    """DecodeCompressed: each element decompressed; an empty `compression_type` returns the input.
+    """DecodeCompressed: decompress each element; if `compression_type` is empty, return the input.
 
-    Raises UnimplementedError for ZSTD, InvalidArgumentError for an unknown type, DataLossError for
-    corrupt data, ResourceExhaustedError for output larger than a tensor may be.
+    Raises UnimplementedError if `compression_type` is ZSTD, InvalidArgumentError if it is unknown,
+    DataLossError if data is corrupt, ResourceExhaustedError if an output is larger than a tensor
+    may be.
     """
     if not compression_type:
         return as_strings(bytes)

@@ -1,7 +1,8 @@
-"""Feature lists of a batch of tf.SequenceExample as dense, sparse or ragged tensors.
+"""Convert feature lists of tf.SequenceExample messages to dense, sparse or ragged tensors.
 
-A feature list of one example is a sequence of frames, each with a list of values. Dense feature
-lists become [batch, longest, *shape] padded with zeros, sparse ones [batch, frames, values].
+A feature list of one example is a sequence of frames, each of which is a list of values. A dense
+feature list becomes [batch, longest, *shape], padded with zeros; a sparse feature list becomes a
+sparse tensor [batch, frames, values].
 
 TF: tensorflow/core/util/example_proto_fast_parsing.cc (FastParseSequenceExample)
 """
@@ -34,17 +35,21 @@ Frames = list[Values]  # the values of each frame of one example
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceExamples:
-    """A parsed batch: the contexts as examples, and one map of feature lists per example."""
+    """A parsed batch: the contexts of the examples, and one map of feature lists per example."""
 
     context: Examples
     feature_lists: Sequence[Mapping[str, pb.FeatureList]]
-    is_single: bool  # from ParseSingleSequenceExample, whose error messages differ
+    # ParseSingleSequenceExample sets it, because the error messages of that op differ
+    is_single: bool
 
 
 def parse_sequence_examples(
     serialized: Sequence[bytes], names: Sequence[bytes], is_single: bool = False
 ) -> SequenceExamples:
-    """Parse a batch of tf.SequenceExample; InvalidArgumentError for bytes that can't be parsed."""
+    """Parse a batch of tf.SequenceExample messages.
+
+    Raises InvalidArgumentError if the bytes can't be parsed.
+    """
     messages = []
     for index, each in enumerate(serialized):
         try:
@@ -62,7 +67,11 @@ def parse_sequence_examples(
 def _frames(
     examples: SequenceExamples, key: str, data_type: DataType, is_required: bool = False
 ) -> list[Frames]:
-    """The frames of one feature list in each example, no frames if an example lacks the list."""
+    """Return the frames of feature list `key` in each example.
+
+    An example that lacks the list has no frames, but if `is_required` is true, InvalidArgumentError
+    is raised.
+    """
     column: list[Frames] = []
     for index, lists in enumerate(examples.feature_lists):
         found = lists.get(key)
@@ -98,7 +107,10 @@ def dense_list(
     shape: tuple[int, ...],
     is_required: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(values [batch, longest, *shape] padded with zeros, number of frames per example [batch])."""
+    """Return a dense feature list: (values, number of frames of each example [batch]).
+
+    The values are [batch, longest, *shape], padded with zeros.
+    """
     column = _frames(examples, key, data_type, is_required)
     width = int(np.prod(shape, dtype=np.int64))
     most = max((sum(map(len, frames)) for frames in column), default=0)
@@ -129,7 +141,10 @@ def dense_list(
 def sparse_list(
     examples: SequenceExamples, key: str, data_type: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(indices [n, 3], values [n], dense shape [3] = [batch, most frames, most values])."""
+    """Return a sparse feature list: (indices [n, 3], values [n], dense shape [3]).
+
+    The dense shape is [batch, most frames, most values].
+    """
     column = _frames(examples, key, data_type)
     frames = list(itertools.chain.from_iterable(column))
     sizes = _lengths(frames)
@@ -143,7 +158,7 @@ def sparse_list(
 
 
 def _rows_and_columns(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(row, column) of every element of rows that have these lengths."""
+    """Return (row, column) of every element of rows that have these lengths."""
     rows = np.repeat(np.arange(len(lengths)), lengths)
     return rows, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
@@ -151,7 +166,11 @@ def _rows_and_columns(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def ragged_list(
     examples: SequenceExamples, key: str, data_type: DataType, split_type: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(values [n], row splits of examples into frames, row splits of frames into values)."""
+    """Return a ragged feature list: (values [n], row splits of examples, row splits of frames).
+
+    The row splits of examples delimit the frames of each example, and the row splits of frames
+    delimit the values of each frame.
+    """
     column = _frames(examples, key, data_type)
     frames = list(itertools.chain.from_iterable(column))
     outer, inner = (

@@ -1,4 +1,4 @@
-"""ParseSequenceExample, its version 2 and ParseSingleSequenceExample.
+"""Kernels of ParseSequenceExample, ParseSequenceExampleV2 and ParseSingleSequenceExample.
 
 TF: tensorflow/core/kernels/example_parsing_ops.cc, util/example_proto_fast_parsing.cc
 """
@@ -42,7 +42,10 @@ Shapes = Sequence[tuple[int, ...] | None]
 
 
 def _by_component(columns: Sequence[tuple[np.ndarray, ...]], count: int) -> list[np.ndarray]:
-    """The first components of all columns, then the second ones, …: the order of op outputs."""
+    """Return the first components of all columns, then the second components, and so on.
+
+    This is the order of the outputs of an op.
+    """
     return [column[part] for part in range(count) for column in columns]
 
 
@@ -92,7 +95,7 @@ def _context(
     dense_shapes: Shapes,
     dense_defaults: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
-    """The context's outputs: sparse indices, values and shapes, then dense values."""
+    """Return the outputs for the context: sparse indices, values and shapes, then dense values."""
     check_feature_types(sparse_types)
     dense = dense_features(dense_keys, dense_types, dense_shapes, dense_defaults)
     columns = [
@@ -183,7 +186,10 @@ def parse_sequence_example_v2(
     feature_list_ragged_split_types: Types,
     feature_list_dense_shapes: Shapes,
 ) -> list[np.ndarray]:
-    """ParseSequenceExampleV2: parse one sequence example or a vector; the keys are inputs."""
+    """ParseSequenceExampleV2: parse one sequence example or a vector of them.
+
+    The keys are inputs.
+    """
     strings, names = _serialized_and_names(serialized, debug_name)
     specs = _list_specs(
         items_of(feature_list_sparse_keys),
@@ -242,7 +248,7 @@ def _unbatched(
     sparse: int,
     ragged: int,
 ) -> list[np.ndarray]:
-    """The outputs for a scalar input: without the batch dimension."""
+    """Remove the batch dimension from the outputs, as the op does if its input is a scalar."""
     context, context_ragged_parts, sparse_parts, dense_parts, ragged_parts = groups
     dense = context[3 * context_sparse :]
     return [
@@ -259,7 +265,10 @@ def _unbatched(
 
 
 def _scalar_splits(splits: np.ndarray) -> np.ndarray:
-    """A scalar in place of the row splits of one example; TensorFlow leaves it uninitialised."""
+    """Return a scalar that replaces the row splits of one example.
+
+    TensorFlow leaves this scalar uninitialized; here it is 0.
+    """
     return np.zeros((), splits.dtype)
 
 
@@ -269,10 +278,13 @@ def _unbatched_sparse(parts: Sequence[np.ndarray], count: int) -> list[np.ndarra
 
 
 def _check_scalar_keys(given: Sequence[np.ndarray], counts: Sequence[int]) -> None:
-    """Raise InvalidArgumentError unless all keys of the four lists are scalars."""
+    """Raise InvalidArgumentError unless every key is a scalar.
+
+    `counts` are the lengths of the lists.
+    """
     keys = iter(given)
     lists = [list(itertools.islice(keys, count)) for count in counts]
-    for place in (1, 0, 3, 2):  # TensorFlow checks dense keys before sparse ones
+    for place in (1, 0, 3, 2):  # TensorFlow checks dense keys before sparse keys
         name = KEY_LISTS[place]
         for number, key in enumerate(lists[place]):
             if np.ndim(key):
@@ -299,7 +311,8 @@ def parse_single_sequence_example(
 ) -> list[np.ndarray]:
     """ParseSingleSequenceExample: parse one sequence example.
 
-    `rest` holds the four lists of keys, the defaults of dense context features and the debug name.
+    `rest` holds the four lists of keys, then the defaults of dense context features, then the debug
+    name.
     """
     strings = as_strings(serialized)
     if strings.ndim:

@@ -1,4 +1,4 @@
-"""Summary ops: tensors as serialized Summary messages.
+"""Kernels of the summary ops, which put tensors into serialized Summary messages.
 
 TF: tensorflow/core/kernels/summary_op.cc, summary_tensor_op.cc, summary_audio_op.cc
 """
@@ -24,11 +24,12 @@ from runtime.framework.tensor_codec import tensor_to_proto
 from runtime.framework.tensor_text import readable
 
 _MAX_INT16 = 32767  # the largest sample of a WAV file
-_VALUE = _TAG = b"\x0a"  # key of field 1 of Summary and of Summary.Value, length-delimited
+# the wire key of field 1 (length-delimited), both of Summary and of Summary.Value
+_VALUE = _TAG = b"\x0a"
 
 
 def serialized_summary(values: Iterable[tuple[bytes, pb.Summary.Value]]) -> np.ndarray:
-    """A serialized Summary of (tag, value) pairs; a tag may be any bytes, not only UTF-8."""
+    """Serialize (tag, value) pairs as a Summary; a tag may be any bytes, not only UTF-8."""
     parts = []
     for tag, value in values:
         head = _TAG + encode_varint(len(tag)) + tag if tag else b""
@@ -45,7 +46,7 @@ def _tag(value: np.ndarray, what: str = "tag") -> bytes:
 
 
 def scalar_summary(tags: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """ScalarSummary: one simple value for each tag."""
+    """ScalarSummary: return a summary with one number for each tag."""
     names, numbers = as_strings(tags), np.asarray(values)
     if names.shape != numbers.shape:
         only = f" (tag '{readable(names.item())}')" if names.size == 1 else ""
@@ -61,7 +62,11 @@ def scalar_summary(tags: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def _default_limits() -> np.ndarray:
-    """Upper limits of histogram buckets: 0, and 1e-12 to 1e20 in steps of 10 % with both signs."""
+    """Return the upper limits of histogram buckets: 0, and numbers of both signs.
+
+    The magnitudes go from 1e-12 to 1e20, each 10 % more than the previous magnitude. The last
+    magnitude is the largest float64.
+    """
     positive = []
     limit = 1e-12
     while limit < 1e20:
@@ -72,7 +77,10 @@ def _default_limits() -> np.ndarray:
 
 
 def histogram_summary(context: OpKernelContext, tag: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """HistogramSummary: a histogram of `values` in buckets of exponentially growing width."""
+    """HistogramSummary: return a histogram of `values`.
+
+    The width of its buckets grows exponentially.
+    """
     name = _tag(tag, "tags")
     numbers = np.asarray(values).astype(np.float64).ravel()
     if not np.isfinite(numbers).all():
@@ -82,7 +90,7 @@ def histogram_summary(context: OpKernelContext, tag: np.ndarray, values: np.ndar
     limits = _default_limits()
     counts = np.bincount(np.searchsorted(limits, numbers, side="right"), minlength=len(limits))
     histogram = pb.HistogramProto(
-        # argmin and argmax return the first of equal elements, which keeps the sign of a zero.
+        # argmin and argmax return the first of equal elements, so the sign of a zero is kept.
         min=numbers[numbers.argmin()] if numbers.size else limits[-1],
         max=numbers[numbers.argmax()] if numbers.size else -limits[-1],
         num=numbers.size,
@@ -91,7 +99,7 @@ def histogram_summary(context: OpKernelContext, tag: np.ndarray, values: np.ndar
     )
     bucket = 0
     while bucket < len(limits):
-        # Consecutive empty buckets are merged into one.
+        # Consecutive empty buckets are merged into one bucket.
         first = bucket
         while counts[bucket] <= 0 and bucket + 1 < len(limits) and counts[bucket + 1] <= 0:
             bucket += 1
@@ -102,15 +110,19 @@ def histogram_summary(context: OpKernelContext, tag: np.ndarray, values: np.ndar
 
 
 def _sequential_sum(numbers: np.ndarray) -> float:
-    """The sum, added one by one as TensorFlow does: numpy adds pairwise, which rounds differently.
+    """Add `numbers` one after the other, as TensorFlow does.
 
-    It starts from 0, so that a sum of negative zeros is 0.
+    numpy adds pairwise, which rounds differently. The sum starts from 0, so that the sum of
+    negative zeros is 0.
     """
     return float(0.0 + np.add.accumulate(numbers)[-1]) if numbers.size else 0.0
 
 
 def merge_summary(*inputs: np.ndarray) -> np.ndarray:
-    """MergeSummary: all values of several summaries; InvalidArgumentError if a tag repeats."""
+    """MergeSummary: merge the values of several summaries into one.
+
+    Raises InvalidArgumentError if a tag occurs twice.
+    """
     merged = pb.Summary()
     tags: set[str] = set()
     for each in inputs:
@@ -130,7 +142,7 @@ def merge_summary(*inputs: np.ndarray) -> np.ndarray:
 
 
 def tensor_summary(context: OpKernelContext, tensor: np.ndarray, *, T: DataType) -> np.ndarray:  # noqa: N803
-    """TensorSummary: the tensor under the node's name."""
+    """TensorSummary: return a summary with `tensor` under the node's name."""
     value = pb.Summary.Value(node_name=context.node.name, tensor=_tensor_proto(tensor, T))
     return serialized_summary([(b"", value)])
 
@@ -142,12 +154,12 @@ def tensor_summary_v2(
     *,
     T: DataType,  # noqa: N803
 ) -> np.ndarray:
-    """TensorSummaryV2: the tensor under a tag, with metadata."""
+    """TensorSummaryV2: return a summary with `tensor` and metadata under `tag`."""
     if np.ndim(serialized_summary_metadata):
         raise InvalidArgumentError("serialized_summary_metadata must be scalar")
     name, value = _tag(tag), pb.Summary.Value(tensor=_tensor_proto(tensor, T))
     value.metadata.SetInParent()
-    with contextlib.suppress(DecodeError):  # TensorFlow ignores whether parsing succeeded
+    with contextlib.suppress(DecodeError):  # like TensorFlow, ignore a failure to parse
         value.metadata.MergeFromString(scalar_string(serialized_summary_metadata))
     return serialized_summary([(name, value)])
 
@@ -159,14 +171,17 @@ def _tensor_proto(tensor: np.ndarray, data_type: DataType) -> pb.TensorProto:
 def audio_summary_v2(
     tag: np.ndarray, tensor: np.ndarray, sample_rate: np.ndarray, *, max_outputs: int
 ) -> np.ndarray:
-    """AudioSummaryV2: the first clips of [batch, frames] or [batch, frames, channels] as WAV."""
+    """AudioSummaryV2: encode the first `max_outputs` clips of `tensor` as WAV files.
+
+    `tensor` is [batch, frames] or [batch, frames, channels].
+    """
     name = _tag(tag)
     clips, rate = np.asarray(tensor), float(np.asarray(sample_rate).item())
     if clips.ndim not in (2, 3):
         raise InvalidArgumentError(f"Tensor must be 3-D or 2-D, got: {shape_text(clips.shape)}")
     if not rate > 0:
         raise InvalidArgumentError("sample_rate must be > 0")
-    frames = max(round(rate), 1) if rate < 2**63 else 2**63  # frames per second
+    frames = max(round(rate), 1) if rate < 2**63 else 2**63  # the number of frames per second
     if frames >= 2**32:
         raise InvalidArgumentError(f"sample_rate must be in (0, 2^32), got: {frames}")
     clips = clips.reshape((*clips.shape[:2], -1)) if clips.size else clips[:0, :, None]
@@ -185,7 +200,7 @@ def audio_summary_v2(
 
 
 def _wav(clip: np.ndarray, rate: int) -> bytes:
-    """A WAV file of 16-bit samples from `clip` [frames, channels] in [−1, 1], at `rate` Hz."""
+    """Encode `clip` [frames, channels] in [−1, 1] as a WAV file of 16-bit samples at `rate` Hz."""
     scaled = np.rint(np.nan_to_num(clip) * (_MAX_INT16 + 1))
     samples = np.clip(scaled, -_MAX_INT16 - 1, _MAX_INT16)
     data, channels = samples.astype("<i2").tobytes(), clip.shape[1]

@@ -1,4 +1,4 @@
-"""Summary writers: ops that append events to the event files that TensorBoard reads.
+"""Kernels of the summary writer ops, which append events to files that TensorBoard reads.
 
 TF: tensorflow/core/kernels/summary_kernels.cc, tensorflow/core/summary/summary_file_writer.cc
 """
@@ -38,14 +38,14 @@ from runtime.kernels.io.summaries import (
 from runtime.kernels.state.resource_variables import as_handle
 
 _FILE_VERSION = "brain.Event:2"
-_numbers = itertools.count()  # of event files; next() is atomic
+_numbers = itertools.count()  # numbers for the names of event files; next() is atomic
 
 
 class SummaryFileWriter(Resource):
     """Appends events to one file.
 
-    Guarantees: thread-safe; `write` flushes the file once more than `max_queue` events are
-    unflushed, or if `flush_millis` have passed since the last flush.
+    Guarantees: thread-safe. `write` flushes the file if more than `max_queue` events are unflushed
+    or `flush_millis` have passed since the last flush.
     """
 
     type_name = "N10tensorflow22SummaryWriterInterfaceE"
@@ -59,7 +59,7 @@ class SummaryFileWriter(Resource):
         files.check_write(path)
         self._max_queue = max_queue
         self._flush_seconds = flush_millis / 1000
-        self._lock = threading.Lock()  # guards the attributes below
+        self._lock = threading.Lock()  # held while the attributes below are read or written
         self._unflushed = 0
         self._flushed_at = time.monotonic()
         try:
@@ -93,13 +93,13 @@ class SummaryFileWriter(Resource):
             self._flush()
 
     def close(self) -> None:
-        """Close the file; nothing can be written afterwards."""
+        """Close the file; nothing can be written later."""
         with self._lock:
             self._file.close()
 
 
 def summary_writer(context: OpKernelContext, *, shared_name: str, container: str) -> ResourceHandle:
-    """SummaryWriter: the handle of a writer, which CreateSummaryFileWriter creates."""
+    """SummaryWriter: return the handle of a writer, which CreateSummaryFileWriter creates."""
     name = shared_name or context.node.name
     return ResourceHandle(container or DEFAULT_CONTAINER, name, SummaryFileWriter.type_name)
 
@@ -112,7 +112,10 @@ def create_summary_file_writer(
     flush_millis: np.ndarray,
     filename_suffix: np.ndarray,
 ) -> None:
-    """CreateSummaryFileWriter: create the writer with a file in `logdir`, unless it exists."""
+    """CreateSummaryFileWriter: create the writer with a file in `logdir`.
+
+    The op does nothing if the writer exists.
+    """
     handle, folder = as_handle(writer), file_name(logdir, "`logdir`")
     context.resources.look_up_or_create(
         handle.container,
@@ -172,7 +175,7 @@ def write_summary(
     *,
     T: DataType,  # noqa: N803
 ) -> None:
-    """WriteSummary: write the tensor under a tag."""
+    """WriteSummary: write `tensor` under `tag`."""
     serialized = tensor_summary_v2(tag, tensor, summary_metadata, T=T)
     summary = pb.Summary.FromString(scalar_string(serialized))
     if not scalar_string(summary_metadata):
@@ -183,7 +186,7 @@ def write_summary(
 def write_raw_proto_summary(
     context: OpKernelContext, writer: ResourceHandle, step: np.ndarray, tensor: np.ndarray
 ) -> None:
-    """WriteRawProtoSummary: write a serialized Summary."""
+    """WriteRawProtoSummary: write `tensor`, a serialized Summary."""
     _write_summary(context, writer, step, tensor)
 
 
@@ -194,7 +197,7 @@ def write_scalar_summary(
     tag: np.ndarray,
     value: np.ndarray,
 ) -> None:
-    """WriteScalarSummary: write one number."""
+    """WriteScalarSummary: write the number `value` under `tag`."""
     _write_summary(context, writer, step, scalar_summary(tag, np.asarray(value)))
 
 
@@ -205,7 +208,7 @@ def write_histogram_summary(
     tag: np.ndarray,
     values: np.ndarray,
 ) -> None:
-    """WriteHistogramSummary: write a histogram of `values`."""
+    """WriteHistogramSummary: write a histogram of `values` under `tag`."""
     _write_summary(context, writer, step, histogram_summary(context, tag, values))
 
 
@@ -219,7 +222,7 @@ def write_image_summary(
     *,
     max_images: int,
 ) -> None:
-    """WriteImageSummary: write the first `max_images` images of a batch."""
+    """WriteImageSummary: write the first `max_images` images of a batch under `tag`."""
     pictures = image_summary(tag, tensor, max_images=max_images, bad_color=np.asarray(bad_color))
     _write_summary(context, writer, step, pictures)
 
@@ -234,7 +237,7 @@ def write_audio_summary(
     *,
     max_outputs: int,
 ) -> None:
-    """WriteAudioSummary: write the first `max_outputs` clips of a batch."""
+    """WriteAudioSummary: write the first `max_outputs` clips of a batch under `tag`."""
     clips = audio_summary_v2(tag, tensor, sample_rate, max_outputs=max_outputs)
     _write_summary(context, writer, step, clips)
 
@@ -242,12 +245,12 @@ def write_audio_summary(
 def write_graph_summary(
     context: OpKernelContext, writer: ResourceHandle, step: np.ndarray, tensor: np.ndarray
 ) -> None:
-    """WriteGraphSummary: write a serialized GraphDef."""
+    """WriteGraphSummary: write `tensor`, a serialized GraphDef."""
     _write(context, writer, step, graph_def=scalar_string(tensor))
 
 
 def import_event(context: OpKernelContext, writer: ResourceHandle, event: np.ndarray) -> None:
-    """ImportEvent: write a serialized Event."""
+    """ImportEvent: write `event`, a serialized Event."""
     serialized = scalar_string(event)
     try:
         pb.Event.FromString(serialized)

@@ -1,4 +1,4 @@
-"""ParseTensor and SerializeTensor: tensors as serialized TensorProtos.
+"""Kernels of ParseTensor and SerializeTensor, which convert tensors from and to TensorProtos.
 
 TF: tensorflow/core/kernels/parse_tensor_op.cc
 """
@@ -22,7 +22,7 @@ from runtime.framework.tensor_value import TensorValue
 
 
 def parse_tensor(serialized: np.ndarray, *, out_type: DataType) -> TensorValue:
-    """ParseTensor: the tensor of a serialized TensorProto."""
+    """ParseTensor: return the tensor of a serialized TensorProto."""
     serialized = as_strings(serialized)
     if serialized.ndim:
         raise InvalidArgumentError(
@@ -42,12 +42,15 @@ def parse_tensor(serialized: np.ndarray, *, out_type: DataType) -> TensorValue:
             f"Type mismatch between parsed tensor ({found.tf_name}) and dtype ({out_type.tf_name})"
         )
     if out_type is DataType.VARIANT and len(proto.variant_val) == 1:
-        return proto.variant_val[0]  # as serialize_tensor writes a variant
+        return proto.variant_val[0]  # serialize_tensor writes a variant in this form
     return tensor_from_proto(proto, tensor_limit())
 
 
 def serialize_tensor(tensor: TensorValue, *, T: DataType) -> np.ndarray:  # noqa: N803
-    """SerializeTensor: a tensor as a TensorProto; of variants only saved iterators are allowed."""
+    """SerializeTensor: serialize `tensor` as a TensorProto.
+
+    The only variants that can be serialized are the states of iterators.
+    """
     value = tensor.item() if isinstance(tensor, np.ndarray) and tensor.size == 1 else tensor
     if isinstance(value, pb.VariantTensorDataProto):
         variant = pb.TensorProto(dtype=pb.DT_VARIANT, variant_val=[value])

@@ -1,4 +1,4 @@
-"""Kernels of sparse and ragged tensors and of sparse matrices."""
+"""Kernels for sparse tensors, ragged tensors and sparse matrices."""
 
 MODULES: tuple[str, ...] = (
     "edit_distance",

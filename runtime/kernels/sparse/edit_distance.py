@@ -1,4 +1,4 @@
-"""EditDistance: Levenshtein distances between sequences in sparse tensors.
+"""The kernel of EditDistance: Levenshtein distances between sequences in two sparse tensors.
 
 TF: tensorflow/core/kernels/edit_distance_op.cc
 """
@@ -27,7 +27,11 @@ def edit_distance(
     *,
     normalize: bool,
 ) -> np.ndarray:
-    """EditDistance: distances `[groups…]` of the sequences along the last dimension."""
+    """EditDistance: return the distance of each pair of sequences, float32 `[groups…]`.
+
+    A sequence is the values along the last dimension; a group is an index of the other dimensions.
+    If `normalize` is true, a distance is divided by the length of the truth sequence.
+    """
     hypothesis = hypothesis_indices, hypothesis_values, hypothesis_shape
     truth = truth_indices, truth_values, truth_shape
     for matrix, vector, shape, name in ((*hypothesis, "hypothesis"), (*truth, "truth")):
@@ -87,7 +91,7 @@ def _check_fit(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, name:
 
 
 def _value_ids(values: np.ndarray) -> np.ndarray:
-    """Integers that are equal where the values are equal."""
+    """Map equal values to equal integers, and different values to different integers."""
     if values.dtype.hasobject:
         number_of: dict[object, int] = {}
         return np.array([number_of.setdefault(each, len(number_of)) for each in values], np.int64)
@@ -97,7 +101,7 @@ def _value_ids(values: np.ndarray) -> np.ndarray:
 def _sequences(
     indices: np.ndarray, numbers: np.ndarray, group_shape: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers `[groups, longest]`, padded with −1, and the lengths `[groups]`)."""
+    """Return (sequences `[groups, longest]`, padded with −1, lengths `[groups]`)."""
     groups = flat_positions(indices[:, :-1], group_shape)
     outside = (groups < 0) | (groups >= count)
     if outside.any():
@@ -118,9 +122,10 @@ def _sequences(
 def _distances(
     hypotheses: np.ndarray, lengths: np.ndarray, truths: np.ndarray, wanted: np.ndarray
 ) -> np.ndarray:
-    """Levenshtein distances `[groups]`, one table row of all groups at a time.
+    """Return the Levenshtein distances `[groups]`.
 
-    The step row[j] = min(row[j], row[j − 1] + 1) is a running minimum of row[j] − j.
+    Each iteration computes one row of the distance table of every group. The assignment row[j] =
+    min(row[j], row[j − 1] + 1) for ascending j is a running minimum of row[j] − j.
     """
     columns = np.arange(truths.shape[1] + 1)
     groups = np.arange(len(truths))

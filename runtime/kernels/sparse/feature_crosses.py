@@ -1,4 +1,6 @@
-"""Crosses of categorical features: every combination of the values in a row of several columns.
+"""Kernels for crosses of categorical features.
+
+A cross consists of combinations: for each row, every way to take one value from each column.
 
 TF: tensorflow/core/kernels/sparse_cross_op.cc
 """
@@ -22,7 +24,7 @@ from runtime.framework.tensor_text import debug_text
 
 SEPARATOR = b"_X_"
 INT64_MAX = np.uint64((1 << 63) - 1)
-MIX = np.uint64(0xC6A4A7935BD1E995)  # TF: FingerprintCat64
+MIX = np.uint64(0xC6A4A7935BD1E995)  # the multiplier of FingerprintCat64. TF: FingerprintCat64
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 Words = np.ndarray  # uint64 [n]
@@ -30,7 +32,10 @@ Words = np.ndarray  # uint64 [n]
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One feature of all rows: row i owns `lengths[i]` elements of `values` from `starts[i]`."""
+    """One feature of all rows.
+
+    The values of row i are `lengths[i]` elements of `values`, from index `starts[i]` on.
+    """
 
     values: np.ndarray
     starts: np.ndarray
@@ -39,7 +44,11 @@ class Column:
 
 
 def sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
-    """Return the column of a sparse matrix, cut at the first row index out of order or bounds."""
+    """Return the column of a sparse matrix.
+
+    An element is invalid if its row is out of bounds or less than the previous row. The first
+    invalid element and all elements after it are ignored.
+    """
     of_rows = indices[:, 0]
     odd = (of_rows < 0) | (of_rows >= batch)
     odd[1:] |= of_rows[1:] < of_rows[:-1]
@@ -56,10 +65,10 @@ def dense_column(values: np.ndarray) -> Column:
 
 
 def combinations(columns: Sequence[Column], batch: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the number of combinations of each row, and each column's value position in them.
+    """Return (counts, places) of the combinations.
 
-    The first is int64 `[batch]`; the second has for each column an int64 `[combinations]` that
-    indexes the column's `values`.
+    `counts` is int64 `[batch]`, the number of combinations of each row. `places` has for each
+    column an int64 vector `[combinations]` of indices into the column's `values`.
     """
     counts = np.full(batch, 1 if columns else 0, np.float64)
     for column in columns:
@@ -69,7 +78,7 @@ def combinations(columns: Sequence[Column], batch: int) -> tuple[np.ndarray, lis
     rows = np.repeat(np.arange(batch), totals)
     rank = np.arange(rows.size) - np.repeat(np.cumsum(totals) - totals, totals)
     places = []
-    for column in reversed(columns):  # the last column changes fastest
+    for column in reversed(columns):  # the value of the last column changes fastest
         lengths = column.lengths[rows]
         places.append(column.starts[rows] + rank % lengths)
         rank = rank // lengths
@@ -77,7 +86,7 @@ def combinations(columns: Sequence[Column], batch: int) -> tuple[np.ndarray, lis
 
 
 def joined(columns: Sequence[Column], places: list[np.ndarray], separator: bytes) -> np.ndarray:
-    """Return each combination's values as one string, joined with `separator`."""
+    """Return the values of each combination as one string, joined with `separator`."""
     result: np.ndarray | None = None
     for column, place in zip(columns, places, strict=True):
         part = _texts(column.values)[place]
@@ -98,14 +107,14 @@ def _shift_mix(words: Words) -> Words:
 
 
 def fingerprint_cat64(first: Words, second: Words) -> Words:
-    """Return the fingerprint of two concatenated fingerprints."""
+    """Return the fingerprint of two fingerprints, as if they were concatenated."""
     result = (first ^ MIX) ^ (_shift_mix(second * MIX) * MIX)
     result = _shift_mix(result * MIX) * MIX
     return _shift_mix(result)
 
 
 def plain_words(column: Column) -> Words:
-    """Return the fingerprints of strings; integers are their own fingerprints."""
+    """Return the fingerprints of the column's values; an integer is its own fingerprint."""
     values = column.values
     return fingerprint64(values.tolist()) if values.dtype == object else values.astype(np.uint64)
 
@@ -116,7 +125,7 @@ def _salted_words(column: Column, strong_hash: bool, salt: tuple[int, int]) -> W
         items = values.tolist()
     elif column.dense and not strong_hash:
         return plain_words(column)
-    else:  # TensorFlow hashes the low four bytes.
+    else:  # TensorFlow hashes only the low four bytes of an integer.
         items = [value.tobytes() for value in values.astype("<i4")]
     return siphash64(items, salt) if strong_hash else fingerprint64(items)
 
@@ -126,8 +135,9 @@ def hashed(
 ) -> np.ndarray:
     """Return the hash of each combination: int64 in [0, num_buckets).
 
-    The columns' fingerprints `words` are concatenated to `start`, or from the first column on
-    where `start` is None. Without buckets the limit is 2**63 - 1.
+    `words` are the fingerprints of each column. The hash of a combination begins with `start`, or
+    with the first column if `start` is None; the fingerprints of the other columns follow. If
+    `num_buckets` is 0, the limit is 2**63 - 1.
     """
     size = places[0].size if places else 0
     total = None if start is None else np.full(size, start & (1 << 64) - 1, np.uint64)
@@ -143,7 +153,7 @@ def hashed(
 def split_inputs(
     inputs: Sequence[np.ndarray], count: int, dense: int
 ) -> tuple[list[Sparse], list[np.ndarray]]:
-    """Return (indices, values, shape) of each sparse input, and the dense inputs."""
+    """Split op inputs; return ((indices, values, shape) of each sparse input, dense inputs)."""
     sparse = [
         (inputs[each], inputs[count + each], inputs[2 * count + each]) for each in range(count)
     ]
@@ -161,7 +171,7 @@ def _check_ranks(what: str, ndim: int, shapes: Sequence[tuple[int, ...]]) -> Non
 
 
 def _check_types(what: str, internal_type: DataType | None, tensors: Sequence[np.ndarray]) -> None:
-    """Raise InvalidArgumentError for an int64 tensor where the internal type is string."""
+    """Raise InvalidArgumentError if `internal_type` is string but a tensor is int64."""
     if internal_type == DataType.STRING and any(each.dtype == np.int64 for each in tensors):
         raise InvalidArgumentError(
             f"{what} should be of internal type {DataType.STRING:d} but received {DataType.INT64:d}"
@@ -188,7 +198,7 @@ def _check_sparse(sparse: Sequence[Sparse]) -> None:
 def _check_crossed(
     sparse: Sequence[Sparse], dense: Sequence[np.ndarray], internal_type: DataType | None
 ) -> int:
-    """Check all columns and return their common number of rows."""
+    """Check all columns and return the number of rows, which must be the same for each of them."""
     indices, values, shapes = zip(*sparse, strict=True) if sparse else ((), (), ())
     _check_ranks("Input indices", 2, [np.shape(each) for each in indices])
     _check_types("Input values", internal_type, values)
@@ -221,7 +231,10 @@ def _columns(
 
 
 def _as_sparse(totals: np.ndarray, values: np.ndarray) -> Sparse:
-    """Return the combinations, ordered by row, as a sparse matrix `[batch, most in a row]`."""
+    """Return the combinations, which are ordered by row, as a sparse matrix.
+
+    The matrix is `[batch, most combinations of a row]`.
+    """
     rows = np.repeat(np.arange(totals.size), totals)
     rank = np.arange(rows.size) - np.repeat(np.cumsum(totals) - totals, totals)
     shape = np.array([totals.size, totals.max(initial=0)], np.int64)
@@ -237,7 +250,10 @@ def sparse_cross(
     out_type: DataType,
     internal_type: DataType,
 ) -> Sparse:
-    """SparseCross: combinations joined with `_X_`, or hashed with `hash_key` as first word."""
+    """SparseCross: return the combinations of each row.
+
+    A combination is a string, joined with `_X_`, or a hash that begins with `hash_key`.
+    """
     sparse, dense = split_inputs(inputs, N, len(dense_types))
     columns, totals, places = _columns(sparse, dense, internal_type)
     if out_type == DataType.INT64:
@@ -251,7 +267,10 @@ def sparse_cross_v2(
     N: int,  # noqa: N803
     dense_types: tuple[DataType, ...],
 ) -> Sparse:
-    """SparseCrossV2: combinations joined with a separator."""
+    """SparseCrossV2: return the combinations of each row as strings.
+
+    The values of a combination are joined with the last input, the separator.
+    """
     *tensors, separator = inputs
     sparse, dense = split_inputs(tensors, N, len(dense_types))
     columns, totals, places = _columns(sparse, dense)
@@ -268,7 +287,10 @@ def sparse_cross_hashed(
     N: int,  # noqa: N803
     dense_types: tuple[DataType, ...],
 ) -> Sparse:
-    """SparseCrossHashed: combinations hashed; the salt is the key of a strong hash."""
+    """SparseCrossHashed: return the hashes of the combinations of each row.
+
+    If `strong_hash` is true, the salt is the key of the hash.
+    """
     *tensors, num_buckets, strong_hash, salt = inputs
     if np.size(num_buckets) != 1 or np.size(strong_hash) != 1:
         raise InvalidArgumentError("num_buckets and strong_hash should be scalars")

@@ -1,7 +1,7 @@
-"""Ragged tensors: ranges, gathering, filling of empty rows, and conversion to sparse.
+"""Kernels for ragged tensors: ranges, gathers, filling of empty rows, conversion to sparse.
 
-A ragged tensor consists of nested row splits, outermost first, and values; row i of a level is
-`splits[i]:splits[i + 1]` of the next level.
+A ragged tensor consists of nested row splits, outermost first, and values. Row i of a level
+consists of the rows (or values) `splits[i]:splits[i + 1]` of the next level.
 
 TF: tensorflow/core/kernels/ragged_{range_op,gather_op,tensor_to_sparse_kernel}.cc,
 fill_empty_rows_functor.h
@@ -28,14 +28,14 @@ PAST_VALUES = "Final value of ragged splits must match the length the correspond
 
 
 def splits_of_lengths(lengths: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return the row splits `[rows + 1]` of rows with these lengths."""
+    """Return the row splits `[rows + 1]` of rows that have these lengths."""
     splits = np.zeros(len(lengths) + 1, dtype)
     np.cumsum(lengths, out=splits[1:])
     return splits
 
 
 def _concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return start, start + 1, … of each range, concatenated."""
+    """Return the concatenation of ranges of integers: start, start + 1, … of each range."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(total)
@@ -48,7 +48,10 @@ def ragged_range(
     *,
     Tsplits: DataType,  # noqa: N803 # the attribute's name
 ) -> tuple[np.ndarray, np.ndarray]:
-    """RaggedRange: row i counts from starts[i] by deltas[i] up to limits[i]."""
+    """RaggedRange: return a ragged tensor (row splits, values) of ranges.
+
+    Row i counts from starts[i] by deltas[i] up to, but not including, limits[i].
+    """
     inputs = {"starts": starts, "limits": limits, "deltas": deltas}
     for name, given in inputs.items():
         if given.ndim > 1:
@@ -69,7 +72,7 @@ def ragged_range(
 def _range_lengths(
     start: np.ndarray, limit: np.ndarray, delta: np.ndarray, most: int
 ) -> np.ndarray:
-    # Computed in float64 first, which does not overflow, to reject a huge range.
+    # The lengths are first computed in float64, which does not overflow, to reject a huge range.
     spans = (limit.astype(np.float64) - start) / delta
     if not np.isfinite(spans).all() or spans.max(initial=0) > most:
         raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {most}")
@@ -87,7 +90,7 @@ def _range_lengths(
 
 
 def check_splits(splits: np.ndarray, values: int) -> None:
-    """Raise InvalidArgumentError unless `splits` is sorted and points at most at `values` rows."""
+    """Raise InvalidArgumentError unless `splits` is sorted and within 0 … `values`."""
     if not splits.size:
         raise InvalidArgumentError("Ragged splits may not be empty")
     if splits[0] < 0:
@@ -99,7 +102,10 @@ def check_splits(splits: np.ndarray, values: int) -> None:
 
 
 def check_splits_cover(splits: np.ndarray, values: int | None = None) -> None:
-    """Raise InvalidArgumentError unless `splits` is sorted, from 0 to `values` if that is known."""
+    """Raise InvalidArgumentError unless `splits` is sorted and starts with 0.
+
+    The last element must be `values` if that is not None.
+    """
     problem = None
     falls = np.flatnonzero(splits[1:] < splits[:-1]) if splits.ndim == 1 else np.zeros(0)
     if splits.ndim != 1:
@@ -127,10 +133,10 @@ def ragged_gather(
     *nested_splits_values_indices: np.ndarray,
     OUTPUT_RAGGED_RANK: int,  # noqa: N803 # the attribute's name
 ) -> tuple[np.ndarray, ...]:
-    """RaggedGather: rows of a ragged tensor by their indices [I…].
+    """RaggedGather: return the rows of a ragged tensor at `indices` [I…].
 
-    Splits of a higher rank are flattened; the number of rows is the first dimension of the first
-    splits, less one.
+    `indices` is the last input. Splits of a higher rank are flattened; the number of rows is the
+    first dimension of the first splits, less one.
     """
     *given, values, indices = nested_splits_values_indices
     if not given[0].ndim:
@@ -157,14 +163,14 @@ def ragged_gather(
         results.append(splits_of_lengths(lengths, splits.dtype))
         check_allocation((int(results[-1][-1]),), np.int64)
         rows = _concatenated_ranges(splits[rows], lengths)
-    # A scalar index gives a single row, whose length needs no splits.
+    # If the index is a scalar, the result is one row, whose length needs no splits.
     return (*(results if indices.ndim else results[1:]), np.take(values, rows, 0))
 
 
 def ragged_tensor_to_sparse(
     *nested_splits_and_values: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """RaggedTensorToSparse: indices [n, rank], values [n] and the dense shape."""
+    """RaggedTensorToSparse: return the indices [n, rank], the values [n] and the dense shape."""
     *given, values = nested_splits_and_values
     if any(not each.ndim for each in (*given, values)):
         raise InvalidArgumentError("Ragged splits and values must have rank 1 or more")
@@ -210,9 +216,9 @@ def _check_whole_splits(splits: np.ndarray, rows: int | None) -> None:
 def ragged_fill_empty_rows(
     value_rowids: np.ndarray, values: np.ndarray, nrows: np.ndarray, default_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """RaggedFillEmptyRows: every row without a value gets `default_value`.
+    """RaggedFillEmptyRows: add `default_value` to every row without a value.
 
-    Returns row ids, values, which rows were empty [nrows], and each value's new index [n].
+    Return (row ids, values, whether each row was empty [nrows], new index of each old value [n]).
     """
     for name, vector in (("value_rowids", value_rowids), ("values", values)):
         if vector.ndim != 1:
@@ -230,7 +236,7 @@ def ragged_fill_empty_rows(
     rows, filled, empty, places = fill_empty_rows(
         value_rowids[:, None], values, int(nrows), default_value
     )
-    # For nrows = 0 TensorFlow returns the row ids as a matrix.
+    # If `nrows` is 0, TensorFlow returns the row ids as a matrix.
     return rows[:, 0] if nrows else rows, filled, empty, places
 
 

@@ -1,4 +1,4 @@
-"""RaggedCross: crosses of categorical features in ragged, sparse and dense tensors.
+"""The kernel of RaggedCross: crosses of features in ragged, sparse and dense tensors.
 
 TF: tensorflow/core/kernels/ragged_cross_op.cc
 """
@@ -33,7 +33,10 @@ def _ragged_column(values: np.ndarray, splits: np.ndarray) -> Column:
 
 
 def _sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Column:
-    """Return the column; a row owns all elements before the first index of a later row."""
+    """Return the column of a sparse matrix.
+
+    An element belongs to the largest row index that has occurred up to this element.
+    """
     owners = np.maximum.accumulate(indices[: len(values), :1].ravel())
     ends = np.searchsorted(owners, np.arange(batch), side="right")
     starts = np.concatenate((np.zeros(1, np.int64), ends))[:-1]
@@ -43,7 +46,10 @@ def _sparse_column(indices: np.ndarray, values: np.ndarray, batch: int) -> Colum
 def _ragged_cross_columns(
     ragged: list[tuple[np.ndarray, np.ndarray]], sparse: list[Sparse], dense: list[np.ndarray]
 ) -> tuple[dict[str, list[Column]], int]:
-    """Check all columns; return them by kind (R, S, D), and their common number of rows."""
+    """Check all columns; return (columns by kind, number of rows of every column).
+
+    The kinds are R (ragged), S (sparse) and D (dense).
+    """
     for values, splits in ragged:
         if np.ndim(values) != 1 or np.ndim(splits) != 1:
             raise InvalidArgumentError(RANK_2)
@@ -104,7 +110,7 @@ def ragged_cross(
     out_values_type: DataType,
     out_row_splits_type: DataType,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """RaggedCross: crosses of ragged, sparse and dense columns as a ragged tensor."""
+    """RaggedCross: return the combinations of each row as a ragged tensor (values, row splits)."""
     count = len(ragged_values_types)
     if len(ragged_splits_types) != count:
         raise InvalidArgumentError("ragged values and splits must have the same length")

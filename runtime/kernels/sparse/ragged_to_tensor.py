@@ -1,4 +1,4 @@
-"""RaggedTensorToTensor: conversion of rows of unequal length to a dense tensor.
+"""The kernel of RaggedTensorToTensor, which pads rows of unequal length to a dense tensor.
 
 TF: tensorflow/core/kernels/ragged_tensor_to_tensor_op.cc
 """
@@ -22,9 +22,10 @@ def ragged_tensor_to_tensor(
     *partitions: np.ndarray,
     row_partition_types: tuple[str, ...],
 ) -> np.ndarray:
-    """RaggedTensorToTensor: values [n, E…] at their positions, `default_value` everywhere else.
+    """RaggedTensorToTensor: return a dense tensor with `values` [n, E…] at their positions.
 
-    A value whose position is outside of `shape` (where that is not −1) is dropped.
+    Every other element is `default_value`. If a size in `shape` is −1, it is made as large as
+    necessary. A value whose position is outside another size is dropped.
     """
     if not values.ndim:
         raise InvalidArgumentError("values must have rank 1 or more, got a scalar")
@@ -35,7 +36,7 @@ def ragged_tensor_to_tensor(
     check_allocation(sizes, values.dtype)
     depth = levels.ragged_rank + 1
     rows = math.prod(sizes[:depth])
-    if not rows:  # TensorFlow reads no partition then
+    if not rows:  # TensorFlow reads no partition in this case
         return np.empty(sizes, values.dtype)
     places = levels.places(sizes[:depth], len(values))
     result = np.empty((rows, *sizes[depth:]), values.dtype)
@@ -51,7 +52,7 @@ def ragged_tensor_to_tensor(
 
 
 def _static_shape(shape: np.ndarray) -> list[int] | None:
-    """Return the requested shape, or None if it is fully unknown (a scalar −1)."""
+    """Return the requested shape, or None if no size is requested (`shape` is a scalar −1)."""
     if shape.ndim == 0:
         if shape != -1:
             raise InvalidArgumentError(
@@ -68,7 +69,11 @@ def _static_shape(shape: np.ndarray) -> list[int] | None:
 
 
 class _RowPartitions:
-    """The row partitions of a ragged tensor, outermost first."""
+    """The row partitions of a ragged tensor, outermost first.
+
+    A row partition says how many values each row of a level has, as row splits or as the row of
+    each value.
+    """
 
     def __init__(self, partitions: tuple[np.ndarray, ...], types: tuple[str, ...]) -> None:
         if len(types) != len(partitions):
@@ -94,7 +99,7 @@ class _RowPartitions:
         self._levels = list(zip(partitions, types, strict=True))
 
     def width(self, level: int) -> int:
-        """Return the length of the longest row of a level (0 is the outermost partition)."""
+        """Return the length of the longest row of a level; level 0 is the outermost partition."""
         partition, kind = self._levels[level]
         if kind == "ROW_SPLITS":
             return int(np.diff(partition).max(initial=0))
@@ -102,9 +107,10 @@ class _RowPartitions:
         return int(columns.max(initial=-1)) + 1
 
     def places(self, sizes: list[int], count: int) -> np.ndarray:
-        """Return the first `count` values' positions in a flat tensor of `sizes`; −1: dropped.
+        """Return the positions of the first `count` values in a flat tensor of `sizes`.
 
-        Values beyond the partitions have no position: the result may be shorter than `count`.
+        A position is −1 if the value is dropped. The result is shorter than `count` if the
+        partitions describe fewer values.
         """
         stride = math.prod(sizes[1:])
         places = np.arange(self.first_dimension, dtype=np.int64)
@@ -149,7 +155,10 @@ def _rows_and_columns_of_ids(partition: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def rows_and_columns_of_splits(splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each value's row and column; raises InvalidArgumentError unless splits ascend."""
+    """Return the row and the column of each value.
+
+    Raises InvalidArgumentError unless `splits` starts with 0 and ascends.
+    """
     if not len(splits) or splits[0] != 0:
         raise InvalidArgumentError("Row splits must start with 0")
     lengths = np.diff(splits)

@@ -1,4 +1,4 @@
-"""Conversion of ragged tensors to variants and back, and the gradient of that.
+"""Kernels that convert ragged tensors to variants (with the gradient) and back.
 
 TF: tensorflow/core/kernels/{ragged_tensor_to_variant_op,ragged_tensor_from_variant_op,
 ragged_tensor_variant}.cc
@@ -23,7 +23,10 @@ from runtime.kernels.sparse.ragged import check_splits_cover, splits_of_lengths
 def ragged_tensor_to_variant(
     *nested_splits_and_values: np.ndarray, batched_input: bool
 ) -> np.ndarray | RaggedTensorVariant:
-    """RaggedTensorToVariant: one variant, or with `batched_input` a vector with one per row."""
+    """RaggedTensorToVariant: return the ragged tensor as one variant.
+
+    If `batched_input` is true, return a vector with one variant for each row.
+    """
     *nested, values = nested_splits_and_values
     values = np.asarray(values)
     if nested and not values.ndim:
@@ -72,7 +75,10 @@ def ragged_tensor_from_variant(
     Tvalues: DataType,  # noqa: N803 # the attribute's name
     Tsplits: DataType,  # noqa: N803 # the attribute's name
 ) -> tuple[np.ndarray, ...]:
-    """RaggedTensorFromVariant: the ragged tensor of a scalar variant, or the stack of several."""
+    """RaggedTensorFromVariant: return the ragged tensor that a scalar variant holds.
+
+    If there are several variants, return a stack of their ragged tensors.
+    """
     array = box(encoded)
     if input_ragged_rank == -1:
         input_ragged_rank = output_ragged_rank - array.ndim
@@ -105,10 +111,11 @@ def ragged_tensor_to_variant_gradient(
     *,
     Tvalues: DataType,  # noqa: N803 # the attribute's name
 ) -> np.ndarray:
-    """RaggedTensorToVariantGradient: the values of all variants, as `dense_values_shape`.
+    """RaggedTensorToVariantGradient: concatenate the values of all variants.
 
-    A variant without a value gives as many rows of zeros as `row_splits` declares; elements beyond
-    the variants' values are zero.
+    The result has the shape `dense_values_shape`. A variant without a value counts as rows of
+    zeros, the number of which `row_splits` declares. If the variants hold fewer values than the
+    result has elements, the other elements are zero.
     """
     if np.ndim(dense_values_shape) != 1:
         raise InvalidArgumentError("dense_values_shape must be a vector")
@@ -140,7 +147,7 @@ def ragged_tensor_to_variant_gradient(
 def _values_of_variants(
     encoded: np.ndarray, splits: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
 ) -> list[np.ndarray]:
-    """Return the values of each variant, and zeros for a variant without a value."""
+    """Return the values of each variant; a variant without a value counts as zeros."""
     pieces = []
     for index, component in enumerate(encoded.ravel().tolist()):
         if isinstance(component, RaggedTensorVariant):

@@ -1,4 +1,7 @@
-"""Set operations on groups: the rows along the last dimension of two tensors.
+"""Kernels of set operations.
+
+A set is the values along the last dimension of a tensor; a group is an index of the other
+dimensions. An operation combines the two sets of each group.
 
 TF: tensorflow/core/kernels/set_kernels.cc
 """
@@ -28,7 +31,7 @@ _OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def dense_to_dense(set1: np.ndarray, set2: np.ndarray, *, set_operation: str) -> Sparse:
-    """DenseToDenseSetOperation: of two dense tensors [G…, n] and [G…, m]."""
+    """DenseToDenseSetOperation: combine the sets of two dense tensors [G…, n] and [G…, m]."""
     return _set_operation(_from_dense(set1), _from_dense(set2), set_operation)
 
 
@@ -41,9 +44,9 @@ def dense_to_sparse(
     set_operation: str,
     validate_indices: bool,
 ) -> Sparse:
-    """DenseToSparseSetOperation: of a dense and a sparse tensor."""
+    """DenseToSparseSetOperation: combine the sets of a dense and a sparse tensor."""
     if shape.ndim == 1 and not validate_indices and len(indices) == len(values):
-        # TensorFlow stops reading at the first group that is not after the previous one.
+        # TensorFlow stops reading at the first element whose group is before the previous one.
         kept = _ascending_groups(indices, shape)
         indices, values = indices[:kept], values[:kept]
     second = _from_sparse(indices, values, shape, validate_indices, set1.shape)
@@ -51,9 +54,9 @@ def dense_to_sparse(
 
 
 def _ascending_groups(indices: np.ndarray, shape: np.ndarray) -> int:
-    """The number of leading rows whose groups are inside the shape and in ascending order."""
+    """Return how many leading rows have groups inside the shape and in ascending order."""
     if indices.ndim != 2 or indices.shape[1] != shape.size or shape.size < 2:
-        return len(indices)  # _from_sparse raises for these
+        return len(indices)  # _from_sparse raises an error for such indices
     groups = indices[:, :-1]
     odd = np.asarray(((groups < 0) | (groups >= shape[:-1])).any(axis=1))
     steps = groups[1:] - groups[:-1]
@@ -73,13 +76,13 @@ def sparse_to_sparse(
     set_operation: str,
     validate_indices: bool,
 ) -> Sparse:
-    """SparseToSparseSetOperation: of two sparse tensors."""
+    """SparseToSparseSetOperation: combine the sets of two sparse tensors."""
     first = _from_sparse(indices1, values1, shape1, validate_indices)
     second = _from_sparse(indices2, values2, shape2, validate_indices)
     return _set_operation(first, second, set_operation)
 
 
-# A set tensor: (shape of its groups, group number of each value, values).
+# The sets of a tensor: (shape of the groups, group index of each value, values).
 Groups = tuple[tuple[int, ...], np.ndarray, np.ndarray]
 
 
@@ -97,10 +100,11 @@ def _from_sparse(
     validate_indices: bool,
     beside: tuple[int, ...] = (),
 ) -> Groups:
-    """The groups of a sparse tensor; InvalidArgumentError or InternalError if it is malformed.
+    """Check a sparse tensor and return its sets.
 
-    `beside` is the shape of the dense operand, if any: its groups must be the same, and a
-    difference is reported before indices that are out of range.
+    Raises InvalidArgumentError or InternalError if the tensor is malformed. `beside` is the shape
+    of the dense operand, if there is one. The groups of both operands must be the same; if they
+    differ, this error comes before an error for indices out of range.
     """
     if shape.ndim != 1:
         raise InvalidArgumentError("Shape must be a 1D tensor.")
@@ -122,10 +126,10 @@ def _from_sparse(
 def _check_groups(indices: np.ndarray, sizes: tuple[int, ...]) -> None:
     for axis, size in enumerate(sizes):
         outside = indices[:, axis] >= size
-        if axis + 1 < len(sizes):  # a negative position within a group is accepted
+        if axis + 1 < len(sizes):  # an index that is negative in the last dimension is accepted
             outside |= indices[:, axis] < 0
         if outside.any():
-            first = indices[outside.argmax(), axis]  # the message always names index 0
+            first = indices[outside.argmax(), axis]  # TensorFlow's message always names index 0
             raise InternalError(f"indices[0, {axis}] expected < {size}, got {first}.")
 
 
@@ -148,7 +152,11 @@ def _set_operation(first: Groups, second: Groups, set_operation: str) -> Sparse:
 
 
 def _value_indices(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(ascending values, index of each value in them); integers of a small range are not sorted."""
+    """Return (ascending values, index of each element of `values` in them).
+
+    The ascending values contain at least all distinct elements. If the elements are integers in a
+    small range, they are the whole range, which needs no sorting.
+    """
     if values.size and values.dtype.kind in "iu":
         low, high = int(values.min()), int(values.max())
         if high - low < values.size:
@@ -162,7 +170,7 @@ def _value_indices(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _result(
     pairs: np.ndarray, base: int, distinct: np.ndarray, group_shape: tuple[int, ...]
 ) -> Sparse:
-    groups = pairs // base  # ascending, and so are the values of each group
+    groups = pairs // base  # the groups are ascending, and so are the values of each group
     sizes = np.bincount(groups, minlength=1)
     begins = np.cumsum(sizes) - sizes
     columns = np.arange(len(pairs)) - begins[groups]
@@ -175,7 +183,7 @@ def _result(
 def set_size(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, *, validate_indices: bool
 ) -> np.ndarray:
-    """SetSize: the number of distinct values in each group of a sparse tensor."""
+    """SetSize: return the number of distinct values in each group of a sparse tensor."""
     group_shape, groups, elements = _from_sparse(indices, values, shape, validate_indices)
     distinct, numbers = np.unique(elements, return_inverse=True)
     pairs = np.unique(groups * max(len(distinct), 1) + numbers)

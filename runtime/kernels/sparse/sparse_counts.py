@@ -1,4 +1,4 @@
-"""Counts (bincounts) of integers per row, as sparse tensors.
+"""Kernels that count integers (bincount) in each row and return the counts as sparse tensors.
 
 TF: tensorflow/core/kernels/count_ops.cc
 """
@@ -32,7 +32,11 @@ def _count(
     maxlength: int,
     binary_output: bool,
 ) -> Sparse:
-    """The counts or weight sums of all (row, value) pairs; values ≥ `maxlength` are ignored."""
+    """Count each value in each row, or sum up the weights of equal values.
+
+    If `binary_output` is true, every count is 1. Values ≥ `maxlength` are ignored, unless
+    `maxlength` is negative.
+    """
     if values.size and values.min() < 0:
         raise InvalidArgumentError("Input values must all be non-negative")
     width = max(int(values.max(initial=0)) + 1, minlength) if maxlength < 0 else maxlength
@@ -57,7 +61,7 @@ def _count(
 
 
 def _as_vector(counts: Sparse) -> Sparse:
-    """Drop the row dimension, whose size is 1."""
+    """Drop the row dimension, whose size must be 1."""
     indices, totals, shape = counts
     return indices[:, 1:], totals, shape[1:]
 
@@ -65,7 +69,7 @@ def _as_vector(counts: Sparse) -> Sparse:
 def dense_count_sparse_output(
     values: np.ndarray, weights: np.ndarray, *, minlength: int, maxlength: int, binary_output: bool
 ) -> Sparse:
-    """DenseCountSparseOutput: counts of the values of a vector or of each row of a matrix."""
+    """DenseCountSparseOutput: count the values of a vector, or of each row of a matrix."""
     _check_weights(weights, values, "data")
     if np.ndim(values) not in (1, 2):
         raise InvalidArgumentError(
@@ -129,7 +133,10 @@ def sparse_count_sparse_output(
     maxlength: int,
     binary_output: bool,
 ) -> Sparse:
-    """SparseCountSparseOutput: counts per first index, or over all values of a sparse vector."""
+    """SparseCountSparseOutput: count the values of each row of a sparse tensor.
+
+    A row is an index of dimension 0; if the tensor is a vector, all its values are one row.
+    """
     _check_sparse(indices, values, dense_shape)
     _check_weights(weights, values, "values")
     is_vector = dense_shape.size == 1
@@ -159,7 +166,7 @@ def ragged_count_sparse_output(
     maxlength: int,
     binary_output: bool,
 ) -> Sparse:
-    """RaggedCountSparseOutput: counts of the values of each ragged row."""
+    """RaggedCountSparseOutput: count the values of each ragged row."""
     _check_weights(weights, values, "values")
     flat_splits, flat_values = np.ravel(splits), np.ravel(values)
     if flat_splits.size < 2:

@@ -1,4 +1,4 @@
-"""Filling the empty rows of sparse tensors with a default value.
+"""Kernels that fill the empty rows of sparse tensors with a default value.
 
 TF: tensorflow/core/kernels/sparse_fill_empty_rows_op.cc, fill_empty_rows_functor.h
 """
@@ -18,7 +18,7 @@ def sparse_fill_empty_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """SparseFillEmptyRows: add `default_value` in column 0 of every row without an element.
 
-    Returns (indices, values, whether each row was empty [rows], new index of each element [n]).
+    Return (indices, values, whether each row was empty [rows], new index of each element [n]).
     """
     _check_rows(indices, values, dense_shape, default_value)
     return fill_empty_rows(indices, values, int(dense_shape[0]), default_value)
@@ -27,7 +27,10 @@ def sparse_fill_empty_rows(
 def fill_empty_rows(
     indices: np.ndarray, values: np.ndarray, rows: int, default_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The outputs of SparseFillEmptyRows for indices `[n, rank]` whose column 0 is the row."""
+    """Compute the outputs of SparseFillEmptyRows.
+
+    Column 0 of `indices` `[n, rank]` contains the rows of the elements.
+    """
     _check_row_indices(indices, rows)
     check_allocation((rows,), np.int64)
     element_rows = indices[:, 0]
@@ -94,7 +97,10 @@ def _check_row_indices(indices: np.ndarray, rows: int) -> None:
 def sparse_fill_empty_rows_grad(
     reverse_index_map: np.ndarray, gradients: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SparseFillEmptyRowsGrad: the gradients by the input values and by the default value."""
+    """SparseFillEmptyRowsGrad: return the gradients of SparseFillEmptyRows.
+
+    The first is with respect to the values, the second with respect to the default value.
+    """
     for name, given in (("reverse_index_map", reverse_index_map), ("grad_values", gradients)):
         if given.ndim != 1:
             raise InvalidArgumentError(f"{name} must be a vector, saw: {shape_text(given.shape)}")

@@ -1,4 +1,4 @@
-"""Arithmetic of sparse tensors with dense and sparse ones.
+"""Kernels for arithmetic between two sparse tensors, or a sparse and a dense tensor.
 
 TF: tensorflow/core/kernels/sparse_{tensor_dense_add,tensor_dense_matmul,add,dense_binary_op_shared,
 softmax,sparse_binary_op_shared,reduce,matmul}_op.cc
@@ -27,7 +27,7 @@ from runtime.kernels.sparse.sparse_tensor_checks import (
 def sparse_tensor_dense_add(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray
 ) -> np.ndarray:
-    """SparseTensorDenseAdd: the dense sum of a sparse and a dense tensor of the same shape."""
+    """SparseTensorDenseAdd: add a sparse and a dense tensor of the same shape; the sum is dense."""
     _check_addends(indices, values, shape)
     if shape.size != dense.ndim:
         raise InvalidArgumentError(
@@ -59,7 +59,7 @@ def _check_addends(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -
 
 
 def _check_ranks(name: str, indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless the indices are a matrix, values and shape vectors."""
+    """Raise InvalidArgumentError unless `indices` is a matrix and the other two are vectors."""
     if indices.ndim != 2:
         raise InvalidArgumentError(
             f"Input {name}_indices should be a matrix but received shape: "
@@ -81,7 +81,10 @@ def sparse_tensor_dense_matmul(
     adjoint_a: bool,
     adjoint_b: bool,
 ) -> np.ndarray:
-    """SparseTensorDenseMatMul: sparse [m, k] times dense [k, n]; `adjoint_…` applies first."""
+    """SparseTensorDenseMatMul: multiply a sparse matrix [m, k] by a dense matrix [k, n].
+
+    If `adjoint_a` or `adjoint_b` is true, that matrix is first replaced by its adjoint.
+    """
     if dense.ndim != 2:
         raise InvalidArgumentError("Tensor 'b' is not a matrix")
     if shape.shape != (2,):
@@ -132,7 +135,11 @@ def sparse_add(
     b_shape: np.ndarray,
     thresh: np.ndarray,
 ) -> Sparse:
-    """SparseAdd: the sum; sums of two elements whose magnitude is below `thresh` are dropped."""
+    """SparseAdd: add two sparse tensors.
+
+    If both have an element at a position, and the magnitude of the sum is below `thresh`, the sum
+    is dropped.
+    """
     if thresh.ndim:
         raise InvalidArgumentError(
             f"The magnitude threshold must be a scalar: got shape {shape_text(thresh.shape)}"
@@ -154,7 +161,10 @@ def sparse_add_grad(
     b_indices: np.ndarray,
     sum_indices: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SparseAddGrad: for each element of a and b the gradient of its sum, 0 if that was dropped."""
+    """SparseAddGrad: return the gradients with respect to the elements of a and of b.
+
+    The gradient is 0 if SparseAdd dropped the sum to which the element belongs.
+    """
     for name, indices in (("a", a_indices), ("b", b_indices), ("sum", sum_indices)):
         if indices.ndim != 2:
             raise InvalidArgumentError(
@@ -170,7 +180,8 @@ def sparse_add_grad(
             "The densified operands should have the same ndims; for A, B, Sum got: "
             f"{a_indices.shape[1]}, {b_indices.shape[1]}, {sum_indices.shape[1]}"
         )
-    if not sum_indices.shape[1]:  # rank 0: all indices are equal, so gradients match by position
+    # the rank is 0, so all indices are equal; gradients are matched by their order
+    if not sum_indices.shape[1]:
         return _resized(backprop_val_grad, a_indices), _resized(backprop_val_grad, b_indices)
     together = np.concatenate([sum_indices, a_indices, b_indices])
     places = np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)
@@ -182,7 +193,7 @@ def sparse_add_grad(
 
 
 def _resized(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The first `len(rows)` values, followed by zeros if there are fewer."""
+    """Return the first `len(rows)` elements of `values`, followed by zeros if there are fewer."""
     result = np.zeros(len(rows), values.dtype)
     result[: len(values)] = values[: len(rows)]
     return result
@@ -219,13 +230,13 @@ def _aligned(
     b_values: np.ndarray,
     shape: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Both operands on their common positions.
+    """Return both operands at every position at which at least one of them has an element.
 
-    Returns (all positions, ascending; first's values there; second's values there; whether both
-    have an element there). An operand without an element at a position has the value 0.
+    The results are (positions, ascending; values of a there; values of b there; whether both have
+    an element there). An operand without an element at a position has the value 0.
     """
     every = np.concatenate([flat_positions(a_indices, shape), flat_positions(b_indices, shape)])
-    order = np.argsort(every, kind="stable")  # a merge when both operands are sorted
+    order = np.argsort(every, kind="stable")  # this is a merge if both operands are sorted
     starts = run_starts(every[order]) if len(every) else np.empty(0, np.int64)
     place = np.empty(len(every), np.int64)
     place[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(every)))
@@ -258,7 +269,11 @@ def _sparse_sparse_cwise(
 
 
 def _sparse_dense_cwise(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """SparseDenseCwise…: `combine` of the sparse values and the dense tensor at their indices."""
+    """Make the kernel of a SparseDenseCwise op.
+
+    The kernel applies `combine` to the sparse values and the elements of the dense tensor at the
+    same indices.
+    """
 
     def kernel(
         indices: np.ndarray, values: np.ndarray, shape: np.ndarray, dense: np.ndarray
@@ -299,12 +314,15 @@ def _divide(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
         )
     if values.dtype.kind not in "iu":
         return np.asarray(values / divisors)
-    # C++ division: towards zero.
+    # Division rounds towards zero, as in C++.
     return np.asarray((values - np.fmod(values, divisors)) // divisors)
 
 
 def sparse_softmax(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """SparseSoftmax: softmax over the elements that are present along the last dimension."""
+    """SparseSoftmax: compute the softmax along the last dimension.
+
+    Only elements that are present take part.
+    """
     _check_ranks("sp", indices, values, shape)
     if shape.size < 2:
         sizes = ",".join(map(str, shape.tolist()))
@@ -331,7 +349,7 @@ def sparse_matmul(
     transpose_a: bool,
     transpose_b: bool,
 ) -> np.ndarray:
-    """SparseMatMul: the float32 product of two dense matrices, which may hold many zeros."""
+    """SparseMatMul: multiply two dense matrices, which may contain many zeros, in float32."""
     for name, given in (("a", first), ("b", second)):
         if given.ndim != 2:
             raise InvalidArgumentError(f"{name} is not a matrix")

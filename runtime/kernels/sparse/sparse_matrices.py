@@ -1,4 +1,4 @@
-"""Sparse matrices as variants: conversions from and to tensors, transposes, dense products.
+"""Kernels for sparse matrices in variants: conversions, transposes, products with dense tensors.
 
 TF: tensorflow/core/kernels/sparse/
 """
@@ -37,7 +37,10 @@ def _from_tensor(indices: np.ndarray, values: np.ndarray, sizes: tuple[int, ...]
 
 
 def dense_to_csr_sparse_matrix(dense_input: np.ndarray, indices: np.ndarray) -> SparseMatrix:
-    """DenseToCSRSparseMatrix: the elements of a dense tensor at `indices` [n, 2 or 3]."""
+    """DenseToCSRSparseMatrix: return a sparse matrix of elements of a dense tensor.
+
+    `indices` names these elements; it is [n, 2] or, for a batch of matrices, [n, 3].
+    """
     if np.ndim(dense_input) not in (2, 3) or np.ndim(indices) != 2:
         raise InvalidArgumentError(
             "dense must have rank 2 or 3 and indices rank 2, but they have ranks "
@@ -54,16 +57,17 @@ def dense_to_csr_sparse_matrix(dense_input: np.ndarray, indices: np.ndarray) -> 
 def sparse_tensor_to_csr_sparse_matrix(
     indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray
 ) -> SparseMatrix:
-    """SparseTensorToCSRSparseMatrix: a sparse tensor of rank 2 or 3 as a sparse matrix."""
+    """SparseTensorToCSRSparseMatrix: convert a sparse tensor of rank 2 or 3 to a sparse matrix."""
     return _from_tensor(indices, values, tuple(np.ravel(dense_shape).tolist()))
 
 
 def check_sparse_matrix(
     value: TensorValue, dtype: np.dtype | None = None, name: str = "input"
 ) -> SparseMatrix:
-    """The sparse matrix that a variant holds.
+    """Return the sparse matrix that a variant holds.
 
-    Raises InvalidArgumentError for any other variant, or if its dtype is not `dtype`.
+    Raises InvalidArgumentError if the variant holds another kind of value, or if the dtype is not
+    `dtype`.
     """
     if not isinstance(value, SparseMatrix):
         raise InvalidArgumentError("Could not retrieve CSRSparseMatrix from Variant")
@@ -84,7 +88,7 @@ def csr_sparse_matrix_to_dense(
     *,
     type: DataType,  # the attribute's name
 ) -> np.ndarray:
-    """CSRSparseMatrixToDense: the matrix, or batch of matrices, as a dense tensor."""
+    """CSRSparseMatrixToDense: convert the matrix, or the batch of matrices, to a dense tensor."""
     matrix = check_sparse_matrix(sparse_input, type.numpy)
     check_allocation(matrix.dense_shape, type.numpy)
     result = np.zeros(matrix.dense_shape, type.numpy)
@@ -97,7 +101,10 @@ def csr_sparse_matrix_to_sparse_tensor(
     *,
     type: DataType,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CSRSparseMatrixToSparseTensor: (indices [n, rank], values [n], dense shape [rank])."""
+    """CSRSparseMatrixToSparseTensor: convert the matrix to a sparse tensor.
+
+    Return (indices [n, rank], values [n], dense shape [rank]).
+    """
     matrix = check_sparse_matrix(sparse_matrix, type.numpy)
     return matrix.indices(), matrix.values, np.array(matrix.dense_shape, np.int64)
 
@@ -108,7 +115,10 @@ def csr_sparse_matrix_components(
     *,
     type: DataType,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CSRSparseMatrixComponents: row pointers, columns and values of the batch's matrix `index`."""
+    """CSRSparseMatrixComponents: return the row pointers, columns and values of one matrix.
+
+    `index` is the index of the matrix in its batch.
+    """
     matrix = check_sparse_matrix(csr_sparse_matrix, type.numpy)
     if np.ndim(index):
         raise InvalidArgumentError("index should be a scalar")
@@ -122,7 +132,7 @@ def csr_sparse_matrix_components(
 
 
 def sparse_matrix_nnz(sparse_matrix: SparseMatrix) -> np.ndarray:
-    """SparseMatrixNNZ: the number of entries of each matrix."""
+    """SparseMatrixNNZ: return the number of entries of each matrix."""
     matrix = check_sparse_matrix(sparse_matrix)
     counts = np.bincount(matrix.batches, minlength=matrix.batch_size).astype(np.int32)
     return counts if matrix.is_batch else counts.reshape(())
@@ -134,19 +144,22 @@ def sparse_matrix_transpose(
     conjugate: bool,
     type: DataType,
 ) -> SparseMatrix:
-    """SparseMatrixTranspose: the transpose, conjugated if `conjugate` is set."""
+    """SparseMatrixTranspose: transpose the matrix; also conjugate it if `conjugate` is true."""
     matrix = check_sparse_matrix(input, type.numpy).transposed()
     return matrix.with_values(np.conjugate(matrix.values)) if conjugate else matrix
 
 
 def conjugate(input: SparseMatrix) -> SparseMatrix:
-    """Conj of a variant that holds a sparse matrix."""
+    """Conj: conjugate the sparse matrix that a variant holds."""
     matrix = check_sparse_matrix(input)
     return matrix.with_values(np.conjugate(matrix.values))
 
 
 def oriented(matrix: SparseMatrix, transpose: bool, adjoint: bool) -> SparseMatrix:
-    """The matrix, its transpose or its adjoint; InvalidArgumentError if both are requested."""
+    """Return the matrix, its transpose if `transpose` is true, or its adjoint if `adjoint` is true.
+
+    Raises InvalidArgumentError if both are true.
+    """
     if transpose and adjoint:
         raise InvalidArgumentError("Only one of adjoint and transpose may be true.")
     if not (transpose or adjoint):
@@ -166,7 +179,10 @@ def sparse_matrix_mat_mul(
     transpose_output: bool,
     conjugate_output: bool,
 ) -> np.ndarray:
-    """SparseMatrixMatMul: the dense product of sparse and dense matrices, or of batches of them."""
+    """SparseMatrixMatMul: multiply a sparse matrix by a dense matrix; the product is dense.
+
+    The operands may also be batches of matrices.
+    """
     left = oriented(check_sparse_matrix(a, b.dtype), transpose_a, adjoint_a)
     if transpose_b and adjoint_b:
         raise InvalidArgumentError("Only one of adjoint_b and transpose_b may be true.")

@@ -1,4 +1,6 @@
-"""Products of two sparse matrices, sparse Cholesky factors and orderings that limit their fill-in.
+"""Kernels for products of two sparse matrices, sparse Cholesky factors, and orderings of rows.
+
+The fill-in of a factor is its entries that are zero in the matrix; a good ordering keeps it small.
 
 TF: tensorflow/core/kernels/sparse/sparse_mat_mul_op.cc, sparse_cholesky_op.cc,
 sparse_ordering_amd_op.cc
@@ -18,7 +20,8 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.sparse_matrix import SparseMatrix, from_coordinates
 from runtime.kernels.sparse.sparse_matrices import TYPES, check_sparse_matrix, oriented
 
-_DENSE_FACTOR = 2  # from this many products per dense element on, dense arithmetic is faster
+# dense arithmetic is faster if there are more products than this for each dense element
+_DENSE_FACTOR = 2
 
 
 def sparse_matrix_sparse_mat_mul(
@@ -31,9 +34,10 @@ def sparse_matrix_sparse_mat_mul(
     adjoint_a: bool,
     adjoint_b: bool,
 ) -> SparseMatrix:
-    """SparseMatrixSparseMatMul: the sparse product; a batch of one is repeated to match the other.
+    """SparseMatrixSparseMatMul: multiply two sparse matrices; the product is sparse.
 
-    Sums that happen to be zero remain entries.
+    A batch of one matrix is repeated to match the other batch. A sum that happens to be zero
+    remains an entry.
     """
     for name, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
         if transpose and adjoint:
@@ -77,7 +81,10 @@ def _elements(sizes: Sequence[int]) -> int:
 
 
 def _repeated(matrix: SparseMatrix, batch: int) -> SparseMatrix:
-    """`matrix`, a batch of one, repeated `batch` times."""
+    """Return `matrix` with its batch repeated to size `batch`.
+
+    The batch must be one or that size.
+    """
     if matrix.batch_size == batch:
         return matrix
     count = len(matrix.values)
@@ -91,7 +98,10 @@ def _repeated(matrix: SparseMatrix, batch: int) -> SparseMatrix:
 
 
 def _matches(left: SparseMatrix, right: SparseMatrix) -> tuple[np.ndarray, np.ndarray]:
-    """For each entry of `left`: the first matching entry of `right`, and the number of matches."""
+    """For each entry of `left`, find the entries of `right` to multiply it by.
+
+    Return (index of the first of these entries, number of these entries).
+    """
     rows = right.batches * right.num_rows + right.rows
     counts = np.bincount(rows, minlength=right.batch_size * right.num_rows)
     wanted = left.batches * right.num_rows + left.columns
@@ -101,7 +111,7 @@ def _matches(left: SparseMatrix, right: SparseMatrix) -> tuple[np.ndarray, np.nd
 def _from_positions(
     places: np.ndarray, values: np.ndarray, sizes: tuple[int, int, int], is_batch: bool
 ) -> SparseMatrix:
-    """A sparse matrix of entries at row-major positions, which must be ascending."""
+    """Make a sparse matrix of entries at row-major positions, which must be ascending."""
     rows, columns = np.divmod(places, sizes[2])
     batches, rows = np.divmod(rows, sizes[1])
     return SparseMatrix(batches, rows, columns, values, *sizes, is_batch)
@@ -133,16 +143,17 @@ def _check_square(matrix: SparseMatrix) -> None:
 
 
 def _symmetric_patterns(matrix: SparseMatrix) -> np.ndarray:
-    """Where the lower triangles and their mirror images have entries: bool [batch, n, n]."""
+    """Return where the lower triangles and their mirror images have entries: bool [batch, n, n]."""
     lower = _dense(matrix, np.ones(len(matrix.values), bool))
     lower &= np.tri(matrix.num_rows, dtype=bool)
     return lower | lower.swapaxes(-1, -2)
 
 
 def sparse_matrix_ordering_amd(input: SparseMatrix) -> np.ndarray:
-    """SparseMatrixOrderingAMD: a permutation that keeps the fill-in of Cholesky factors small.
+    """SparseMatrixOrderingAMD: return a permutation for a sparse Cholesky factorization.
 
-    Minimum degree: the node with the fewest remaining neighbours comes next.
+    The permutation keeps the fill-in of the factor small. The method is minimum degree: the next
+    node is the node with the fewest remaining neighbours.
     """
     matrix = check_sparse_matrix(input)
     _check_square(matrix)
@@ -169,7 +180,7 @@ def sparse_matrix_sparse_cholesky(
     *,
     type: DataType,
 ) -> SparseMatrix:
-    """SparseMatrixSparseCholesky: the factor L of the permuted matrix.
+    """SparseMatrixSparseCholesky: return the Cholesky factor L of the permuted matrix.
 
     Only the lower triangle of the matrix is read.
     """
@@ -224,7 +235,10 @@ def _cholesky_factor(matrix: np.ndarray, order: np.ndarray, index: int) -> np.nd
 
 
 def _factor_pattern(pattern: np.ndarray) -> np.ndarray:
-    """Where the Cholesky factor of a matrix with this pattern has entries, fill-in included."""
+    """Return where the Cholesky factor of a matrix has entries, with the fill-in.
+
+    `pattern` says where the matrix has entries; it is overwritten.
+    """
     np.fill_diagonal(pattern, True)
     for step in range(len(pattern)):
         below = step + 1 + np.flatnonzero(pattern[step + 1 :, step])

@@ -1,4 +1,4 @@
-"""Sums and maxima of a sparse tensor over dimensions.
+"""Kernels that reduce a sparse tensor over some dimensions to sums or maxima.
 
 TF: tensorflow/core/kernels/sparse_reduce_op.cc
 """
@@ -18,32 +18,35 @@ from runtime.kernels.sparse.sparse_tensor_checks import check_bounds, check_spar
 def sparse_reduce_sum(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray, *, keep_dims: bool
 ) -> np.ndarray:
-    """SparseReduceSum: the sum as a dense tensor; 0 where there is no element."""
+    """SparseReduceSum: return the sums over `axes` as a dense tensor; a sum of no elements is 0."""
     return _dense(_reduced(indices, values, shape, axes, keep_dims, np.add), values.dtype)
 
 
 def sparse_reduce_max(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray, *, keep_dims: bool
 ) -> np.ndarray:
-    """SparseReduceMax: the maximum as a dense tensor; 0 where there is no element."""
+    """SparseReduceMax: return the maxima over `axes` as a dense tensor.
+
+    The maximum of no elements is 0.
+    """
     return _dense(_reduced(indices, values, shape, axes, keep_dims, np.maximum), values.dtype)
 
 
 def sparse_reduce_sum_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray, *, keep_dims: bool
 ) -> Sparse:
-    """SparseReduceSumSparse: the sum as a sparse tensor."""
+    """SparseReduceSumSparse: return the sums over `axes` as a sparse tensor."""
     return _sparse(_reduced(indices, values, shape, axes, keep_dims, np.add))
 
 
 def sparse_reduce_max_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, axes: np.ndarray, *, keep_dims: bool
 ) -> Sparse:
-    """SparseReduceMaxSparse: the maximum as a sparse tensor."""
+    """SparseReduceMaxSparse: return the maxima over `axes` as a sparse tensor."""
     return _sparse(_reduced(indices, values, shape, axes, keep_dims, np.maximum))
 
 
-# (ascending row-major positions in the result, values there, sizes of the result).
+# (ascending row-major positions in the result, values at these positions, sizes of the result)
 Reduced = tuple[np.ndarray, np.ndarray, list[int]]
 
 

@@ -1,4 +1,4 @@
-"""Sparse tensors serialized to strings (TensorProtos) or variants, and back.
+"""Kernels that serialize sparse tensors to strings (TensorProtos) or variants, and back.
 
 TF: tensorflow/core/kernels/{serialize_sparse_op,deserialize_sparse_string_op}.cc
 """
@@ -26,9 +26,9 @@ from runtime.kernels.sparse.sparse_to_dense import check_sorted_indices
 def serialize_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, *, out_type: DataType
 ) -> np.ndarray:
-    """SerializeSparse: [indices, values, shape], each as a string or variant.
+    """SerializeSparse: return [indices, values, shape], each as a string or a variant.
 
-    Whether the three fit together is checked by DeserializeSparse.
+    DeserializeSparse checks whether the three parts fit together.
     """
     _check_ranks(indices, values, shape)
     return _serialized([(indices, values, shape)], out_type)[0]
@@ -37,7 +37,10 @@ def serialize_sparse(
 def serialize_many_sparse(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, *, out_type: DataType
 ) -> np.ndarray:
-    """SerializeManySparse: [n, 3], one serialized sparse tensor per index of dimension 0."""
+    """SerializeManySparse: serialize each row of a sparse tensor as a sparse tensor; return [n, 3].
+
+    A row is an index of dimension 0.
+    """
     _check_ranks(indices, values, shape)
     if shape.size < 2:
         raise InvalidArgumentError(
@@ -77,7 +80,10 @@ def _serialized(parts: Sequence[Sparse], out_type: DataType) -> np.ndarray:
 
 
 def deserialize_sparse(serialized: np.ndarray, *, dtype: DataType) -> Sparse:
-    """DeserializeSparse: one sparse tensor of [B…, 3]; the batch dimensions come first."""
+    """DeserializeSparse: return the sparse tensors of `serialized` [B…, 3] as one sparse tensor.
+
+    The batch dimensions come first in the result.
+    """
     if not serialized.ndim:
         raise InvalidArgumentError("Serialized sparse should have non-zero rank []")
     if serialized.shape[-1] != 3:

@@ -1,6 +1,6 @@
-"""Ops that change the indices of a sparse tensor, not its values.
+"""Kernels that change the indices of a sparse tensor, but not its values.
 
-A sparse tensor is indices [n, rank] (int64), values [n] and a dense shape [rank].
+A sparse tensor consists of indices [n, rank] (int64), values [n] and a dense shape [rank].
 
 TF: tensorflow/core/kernels/sparse_{reshape,reorder,concat,split,slice}_op.cc
 """
@@ -20,7 +20,7 @@ Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def flat_positions(indices: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """The row-major positions [n] of index rows [n, rank] in the dense shape."""
+    """Return the row-major positions [n] in `shape` of the rows of `indices` [n, rank]."""
     sizes = shape.tolist()
     if math.prod(sizes) >= 1 << 63:
         raise InvalidArgumentError(f"Shape {shape_text(sizes)} has too many elements")
@@ -29,7 +29,7 @@ def flat_positions(indices: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 
 def index_rows(positions: np.ndarray, sizes: list[int]) -> np.ndarray:
-    """The inverse of `flat_positions`: the index rows [n, rank] of row-major positions."""
+    """Return the index rows [n, rank] of row-major positions; the inverse of `flat_positions`."""
     rows = np.empty((len(positions), len(sizes)), np.int64)
     left = positions
     for axis in range(len(sizes)):
@@ -42,7 +42,10 @@ def index_rows(positions: np.ndarray, sizes: list[int]) -> np.ndarray:
 def sparse_reshape(
     indices: np.ndarray, shape: np.ndarray, new_shape: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SparseReshape: the indices for another dense shape; one size may be −1."""
+    """SparseReshape: return the indices and the dense shape of the reshaped tensor.
+
+    One size in `new_shape` may be −1, which means the size that is left.
+    """
     if indices.ndim != 2:
         raise InvalidArgumentError("Input must be a matrix.")
     for name, given in (("Input", shape), ("Target", new_shape)):
@@ -57,7 +60,7 @@ def sparse_reshape(
         )
     sizes = _target_sizes(shape.tolist(), new_shape.tolist())
     if sizes == shape.tolist():
-        return indices, shape  # unchanged, even indices that are out of bounds
+        return indices, shape  # indices are returned unchanged even if they are out of bounds
     positions = flat_positions(indices, shape)
     return index_rows(positions, sizes), np.array(sizes, np.int64)
 
@@ -101,14 +104,14 @@ def _target_sizes(sizes: list[int], target: list[int]) -> list[int]:
 def sparse_reorder(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SparseReorder: the elements in row-major order."""
+    """SparseReorder: sort the elements in row-major order."""
     check_sparse(indices, values, shape)
     order = np.argsort(flat_positions(indices, shape), kind="stable")
     return indices[order], values[order]
 
 
 def sparse_concat(*parts: np.ndarray, concat_dim: int) -> Sparse:
-    """SparseConcat: sparse tensors concatenated along a dimension, in row-major order."""
+    """SparseConcat: concatenate sparse tensors along a dimension; sort in row-major order."""
     count = len(parts) // 3
     indices, values, shapes = parts[:count], parts[count : 2 * count], parts[2 * count :]
     for each in zip(indices, values, shapes, strict=True):
@@ -154,7 +157,10 @@ def sparse_split(
     *,
     num_split: int,
 ) -> list[np.ndarray]:
-    """SparseSplit: `num_split` parts along a dimension; the first parts take the remainder."""
+    """SparseSplit: split a sparse tensor into `num_split` parts along a dimension.
+
+    If the sizes can't be equal, the first parts are larger by one.
+    """
     if split_dim.ndim:
         raise InvalidArgumentError(
             f"Input axis should be a scalar but received shape {shape_text(split_dim.shape)}"
@@ -200,7 +206,10 @@ def _slice(
 def sparse_slice(
     indices: np.ndarray, values: np.ndarray, shape: np.ndarray, start: np.ndarray, size: np.ndarray
 ) -> Sparse:
-    """SparseSlice: the elements in [start, start + size); the shape ends where the input's does."""
+    """SparseSlice: return the elements in [start, start + size).
+
+    The shape of the result is cut off at the end of the input's shape.
+    """
     check_sparse(indices, values, shape)
     for name, given in (("start", start), ("size", size)):
         if given.ndim != 1:
@@ -212,7 +221,7 @@ def sparse_slice(
                 f"Expected {name} to be a vector of length {shape.size} but got length {given.size}"
             )
     built_shape(shape)
-    # TensorFlow does not shorten a slice by the part of it that is before index 0.
+    # If `start` is negative, TensorFlow does not shorten the slice by the part before index 0.
     extent = np.where(start < shape - size, size, np.maximum(shape - start, 0))
     if (extent < 0).any():
         raise InvalidArgumentError(f"Expected a non-negative size, got {extent[extent < 0][0]}")
@@ -223,7 +232,10 @@ def sparse_slice(
 def sparse_slice_grad(
     gradients: np.ndarray, indices: np.ndarray, start: np.ndarray, sliced_indices: np.ndarray
 ) -> np.ndarray:
-    """SparseSliceGrad: the gradient of each input element; 0 for elements outside the slice."""
+    """SparseSliceGrad: return the gradient with respect to each input element.
+
+    The gradient of an element outside the slice is 0.
+    """
     ranks = start.size
     for name, given in (("input_indices", indices), ("output_indices", sliced_indices)):
         if given.ndim != 2 or given.shape[1] != ranks or start.ndim != 1:
@@ -253,7 +265,10 @@ def sparse_slice_grad(
 
 
 def _positions_in_order(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Positions in `rows` of the `wanted` rows, found in this order, up to the first not found."""
+    """Find the rows `wanted` in `rows`, in this order; return their positions in `rows`.
+
+    The search ends at the first row that is not found.
+    """
     numbers = np.unique(np.concatenate([wanted, rows]), axis=0, return_inverse=True)[1].ravel()
     asked, given = np.split(numbers, [len(wanted)])
     inside = np.flatnonzero(np.isin(given, asked))

@@ -1,4 +1,4 @@
-"""Checks of a sparse tensor's indices, values and shape, with TensorFlow's error messages.
+"""Check a sparse tensor's indices, values and shape; raise errors with TensorFlow's messages.
 
 TF: tensorflow/core/util/sparse/sparse_tensor.cc (SparseTensor::Create),
 tensorflow/core/framework/tensor_shape.cc (BuildTensorShapeBase, MakeShape)
@@ -13,11 +13,11 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.shapes import shape_text
 
-COUNT_LIMIT = 1 << 63  # elements of a shape are counted in a signed int64
+COUNT_LIMIT = 1 << 63  # a signed int64 counts the elements of a shape
 
 
 def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless indices, values and shape fit together.
+    """Raise InvalidArgumentError unless `indices`, `values` and `shape` fit together.
 
     TF: the ops that validate before SparseTensor::Create
     """
@@ -38,7 +38,7 @@ def check_sparse(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
 
 
 def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless every index is within the dense shape."""
+    """Raise InvalidArgumentError unless every index is within the dense `shape`."""
     outside = (indices < 0) | (indices >= shape)
     if outside.any():
         first = int(outside.any(-1).argmax())
@@ -48,7 +48,7 @@ def check_bounds(indices: np.ndarray, shape: np.ndarray) -> None:
 
 
 def check_parts(indices: np.ndarray, values: np.ndarray, rank: int) -> None:
-    """Raise InvalidArgumentError unless `indices` are [n, rank] and `values` [n]."""
+    """Raise InvalidArgumentError unless `indices` is [n, rank] and `values` is [n]."""
     if values.ndim != 1:
         raise InvalidArgumentError(f"vals must be a vec, but got: {shape_text(values.shape)}")
     if not indices.ndim:
@@ -63,7 +63,10 @@ def check_parts(indices: np.ndarray, values: np.ndarray, rank: int) -> None:
 
 
 def check_sparse_tensor(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> None:
-    """`built_shape(shape)`, then `check_parts` with the rank of `indices` checked first."""
+    """Raise InvalidArgumentError unless `indices`, `values` and `shape` fit together.
+
+    `shape` is checked first, then the rank of `indices`, then the rest with `check_parts`.
+    """
     built_shape(shape)
     if indices.ndim != 2:
         raise InvalidArgumentError(
@@ -73,9 +76,9 @@ def check_sparse_tensor(indices: np.ndarray, values: np.ndarray, shape: np.ndarr
 
 
 def built_shape(shape: np.ndarray) -> tuple[int, ...]:
-    """The sizes of a dense shape, for ops in which TensorFlow adds one dimension at a time.
+    """Return the sizes of a dense shape, for ops in which TensorFlow adds one dimension at a time.
 
-    Raises InvalidArgumentError for a negative size or 2⁶³ elements or more.
+    Raises InvalidArgumentError if a size is negative or there would be 2⁶³ elements or more.
     """
     sizes = tuple(shape.tolist())
     count = 1
@@ -91,9 +94,9 @@ def built_shape(shape: np.ndarray) -> tuple[int, ...]:
 
 
 def made_shape(shape: np.ndarray) -> tuple[int, ...]:
-    """The sizes of a dense shape, for ops in which TensorFlow makes the shape at once.
+    """Return the sizes of a dense shape, for ops in which TensorFlow makes the shape at once.
 
-    Raises InvalidArgumentError for a negative size or 2⁶³ elements or more.
+    Raises InvalidArgumentError if a size is negative or there would be 2⁶³ elements or more.
     """
     sizes = tuple(shape.tolist())
     for size in sizes:

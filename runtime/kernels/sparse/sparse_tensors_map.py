@@ -1,4 +1,4 @@
-"""SparseTensorsMap: a store of sparse tensors, each under an int64 handle.
+"""Kernels for SparseTensorsMap, a store of sparse tensors, each under an int64 handle.
 
 TF: tensorflow/core/kernels/sparse_tensors_map_ops.cc
 """
@@ -18,19 +18,20 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.sparse.sparse_tensor_checks import built_shape, made_shape
 from runtime.kernels.sparse.sparse_to_dense import check_sorted_indices
 
-# Limit of rows without values: the client sends nothing for them, but each is stored as a tensor.
+# The largest number of rows without values. A client sends no data for such rows, but each of them
+# is stored as a tensor.
 _MAX_EMPTY_ROWS = 1_000_000
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # indices [n, rank], values [n], shape [rank]
 
 
 class SparseTensorsMap(Resource):
-    """Sparse tensors by handle; `take` removes them. Thread-safe."""
+    """Stores sparse tensors under handles until `take` removes them. Thread-safe."""
 
     type_name = "N10tensorflow16SparseTensorsMapE"
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _tensors
+        self._lock = threading.Lock()  # held while _tensors is read or written
         self._tensors: dict[int, Sparse] = {}
         self._numbers = itertools.count()
 
@@ -42,7 +43,10 @@ class SparseTensorsMap(Resource):
             return number
 
     def take(self, numbers: list[int]) -> list[Sparse]:
-        """Remove and return these handles' tensors; InvalidArgumentError if one is missing."""
+        """Remove and return the tensors of the handles `numbers`.
+
+        Raises InvalidArgumentError if there is no tensor under a handle.
+        """
         with self._lock:
             for number in numbers:
                 if number not in self._tensors:
@@ -111,7 +115,10 @@ def add_many_sparse_to_tensors_map(
     container: str,
     shared_name: str,
 ) -> np.ndarray:
-    """AddManySparseToTensorsMap: store each row of a sparse [batch, …] and return the handles."""
+    """AddManySparseToTensorsMap: store each row of a sparse tensor and return the handles.
+
+    A row is an index of dimension 0.
+    """
     indices, values, shape = _checked(sparse_indices, sparse_values, sparse_shape)
     if len(shape) < 2:
         raise InvalidArgumentError(
@@ -139,7 +146,8 @@ def take_many_sparse_from_tensors_map(
 ) -> Sparse:
     """TakeManySparseFromTensorsMap: remove the tensors of `sparse_handles` [n] and stack them.
 
-    Returns one sparse tensor [n, …], each size of which is the largest among the tensors.
+    Return one sparse tensor [n, …]. In each other dimension, its size is the largest size of the
+    tensors.
     """
     handles = np.asarray(sparse_handles)
     if handles.ndim != 1:

@@ -1,4 +1,4 @@
-"""SparseToDense: a dense tensor of a default value with other values at given indices.
+"""The kernel of SparseToDense, and checks of indices that other sparse ops use too.
 
 TF: tensorflow/core/kernels/sparse_to_dense_op.cc
 """
@@ -21,7 +21,11 @@ def sparse_to_dense(
     *,
     validate_indices: bool,
 ) -> np.ndarray:
-    """SparseToDense: `values` [n] or [] at `indices` [n, k], [n] or [] of a tensor of rank k."""
+    """SparseToDense: return a tensor with `values` at `indices` and `default_value` elsewhere.
+
+    `values` is [n] or []. `indices` is [n, k], where k is the rank of the result, or if k is 1 also
+    [n] or [].
+    """
     _check_inputs(indices, output_shape, values, default_value)
     rows = indices if indices.ndim > 1 else indices.reshape(-1, 1)
     sizes = tuple(output_shape.tolist())
@@ -67,7 +71,7 @@ def _check_inputs(
 
 
 def is_within(rows: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether all index rows [n, k] are within `shape` [k]."""
+    """Return whether all index rows of `rows` [n, k] are within `shape` [k]."""
     return bool(((rows >= 0) & (rows < np.array(shape, np.int64))).all())
 
 
@@ -89,7 +93,10 @@ OUT_OF_ORDER = (
 
 
 def check_sorted_indices(rows: np.ndarray, shape: tuple[int, ...]) -> None:
-    """`check_within`; also require each row to be greater than the previous in row-major order."""
+    """Raise InvalidArgumentError unless `rows` are within `shape` and ascend in row-major order.
+
+    A row that equals the previous row is an error too.
+    """
     check_within(rows, shape)
     if not rows.shape[1]:
         return

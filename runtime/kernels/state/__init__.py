@@ -1,4 +1,4 @@
-"""Kernels of variables and their training updates, and of the other resources of a session."""
+"""Kernels for variables and their training updates, and for other resources of a session."""
 
 MODULES: tuple[str, ...] = (
     "barriers",

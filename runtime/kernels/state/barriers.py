@@ -1,6 +1,8 @@
-"""Barrier ops.
+"""Kernels of the Barrier ops.
 
-Their signatures declare a handle as a reference to a string; here it is a ResourceHandle.
+A barrier collects the components of elements by key, and hands out elements that are complete. The
+signatures of these ops declare the handle of a barrier as a reference to a string; here a handle is
+a ResourceHandle.
 
 TF: tensorflow/core/kernels/barrier_ops.cc
 """
@@ -37,13 +39,14 @@ def barrier(
     shapes: tuple[PartialShape, ...],
     capacity: int,
 ) -> ResourceHandle:
-    """Barrier: the handle of the node's barrier, which is created on first use."""
+    """Barrier: return the handle of the node's barrier, which is created on first use."""
     if capacity != -1:
         raise InvalidArgumentError(
             "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a queue "
             "to enforce a limited capacity."
         )
-    shapes = tuple(() if shape is None else shape for shape in shapes)  # as in TensorFlow
+    # as in TensorFlow, an unknown shape means a scalar
+    shapes = tuple(() if shape is None else shape for shape in shapes)
     if len(shapes) != len(component_types) or not all(map(is_fully_defined, shapes)):
         raise InvalidArgumentError("All of the component shapes must be specified")
 
@@ -58,7 +61,7 @@ def barrier(
 
 
 def _check_compatible(found: Barrier, types: Types, shapes: tuple[PartialShape, ...]) -> None:
-    """Raise InvalidArgumentError if the shared barrier has other types or shapes."""
+    """Raise InvalidArgumentError unless the barrier `found` has these `types` and `shapes`."""
     if found.component_types != types:
         raise InvalidArgumentError(
             f"Shared barrier '{found.name}' has component types "
@@ -77,7 +80,7 @@ def _names(types: Sequence[DataType]) -> str:
 
 
 def barrier_of(context: OpKernelContext, handle: ResourceHandle) -> Barrier:
-    """The barrier of a handle; raises NotFoundError if there is none."""
+    """Return the barrier that `handle` refers to; raise NotFoundError if it does not exist."""
     handle = as_handle(handle)
     return context.resources.look_up(handle.container, Barrier, handle.name)
 
@@ -91,7 +94,10 @@ def barrier_insert_many(
     component_index: int,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> None:
-    """BarrierInsertMany: add component `component_index` to the element of each key."""
+    """BarrierInsertMany: set component `component_index` of the elements of `keys`.
+
+    The component of the element of keys[i] becomes values[i].
+    """
     found = barrier_of(context, handle)
     components = len(found.component_types)
     if not 0 <= component_index < components:
@@ -132,7 +138,11 @@ def barrier_take_many(
     allow_small_batch: bool,
     timeout_ms: int,
 ) -> Deferred | Element:
-    """BarrierTakeMany: (indices, keys, components…) of complete elements; waits for enough."""
+    """BarrierTakeMany: remove and return `num_elements` complete elements.
+
+    The outputs are (indices, keys, components…). The op waits until there are enough complete
+    elements. If `allow_small_batch` is true and the barrier is closed, fewer are enough.
+    """
     if timeout_ms != -1:
         raise InvalidArgumentError("Timeout not supported yet.")
     if np.ndim(num_elements):
@@ -151,17 +161,20 @@ def barrier_take_many(
 def barrier_close(
     context: OpKernelContext, handle: ResourceHandle, *, cancel_pending_enqueues: bool
 ) -> None:
-    """BarrierClose: accept no new keys; `cancel_pending_enqueues` drops incomplete elements."""
+    """BarrierClose: accept no new keys.
+
+    If `cancel_pending_enqueues` is true, incomplete elements are dropped.
+    """
     barrier_of(context, handle).close(cancel_pending_enqueues, context.cancellation)
 
 
 def barrier_ready_size(context: OpKernelContext, handle: ResourceHandle) -> np.int32:
-    """BarrierReadySize: the number of complete elements."""
+    """BarrierReadySize: return the number of complete elements."""
     return np.int32(barrier_of(context, handle).ready.size)
 
 
 def barrier_incomplete_size(context: OpKernelContext, handle: ResourceHandle) -> np.int32:
-    """BarrierIncompleteSize: the number of elements that lack a component."""
+    """BarrierIncompleteSize: return the number of elements that lack a component."""
     return np.int32(barrier_of(context, handle).incomplete_size)
 
 

@@ -1,6 +1,9 @@
-"""Conditional accumulator ops, dense and sparse.
+"""Kernels of the conditional accumulator ops, dense and sparse.
 
-Handles of version 1 (references to a string) and resource handles are both ResourceHandles.
+A conditional accumulator sums gradients and, when there are enough, returns their mean or sum. It
+drops a stale gradient, whose local step is earlier than the global step of the accumulator. The ops
+of version 1 declare a handle as a reference to a string, the later ops as a resource; here both are
+ResourceHandles.
 
 TF: tensorflow/core/kernels/conditional_accumulator_op.cc, conditional_accumulator_base_op.cc,
 sparse_conditional_accumulator_op.cc
@@ -58,7 +61,11 @@ def _look_up(
     kind: type[Accumulator] = ConditionalAccumulator,
     dtype: DataType | None = None,
 ) -> Accumulator:
-    """The accumulator of a handle; raises InvalidArgumentError for another kind or dtype."""
+    """Return the accumulator that `handle` refers to.
+
+    Raises InvalidArgumentError if the accumulator is not an instance of `kind`, or if `dtype` is
+    given and is not the dtype of the accumulator.
+    """
     handle = as_handle(handle)
     found = context.resources.look_up(handle.container, ConditionalAccumulator, handle.name)
     if not isinstance(found, kind):
@@ -88,7 +95,7 @@ def apply_gradient(
     *,
     dtype: DataType,
 ) -> None:
-    """AccumulatorApplyGradient: add a gradient, unless it is stale."""
+    """AccumulatorApplyGradient: add `gradient` to the sum, unless `local_step` is stale."""
     found = _look_up(context, handle, DenseConditionalAccumulator, dtype)
     found.apply(_scalar("local_step", local_step), np.asarray(gradient))
 
@@ -104,7 +111,7 @@ def sparse_apply_gradient(
     dtype: DataType,
     has_known_shape: bool,
 ) -> None:
-    """SparseAccumulatorApplyGradient: add rows of a gradient, unless it is stale."""
+    """SparseAccumulatorApplyGradient: add rows to the sum, unless `local_step` is stale."""
     found = _look_up(context, handle, SparseConditionalAccumulator, dtype)
     step = _scalar("local_step", local_step)
     if found.is_stale(step):
@@ -127,7 +134,7 @@ def sparse_apply_gradient(
 
 
 def _check_sizes(expected: PartialShape, sizes: list[int]) -> None:
-    """Raise InvalidArgumentError unless a gradient's shape fits the accumulator's."""
+    """Raise InvalidArgumentError unless `sizes`, a gradient's shape, fit the shape `expected`."""
     wanted = list(expected or ())
     if len(sizes) < len(wanted):
         raise InvalidArgumentError(
@@ -160,15 +167,18 @@ def _take_gradient_kernel(kind: type[Accumulator]) -> Kernel:
 
 
 def num_accumulated(context: OpKernelContext, handle: ResourceHandle) -> np.int32:
-    """AccumulatorNumAccumulated: the number of gradients in the sum."""
+    """AccumulatorNumAccumulated: return the number of gradients in the sum."""
     return np.int32(_look_up(context, handle).count)
 
 
 def set_global_step(
     context: OpKernelContext, handle: ResourceHandle, new_global_step: np.ndarray
 ) -> None:
-    """AccumulatorSetGlobalStep: gradients of earlier steps are stale from now on."""
-    step = _scalar("num_required", new_global_step)  # the name in TensorFlow's message
+    """AccumulatorSetGlobalStep: set the global step.
+
+    Gradients whose local step is earlier are dropped from now on.
+    """
+    step = _scalar("num_required", new_global_step)  # TensorFlow's message uses this name
     _look_up(context, handle).set_global_step(step)
 
 

@@ -1,4 +1,4 @@
-"""Vocabulary files: columns of text lines as keys and values.
+"""Read vocabulary files, in which columns of text lines are the keys and values of a table.
 
 TF: tensorflow/core/kernels/lookup_util.cc (TextFileLineIterator)
 """
@@ -17,7 +17,7 @@ from runtime.foundation.errors import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_errors import file_error
 
-# Column indices with a special meaning.
+# Column indices that have a special meaning.
 WHOLE_LINE = -2
 LINE_NUMBER = -1
 
@@ -27,10 +27,10 @@ Column = tuple[int, DataType]
 def read_text_file(
     path: str, columns: Sequence[Column], vocab_size: int, delimiter: bytes, offset: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return keys and values from the first `vocab_size` lines (all lines for −1).
+    """Return the keys and values in the first `vocab_size` lines; −1 means all lines.
 
-    `offset` is added to line numbers. Raises InvalidArgumentError with TensorFlow's message for an
-    invalid line, OutOfRangeError for an empty file, NotFoundError for a missing one.
+    `offset` is added to line numbers. Raises InvalidArgumentError, with TensorFlow's message, if a
+    line is invalid; OutOfRangeError if the file is empty; NotFoundError if there is no such file.
     """
     for what, (index, data_type) in zip(("Key", "Value"), columns, strict=True):
         _check_column(what, index, data_type)

@@ -1,6 +1,7 @@
-"""Ops that create lookup tables and return their handles.
+"""Kernels of the ops that create lookup tables and return their handles.
 
-Handles of both generations (`resource` and the older reference to a string) are ResourceHandles.
+The older ops declare a handle as a reference to a string, the newer ones as a resource; here both
+are ResourceHandles.
 
 TF: tensorflow/core/kernels/lookup_table_op.h (LookupTableOp, AnonymousLookupTableOp)
 """
@@ -19,7 +20,7 @@ from runtime.framework.resources.lookup_table import HashTable, LookupTable
 from runtime.framework.resources.mutable_hash_table import MutableDenseHashTable, MutableHashTable
 from runtime.framework.shapes import shape_text
 
-_ANONYMOUS = "Anonymous"  # the container that TensorFlow reports for tables without a name
+_ANONYMOUS = "Anonymous"  # the container name that TensorFlow reports for tables without a name
 
 
 def _named_handle(
@@ -29,14 +30,15 @@ def _named_handle(
     shared_name: str,
     use_node_name_sharing: bool,
 ) -> ResourceHandle:
-    """Return the handle of a named table, which is created at first use."""
+    """Return the handle of a named table, which is created on first use."""
     if shared_name:
         name = shared_name
     elif use_node_name_sharing:
         name = context.node.name
     else:
-        # Private to the node. The name is the same in every session, so that a session forked
-        # with a copy of another session's resources finds the copied table.
+        # The table is private to the node. Its name is the same in every session. The reason is
+        # that a session can start with copies of another session's resources, and must then find
+        # the copied table.
         name = f"_0_{context.node.name}"
     table = context.resources.look_up_or_create(container, LookupTable, name, create)  # type: ignore[type-abstract]
     wanted = (context.attr("key_dtype"), context.attr("value_dtype"))
@@ -66,7 +68,7 @@ def hash_table(
     key_dtype: DataType,
     value_dtype: DataType,
 ) -> ResourceHandle:
-    """HashTable: a handle of a table that is initialized once and immutable afterwards."""
+    """HashTable: return the handle of a table that is initialized once and never changes again."""
 
     def create() -> LookupTable:
         return HashTable(key_dtype, value_dtype)
@@ -75,7 +77,7 @@ def hash_table(
 
 
 def anonymous_hash_table(*, key_dtype: DataType, value_dtype: DataType) -> ResourceHandle:
-    """AnonymousHashTable: a new table, referenced only by its handle."""
+    """AnonymousHashTable: create a table that only the returned handle refers to."""
     return _anonymous_handle(HashTable(key_dtype, value_dtype))
 
 
@@ -88,7 +90,7 @@ def mutable_hash_table(
     key_dtype: DataType,
     value_dtype: DataType,
 ) -> ResourceHandle:
-    """MutableHashTable: a handle of a table with scalar keys and values."""
+    """MutableHashTable: return the handle of a mutable table with scalar keys and values."""
 
     def create() -> LookupTable:
         return MutableHashTable(key_dtype, value_dtype)
@@ -97,7 +99,10 @@ def mutable_hash_table(
 
 
 def anonymous_mutable_hash_table(*, key_dtype: DataType, value_dtype: DataType) -> ResourceHandle:
-    """AnonymousMutableHashTable: a new table of scalars, referenced only by its handle."""
+    """AnonymousMutableHashTable: create a table that only the returned handle refers to.
+
+    The keys and values are scalars.
+    """
     return _anonymous_handle(MutableHashTable(key_dtype, value_dtype))
 
 
@@ -111,7 +116,10 @@ def mutable_hash_table_of_tensors(
     value_dtype: DataType,
     value_shape: tuple[int, ...] | None,
 ) -> ResourceHandle:
-    """MutableHashTableOfTensors: a handle of a table with scalar keys and vector values."""
+    """MutableHashTableOfTensors: return the handle of a table with vector values.
+
+    The keys are scalars.
+    """
     shape = _vector_shape(value_shape)
 
     def create() -> LookupTable:
@@ -123,7 +131,10 @@ def mutable_hash_table_of_tensors(
 def anonymous_mutable_hash_table_of_tensors(
     *, key_dtype: DataType, value_dtype: DataType, value_shape: tuple[int, ...] | None
 ) -> ResourceHandle:
-    """AnonymousMutableHashTableOfTensors: a new table of vectors, referenced by its handle."""
+    """AnonymousMutableHashTableOfTensors: create a table whose values are vectors.
+
+    Only the returned handle refers to the table.
+    """
     shape = _vector_shape(value_shape)
     return _anonymous_handle(MutableHashTable(key_dtype, value_dtype, (), shape))
 
@@ -155,7 +166,10 @@ def mutable_dense_hash_table(
     initial_num_buckets: int,
     max_load_factor: float,
 ) -> ResourceHandle:
-    """MutableDenseHashTable: a handle of a table with two reserved keys."""
+    """MutableDenseHashTable: return the handle of a table.
+
+    The keys `empty_key` and `deleted_key` are reserved and can't be inserted.
+    """
     _check_buckets(initial_num_buckets, max_load_factor)
     empty, deleted = (np.asarray(key, key_dtype.numpy) for key in (empty_key, deleted_key))
 
@@ -176,7 +190,10 @@ def anonymous_mutable_dense_hash_table(
     initial_num_buckets: int,
     max_load_factor: float,
 ) -> ResourceHandle:
-    """AnonymousMutableDenseHashTable: a new table with two reserved keys."""
+    """AnonymousMutableDenseHashTable: create a table that only the returned handle refers to.
+
+    The keys `empty_key` and `deleted_key` are reserved and can't be inserted.
+    """
     _check_buckets(initial_num_buckets, max_load_factor)
     empty, deleted = (np.asarray(key, key_dtype.numpy) for key in (empty_key, deleted_key))
     shape = _known_shape(value_shape)
@@ -184,7 +201,10 @@ def anonymous_mutable_dense_hash_table(
 
 
 def _check_buckets(count: int, max_load_factor: float) -> None:
-    """Raise InvalidArgumentError where TensorFlow does, though these tables have no buckets."""
+    """Raise InvalidArgumentError if TensorFlow would raise it for these numbers.
+
+    Here the numbers have no other effect, because these tables have no buckets.
+    """
     if count < 4 or count & (count - 1):
         raise InvalidArgumentError(
             f"Number of buckets must be at least 4 and a power of 2, got: {count}"

@@ -1,6 +1,7 @@
-"""Ops that initialize, read and change lookup tables.
+"""Kernels of the ops that initialize, read and change lookup tables.
 
-Handles of both generations (`resource` and the older reference to a string) are ResourceHandles.
+The older ops declare a handle as a reference to a string, the newer ones as a resource; here both
+are ResourceHandles.
 
 TF: tensorflow/core/kernels/lookup_table_op.cc, lookup_table_init_op.cc, lookup_util.cc
 """
@@ -22,11 +23,11 @@ from runtime.kernels.state.resource_variables import as_handle
 
 
 def table_of(context: OpKernelContext, handle: ResourceHandle) -> LookupTable:
-    """Return the table of a handle; raises NotFoundError if it does not exist."""
+    """Return the table that `handle` refers to; raise NotFoundError if it does not exist."""
     handle = as_handle(handle)
     if isinstance(handle.resource, LookupTable):
         return handle.resource
-    # Tables of every class are registered under the type name of LookupTable.
+    # Every table is registered under the type name of LookupTable, whatever its class is.
     return context.resources.look_up(handle.container, LookupTable, handle.name)  # type: ignore[type-abstract]
 
 
@@ -38,7 +39,7 @@ def _check_signature(
     values: DataType | None = None,
     output: DataType | None = None,
 ) -> None:
-    """Raise InvalidArgumentError unless the op's key and value types are the table's."""
+    """Raise InvalidArgumentError unless the op's types are the key and value types of `table`."""
     handle = "resource" if context.node.op.endswith("V2") else "string_ref"
 
     def signature(key: DataType, value: DataType) -> str:
@@ -64,7 +65,10 @@ def lookup_table_find(
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
 ) -> np.ndarray:
-    """LookupTableFind: the values of `keys`, `default_value` for keys not in the table."""
+    """LookupTableFind: return the values of `keys`.
+
+    The value of a key that is not in the table is `default_value`.
+    """
     table = table_of(context, table_handle)
     _check_signature(context, table, keys=Tin, values=Tout, output=Tout)
     return table.find(_tensor(keys, Tin), _tensor(default_value, Tout))
@@ -79,7 +83,7 @@ def lookup_table_insert(
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
 ) -> None:
-    """LookupTableInsert: add or replace entries of a mutable table."""
+    """LookupTableInsert: add entries to a mutable table, or replace entries that exist."""
     table = table_of(context, table_handle)
     _check_signature(context, table, keys=Tin, values=Tout)
     key_tensor, value_tensor = _tensor(keys, Tin), _tensor(values, Tout)
@@ -94,7 +98,7 @@ def lookup_table_remove(
     *,
     Tin: DataType,  # noqa: N803
 ) -> None:
-    """LookupTableRemove: remove entries of a mutable table."""
+    """LookupTableRemove: remove the entries of `keys` from a mutable table."""
     table = table_of(context, table_handle)
     _check_signature(context, table, keys=Tin)
     key_tensor = _tensor(keys, Tin)
@@ -111,7 +115,10 @@ def lookup_table_import(
     Tin: DataType,  # noqa: N803
     Tout: DataType,  # noqa: N803
 ) -> None:
-    """LookupTableImport: replace all entries; for an immutable table, initialize it."""
+    """LookupTableImport: replace all entries of a table.
+
+    If the table is immutable, the op initializes it.
+    """
     table = table_of(context, table_handle)
     _check_signature(context, table, keys=Tin, values=Tout)
     key_tensor, value_tensor = _tensor(keys, Tin), _tensor(values, Tout)
@@ -126,7 +133,7 @@ def lookup_table_export(
     Tkeys: DataType,  # noqa: N803
     Tvalues: DataType,  # noqa: N803
 ) -> tuple[np.ndarray, np.ndarray]:
-    """LookupTableExport: all keys and values."""
+    """LookupTableExport: return all keys and all values."""
     table = table_of(context, table_handle)
     exported = table.export_values()
     if (Tkeys, Tvalues) != (table.key_dtype, table.value_dtype):
@@ -138,7 +145,7 @@ def lookup_table_export(
 
 
 def lookup_table_size(context: OpKernelContext, table_handle: ResourceHandle) -> np.ndarray:
-    """LookupTableSize: the number of entries, int64."""
+    """LookupTableSize: return the number of entries, int64."""
     return np.array(table_of(context, table_handle).size, np.int64)
 
 
@@ -151,7 +158,7 @@ def initialize_table(
     Tkey: DataType,  # noqa: N803
     Tval: DataType,  # noqa: N803
 ) -> None:
-    """InitializeTable: initialize an immutable table with two vectors."""
+    """InitializeTable: initialize an immutable table with the vectors `keys` and `values`."""
     table = _initializable(context, table_handle)
     _check_signature(context, table, keys=Tkey, values=Tval)
     key_tensor, value_tensor = _tensor(keys, Tkey), _tensor(values, Tval)
@@ -185,7 +192,7 @@ def initialize_table_from_text_file(
     delimiter: str,
     offset: int,
 ) -> None:
-    """InitializeTableFromTextFile: initialize an immutable table from the lines of a file."""
+    """InitializeTableFromTextFile: initialize an immutable table with the lines of a file."""
     table = _initializable(context, table_handle)
     name = as_strings(filename)
     if name.ndim:
@@ -204,9 +211,9 @@ def initialize_table_from_text_file(
 def initialize_table_from_dataset(
     context: OpKernelContext, table_handle: ResourceHandle, dataset: np.ndarray
 ) -> None:
-    """InitializeTableFromDataset: initialize a table with a dataset's (key, value) elements.
+    """InitializeTableFromDataset: initialize a table with the (key, value) elements of a dataset.
 
-    Has no effect on an initialized table.
+    The op does nothing if the table is already initialized.
     """
     table, pairs = _initializable(context, table_handle), as_dataset(dataset)
     if table.is_initialized:

@@ -1,4 +1,4 @@
-"""Mutex ops: MutexV2, MutexLock, ConsumeMutexLock.
+"""Kernels of the mutex ops: MutexV2, MutexLock, ConsumeMutexLock.
 
 TF: tensorflow/core/kernels/mutex_ops.cc
 """
@@ -16,21 +16,24 @@ from runtime.kernels.state.resource_variables import as_handle
 
 
 def mutex(context: OpKernelContext, *, container: str, shared_name: str) -> ResourceHandle:
-    """MutexV2: the handle of the node's mutex."""
+    """MutexV2: return the handle of the node's mutex, which is created on first use."""
     name = shared_name or context.node.name
     context.resources.look_up_or_create(container, Mutex, name, Mutex)
     return ResourceHandle(container or DEFAULT_CONTAINER, name, Mutex.type_name)
 
 
 def mutex_lock(context: OpKernelContext, handle: ResourceHandle) -> MutexLock | Deferred:
-    """MutexLock: acquire the mutex; returns a MutexLock, or a Deferred while it is held."""
+    """MutexLock: acquire the mutex and return a MutexLock.
+
+    Returns a Deferred of the MutexLock if the mutex is held at present.
+    """
     handle = as_handle(handle)
     found = context.resources.look_up(handle.container, Mutex, handle.name)
     return found.lock(context.cancellation)
 
 
 def consume_mutex_lock(lock: TensorValue) -> None:
-    """ConsumeMutexLock: release the lock."""
+    """ConsumeMutexLock: release the mutex that `lock` holds."""
     if isinstance(lock, np.ndarray) and lock.ndim == 0:
         lock = lock.item()
     if not isinstance(lock, MutexLock):

@@ -1,6 +1,7 @@
-"""Reference variables (version 1): the output of their op is a reference, the Variable itself.
+"""Kernels of reference variables, the variables of TensorFlow 1.
 
-The executor replaces a reference by the variable's value for an input that is not a reference.
+The output of a Variable op is a reference. Here, a reference is the Variable object itself. If an
+op's input is not declared as a reference, the executor passes the value of the variable.
 
 TF: tensorflow/core/kernels/variable_ops.cc, assign_op.h, dense_update_ops.cc
 """
@@ -23,14 +24,15 @@ from runtime.kernels.array.boxing import box
 
 
 class TemporaryVariable(RefVariable):
-    """A variable of one step, which lives until DestroyTemporaryVariable."""
+    """A variable that lives for one step, until DestroyTemporaryVariable deletes it."""
 
     type_name = "N10tensorflow19TemporaryVariableOp6TmpVarE"
     __slots__ = ("maker",)
 
     def __init__(self, dtype: DataType, name: str, maker: str) -> None:
         super().__init__(dtype, name)
-        self.maker = maker  # node name; the same node may make it again (in a loop), no other may
+        # a node name; only this node may create the variable again, for example in a loop
+        self.maker = maker
 
 
 def variable(
@@ -41,7 +43,7 @@ def variable(
     dtype: DataType,
     shape: tuple[int, ...] | None,
 ) -> Variable:
-    """VariableV2 and Variable: a reference to the node's variable, uninitialised at first."""
+    """Variable, VariableV2: return a reference to the node's variable, at first uninitialized."""
     name = shared_name or context.node.name
     found = context.resources.look_up_or_create(
         container or DEFAULT_CONTAINER,
@@ -62,9 +64,9 @@ def variable(
 def temporary_variable(
     context: OpKernelContext, *, var_name: str, dtype: DataType, shape: tuple[int, ...] | None
 ) -> Variable:
-    """TemporaryVariable: a reference to a variable of this step, filled with zeros.
+    """TemporaryVariable: return a reference to a variable of this step, filled with zeros.
 
-    Raises AlreadyExistsError when another node has made a variable of the same name.
+    Raises AlreadyExistsError if another node has created a variable of the same name.
     """
     name, container = var_name or context.node.name, _step_container(context)
     made = TemporaryVariable(dtype, name, context.node.name)
@@ -96,7 +98,10 @@ def _step_container(context: OpKernelContext) -> str:
 
 
 def assign(ref: RefVariable, value: TensorValue, *, validate_shape: bool) -> Variable:
-    """Assign: replace the value; with `validate_shape` its shape must not change."""
+    """Assign: replace the variable's value.
+
+    If `validate_shape` is true, the shape must not change.
+    """
     array = box(value)
 
     def check(shape: tuple[int, ...] | None) -> None:
@@ -125,7 +130,7 @@ def _assign_update(function: np.ufunc) -> Callable[..., Variable]:
 
 
 def is_variable_initialized(ref: Variable) -> np.bool_:
-    """IsVariableInitialized: whether a value was ever assigned."""
+    """IsVariableInitialized: return whether a value was ever assigned to the variable."""
     return np.bool_(ref.is_initialized)
 
 

@@ -1,7 +1,8 @@
-"""Resource variables: handles, reads and assigns.
+"""Kernels of resource variables: handles, reads and assigns.
 
-A handle names a Variable, which the first assign creates. A read returns the variable's own array:
-see `runtime.framework.resources.variable` for when it may be written.
+A handle names a Variable, which the first assign creates. A read returns the array that the
+variable holds, without a copy; `runtime.framework.resources.variable` says when that array may be
+written.
 
 TF: tensorflow/core/kernels/resource_variable_ops.cc
 """
@@ -21,7 +22,7 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
-# The shared_name that requests a new variable at every run (TF: kAnonymousName).
+# The `shared_name` that requests a new variable at every run of the op (TF: kAnonymousName).
 ANONYMOUS_NAME = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 
@@ -33,7 +34,10 @@ def var_handle(
     dtype: DataType,
     shape: tuple[int, ...] | None,
 ) -> ResourceHandle:
-    """VarHandleOp: a variable's handle, the same at every run unless the variable is anonymous."""
+    """VarHandleOp: return the handle of a variable.
+
+    Every run returns the same handle, unless `shared_name` requests an anonymous variable.
+    """
     if shared_name == ANONYMOUS_NAME:
         made = Variable(dtype)
         return ResourceHandle(
@@ -51,7 +55,10 @@ def var_handle(
 
 
 def as_handle(value: TensorValue) -> ResourceHandle:
-    """The first handle of a resource tensor; InvalidArgumentError for any other value."""
+    """Return the first handle of a resource tensor.
+
+    Raises InvalidArgumentError if `value` is not a tensor of handles.
+    """
     if isinstance(value, ResourceHandle):
         return value
     if isinstance(value, np.ndarray) and value.size and value.dtype == object:
@@ -62,7 +69,7 @@ def as_handle(value: TensorValue) -> ResourceHandle:
 
 
 def find_variable(context: OpKernelContext, handle: ResourceHandle) -> Variable | None:
-    """The variable that a handle refers to, or None."""
+    """Return the variable that `handle` refers to, or None if it does not exist."""
     handle = as_handle(handle)
     bound = handle.resource
     if bound is not None:
@@ -71,7 +78,10 @@ def find_variable(context: OpKernelContext, handle: ResourceHandle) -> Variable 
 
 
 def look_up_variable(context: OpKernelContext, handle: ResourceHandle) -> Variable:
-    """The variable that a handle refers to; NotFoundError before its first assign."""
+    """Return the variable that `handle` refers to.
+
+    Raises NotFoundError if no value was assigned to the variable yet.
+    """
     variable = find_variable(context, handle)
     if variable is None:
         handle = as_handle(handle)
@@ -84,7 +94,10 @@ def look_up_variable(context: OpKernelContext, handle: ResourceHandle) -> Variab
 def read_variable(
     context: OpKernelContext, handle: ResourceHandle, *, dtype: DataType
 ) -> TensorValue:
-    """ReadVariableOp: the value, which shares memory with the variable until the next write."""
+    """ReadVariableOp: return the variable's value.
+
+    The result shares memory with the variable until the next write.
+    """
     variable = find_variable(context, handle)
     if variable is None:
         raise _uninitialized(context, as_handle(handle))
@@ -114,7 +127,7 @@ def assign_variable(
     dtype: DataType,
     validate_shape: bool,
 ) -> None:
-    """AssignVariableOp: replace the value; the first assign creates the variable."""
+    """AssignVariableOp: replace the variable's value; the first assign creates the variable."""
     variable = find_variable(context, handle)
     if variable is None:
         variable = _create(context, as_handle(handle), dtype)
@@ -163,7 +176,7 @@ def _assign_update(function: np.ufunc) -> Callable[..., None]:
 
 
 def var_is_initialized(context: OpKernelContext, handle: ResourceHandle) -> np.bool_:
-    """VarIsInitializedOp: whether the handle refers to a variable that has a value."""
+    """VarIsInitializedOp: return whether `handle` refers to a variable that has a value."""
     variable = find_variable(context, handle)
     return np.bool_(variable is not None and variable.is_initialized)
 
@@ -171,7 +184,10 @@ def var_is_initialized(context: OpKernelContext, handle: ResourceHandle) -> np.b
 def destroy_resource(
     context: OpKernelContext, handle: ResourceHandle, *, ignore_lookup_error: bool
 ) -> None:
-    """DestroyResourceOp: remove a named resource; an anonymous one lives as long as its handles."""
+    """DestroyResourceOp: remove a named resource.
+
+    An anonymous resource is not removed; it lives as long as its handles.
+    """
     handle = as_handle(handle)
     try:
         context.resources.delete(handle.container, handle.type_name, handle.name)
@@ -184,13 +200,13 @@ def destroy_resource(
 def variable_shape(
     context: OpKernelContext, handle: ResourceHandle, *, out_type: DataType
 ) -> np.ndarray:
-    """VariableShape: the shape of the value, [rank]."""
+    """VariableShape: return the shape of the variable's value, as a vector [rank]."""
     shape = look_up_variable(context, handle).shape
     return np.array(shape or (), out_type.numpy)
 
 
 def disable_copy_on_read(handle: ResourceHandle) -> None:
-    """DisableCopyOnRead: does nothing, because reads do not copy."""
+    """DisableCopyOnRead: do nothing, because reads do not copy."""
 
 
 KERNELS = (

@@ -1,4 +1,4 @@
-"""Tensors that a session keeps between steps, each named by a handle.
+"""Kernels for tensors that a session keeps between steps, each under a handle.
 
 TF: tensorflow/core/kernels/session_ops.cc, common_runtime/session_state.cc
 """
@@ -22,11 +22,12 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.state.resource_variables import as_handle
 
 _numbers = itertools.count()
-_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"  # a handle ends with the tensor's device
+# the name of a tensor's device, which is the last part of its handle
+_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 class SessionTensor(Resource):
-    """A tensor kept by the session."""
+    """A tensor that a session keeps under a handle."""
 
     type_name = "SessionTensor"
 
@@ -35,12 +36,14 @@ class SessionTensor(Resource):
         self.dtype = dtype
 
     def fork(self) -> SessionTensor:
-        """Return the tensor itself, because it never changes."""
+        """Return the tensor itself, which another session may share because it never changes."""
         return self
 
 
 def session_tensor(resources: ResourceManager, handle: ResourceHandle) -> TensorValue:
-    """The tensor that a fed handle refers to; InvalidArgumentError for any other resource.
+    """Return the tensor that a fed handle refers to.
+
+    Raises InvalidArgumentError if `handle` refers to any other resource or to no tensor.
 
     TF: direct_session.cc (ResourceHandleToInputTensor)
     """
@@ -66,12 +69,12 @@ def _keep(context: OpKernelContext, value: TensorValue) -> str:
 
 
 def get_session_handle(context: OpKernelContext, value: TensorValue) -> np.ndarray:
-    """GetSessionHandle: keep a tensor and return its handle as a string."""
+    """GetSessionHandle: keep `value` in the session and return its handle as a string."""
     return np.array(_keep(context, value).encode(), object)
 
 
 def get_session_handle_v2(context: OpKernelContext, value: TensorValue) -> ResourceHandle:
-    """GetSessionHandleV2: keep a tensor and return its handle as a resource."""
+    """GetSessionHandleV2: keep `value` in the session and return its handle as a resource."""
     return ResourceHandle(DEFAULT_CONTAINER, _keep(context, value), SessionTensor.type_name)
 
 
@@ -85,7 +88,7 @@ def _name(handle: TensorValue) -> str:
 def get_session_tensor(
     context: OpKernelContext, handle: TensorValue, *, dtype: DataType
 ) -> TensorValue:
-    """GetSessionTensor: the tensor that a handle refers to."""
+    """GetSessionTensor: return the tensor that `handle` refers to."""
     name = _name(handle)
     found = _find(context.resources, name)
     if found.dtype != dtype:
@@ -97,7 +100,7 @@ def get_session_tensor(
 
 
 def delete_session_tensor(context: OpKernelContext, handle: TensorValue) -> None:
-    """DeleteSessionTensor: remove a tensor from the session."""
+    """DeleteSessionTensor: remove the tensor that `handle` refers to from the session."""
     name = _name(handle)
     try:
         context.resources.delete(DEFAULT_CONTAINER, SessionTensor.type_name, name)

@@ -1,4 +1,6 @@
-"""Stacks of tensors that live for one step; gradients of loops push to and pop from them.
+"""Kernels for stacks of tensors, which live for one step.
+
+The gradients of loops push tensors to stacks and pop them.
 
 TF: tensorflow/core/kernels/stack.cc
 """
@@ -33,12 +35,12 @@ class Stack(Resource):
         self.name = name
         self.elem_type = elem_type
         self._max_size = max_size
-        self._lock = threading.Lock()  # guards _items and _is_closed
+        self._lock = threading.Lock()  # held while _items or _is_closed is read or written
         self._items: list[TensorValue] = []
         self._is_closed = False
 
     def push(self, item: TensorValue) -> None:
-        """Put an item on top; InvalidArgumentError when the stack is full."""
+        """Put `item` on top; raise InvalidArgumentError if the stack is full."""
         with self._lock:
             self._check_open()
             if 0 <= self._max_size <= len(self._items):
@@ -48,7 +50,7 @@ class Stack(Resource):
             self._items.append(item)
 
     def pop(self) -> TensorValue:
-        """Remove and return the top item; InvalidArgumentError when the stack is empty."""
+        """Remove and return the top item; raise InvalidArgumentError if the stack is empty."""
         with self._lock:
             self._check_open()
             if not self._items:
@@ -56,7 +58,7 @@ class Stack(Resource):
             return self._items.pop()
 
     def close(self) -> None:
-        """Remove all items and refuse later calls."""
+        """Remove all items; every later `push` or `pop` raises InvalidArgumentError."""
         with self._lock:
             self._items, self._is_closed = [], True
 
@@ -77,7 +79,7 @@ def _make(
 def stack_v2(
     context: OpKernelContext, max_size: np.ndarray, *, stack_name: str, elem_type: DataType
 ) -> ResourceHandle:
-    """StackV2: create a stack and return its handle."""
+    """StackV2: create a stack of at most `max_size` tensors and return its handle."""
     if np.ndim(max_size):
         raise InvalidArgumentError(f"Stack size must be a scalar: {shape_text(np.shape(max_size))}")
     return _make(context, stack_name, elem_type, int(max_size))
@@ -96,7 +98,7 @@ def _stack_of(handle: ResourceHandle) -> Stack:
 
 
 def stack_push(context: OpKernelContext, handle: ResourceHandle, elem: TensorValue) -> TensorValue:
-    """StackPushV2: push a tensor and return it."""
+    """StackPushV2: push `elem` onto the stack and return it."""
     found, elem_type = _stack_of(handle), context.attr("T")
     if found.elem_type != elem_type:
         raise InvalidArgumentError(
@@ -109,7 +111,7 @@ def stack_push(context: OpKernelContext, handle: ResourceHandle, elem: TensorVal
 def stack_pop(
     context: OpKernelContext, handle: ResourceHandle, *, elem_type: DataType
 ) -> TensorValue:
-    """StackPopV2: remove and return the top tensor."""
+    """StackPopV2: remove the top tensor from the stack and return it."""
     found = _stack_of(handle)
     if found.elem_type != elem_type:
         raise InternalError(

@@ -1,6 +1,7 @@
-"""Staging areas: tuples put by one step and taken by another, in order (Stage) or by key (Map…).
+"""Kernels of staging areas: one step puts a tuple of tensors and another step takes it.
 
-An area is identified by `shared_name` or else by the node's name.
+Stage and Unstage take tuples in the order in which they were put, MapStage and MapUnstage by key.
+An area is identified by `shared_name`, or by the node's name if `shared_name` is empty.
 
 TF: tensorflow/core/kernels/stage_op.cc, map_stage_op.cc
 """
@@ -38,19 +39,22 @@ def _buffer(context: OpKernelContext) -> StagingBuffer:
 
 
 def stage(context: OpKernelContext, *values: TensorValue) -> Outcome:
-    """Stage: append a tuple; waits until there is room."""
+    """Stage: append the tuple `values` to the area; wait until there is room."""
     area = _buffer(context)
     return area.run(lambda: area.put(values), context.cancellation)
 
 
 def unstage(context: OpKernelContext) -> Outcome:
-    """Unstage: remove and return the oldest tuple; waits until there is one."""
+    """Unstage: remove and return the oldest tuple; wait until there is one."""
     area = _buffer(context)
     return area.run(area.get, context.cancellation)
 
 
 def stage_peek(context: OpKernelContext, index: np.ndarray) -> Outcome:
-    """StagePeek: the tuple at position `index`, which stays; waits until there is one."""
+    """StagePeek: return the tuple at position `index` without removing it.
+
+    The op waits until there is a tuple at that position.
+    """
     if np.ndim(index):
         raise InvalidArgumentError(f"index must be scalar, got shape {shape_text(np.shape(index))}")
     area, place = _buffer(context), int(index)
@@ -64,7 +68,7 @@ def stage_clear(context: OpKernelContext) -> None:
 
 
 def stage_size(context: OpKernelContext) -> np.int32:
-    """StageSize: the number of tuples."""
+    """StageSize: return the number of tuples."""
     area = _buffer(context)
     return np.int32(area.run(area.size, context.cancellation))
 
@@ -73,7 +77,7 @@ def _map(context: OpKernelContext) -> StagingMap:
     width = len(context.attr("dtypes"))
     is_ordered = context.node.op.startswith("Ordered")
     limits = context.attr("capacity"), context.attr("memory_limit")
-    # The prefix keeps ordered and unordered areas of the same name apart.
+    # The prefix separates an ordered area from an unordered area of the same name.
     name = context.attr("shared_name") or context.node.name
     found: StagingMap = context.kernel_state(
         lambda: context.resources.look_up_or_create(
@@ -87,7 +91,10 @@ def _map(context: OpKernelContext) -> StagingMap:
 
 
 def _staging_key(key: np.ndarray) -> np.ndarray:
-    """The key of MapStage: an integer tensor of any rank with one element, stored unchanged."""
+    """Return the key of MapStage, an integer tensor of any rank, unchanged.
+
+    Raises InvalidArgumentError unless the tensor has exactly one element.
+    """
     tensor = np.asarray(key)
     if not tensor.size:
         raise InvalidArgumentError("key must not be empty")
@@ -114,7 +121,10 @@ def _check_order(places: list[int]) -> None:
 def map_stage(
     context: OpKernelContext, key: np.ndarray, indices: np.ndarray, *values: TensorValue
 ) -> Outcome:
-    """MapStage: put components `indices` of a key's tuple; waits until there is room."""
+    """MapStage: put `values` as the components `indices` of the tuple of `key`.
+
+    The op waits until there is room.
+    """
     tensor, places = _staging_key(key), np.ravel(indices).tolist()
     _check_order(places)
     if len(places) > len(values):
@@ -124,7 +134,10 @@ def map_stage(
 
 
 def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Outcome:
-    """The attempt's values; InternalError when they are fewer than the op's outputs."""
+    """Run `attempt` on the staging area and return its values; the first `keys` of them are keys.
+
+    Raises InternalError if the op has more outputs than there are values.
+    """
 
     def checked() -> Outcome:
         values = attempt()
@@ -137,21 +150,30 @@ def _outputs(context: OpKernelContext, attempt: Attempt, keys: int = 0) -> Outco
 
 
 def map_unstage(context: OpKernelContext, key: np.ndarray, indices: np.ndarray) -> Outcome:
-    """MapUnstage: remove and return components of a key's tuple; waits until it is complete."""
+    """MapUnstage: remove and return the components `indices` of the tuple of `key`.
+
+    The op waits until the tuple is complete.
+    """
     area, number, places = _map(context), _scalar_key(key), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get(number, places))
 
 
 def map_unstage_no_key(context: OpKernelContext, indices: np.ndarray) -> Outcome:
-    """MapUnstageNoKey: (key, components…) of any tuple, removed; waits until there is one."""
+    """MapUnstageNoKey: remove components `indices` of any tuple; return (key, components…).
+
+    The op waits until there is a complete tuple.
+    """
     area, places = _map(context), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.get_any(places), keys=1)
 
 
 def map_peek(context: OpKernelContext, key: np.ndarray, indices: np.ndarray) -> Outcome:
-    """MapPeek: components of a key's tuple, which stay; waits until it is complete."""
+    """MapPeek: return the components `indices` of the tuple of `key` without removing them.
+
+    The op waits until the tuple is complete.
+    """
     area, number, places = _map(context), _scalar_key(key), np.ravel(indices).tolist()
     _check_order(places)
     return _outputs(context, lambda: area.peek(number, places))
@@ -164,13 +186,13 @@ def map_clear(context: OpKernelContext) -> None:
 
 
 def map_size(context: OpKernelContext) -> np.int32:
-    """MapSize: the number of complete tuples."""
+    """MapSize: return the number of complete tuples."""
     area = _map(context)
     return np.int32(area.run(area.size, context.cancellation))
 
 
 def map_incomplete_size(context: OpKernelContext) -> np.int32:
-    """MapIncompleteSize: the number of tuples that lack a component."""
+    """MapIncompleteSize: return the number of tuples that lack a component."""
     area = _map(context)
     return np.int32(area.run(area.incomplete_size, context.cancellation))
 

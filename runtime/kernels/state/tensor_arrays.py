@@ -1,7 +1,7 @@
-"""TensorArrays: arrays of tensors that live for one step.
+"""Kernels of TensorArrays: arrays of tensors that live for one step.
 
-The flow, a float scalar, only orders the operations on an array. The handles of versions 2 and 3
-of the ops are both ResourceHandles.
+The flow is a float scalar whose only purpose is to order the operations on an array. Versions 2 and
+3 of the ops declare handles of different types; here both are ResourceHandles.
 
 TF: tensorflow/core/kernels/tensor_array_ops.cc
 """
@@ -33,7 +33,7 @@ _FLOW = np.float32(0)
 def _array_of(handle: ResourceHandle) -> TensorArray:
     if isinstance(handle, np.ndarray) and handle.size == 2 and isinstance(handle.flat[0], bytes):
         name = b"".join(handle.flat).decode("utf-8", "replace")
-        raise NotFoundError(  # no TensorArrayV2 gave these two strings
+        raise NotFoundError(  # no TensorArrayV2 op has returned these two strings
             f"Container __per_step does not exist. (Could not find resource: __per_step/{name})"
         )
     found = as_handle(handle).resource
@@ -109,14 +109,20 @@ def tensor_array_v2(
 def tensor_array_grad(
     context: OpKernelContext, handle: ResourceHandle, flow_in: np.ndarray, *, source: str
 ) -> tuple[ResourceHandle, np.float32]:
-    """TensorArrayGradV3: the array that accumulates the gradients of an array, and its flow."""
+    """TensorArrayGradV3: return the handle and flow of the array that accumulates gradients.
+
+    Its elements are the gradients with respect to the elements of the array of `handle`.
+    """
     return _handle(context, _array_of(handle).gradient(source)), _FLOW
 
 
 def tensor_array_grad_v2(
     context: OpKernelContext, handle: ResourceHandle, flow_in: np.ndarray, *, source: str
 ) -> ResourceHandle:
-    """TensorArrayGradV2: the array that accumulates the gradients of an array."""
+    """TensorArrayGradV2: return the handle of the array that accumulates gradients.
+
+    Its elements are the gradients with respect to the elements of the array of `handle`.
+    """
     return _handle(context, _array_of(handle).gradient(source))
 
 
@@ -128,7 +134,11 @@ def tensor_array_grad_with_shape(
     *,
     source: str,
 ) -> tuple[ResourceHandle, np.float32]:
-    """TensorArrayGradWithShape: TensorArrayGradV3 with dimensions prepended to each element."""
+    """TensorArrayGradWithShape: return the handle and flow of the array that accumulates gradients.
+
+    The shape of each of its elements is `shape_to_prepend`, then the shape of the element of which
+    it is the gradient.
+    """
     if np.ndim(shape_to_prepend) != 1:
         raise InvalidArgumentError(
             "shape must be a vector of {int32,int64}, got shape "
@@ -146,7 +156,7 @@ def tensor_array_write(
     *,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> np.ndarray:
-    """TensorArrayWrite: write one element and return the flow."""
+    """TensorArrayWrite: write `value` as the element at `index` and return the flow."""
     array = _array_of(handle)
     if np.ndim(index):
         raise InvalidArgumentError(
@@ -160,7 +170,7 @@ def tensor_array_write(
 def tensor_array_read(
     handle: ResourceHandle, index: np.ndarray, flow_in: np.ndarray, *, dtype: DataType
 ) -> TensorValue:
-    """TensorArrayRead: read one element."""
+    """TensorArrayRead: return the element at `index`."""
     array = _array_of(handle)
     if np.ndim(index):
         raise InvalidArgumentError(
@@ -178,7 +188,7 @@ def tensor_array_gather(
     dtype: DataType,
     element_shape: PartialShape,
 ) -> np.ndarray:
-    """TensorArrayGather: the elements at `indices` [n], stacked to [n, *element shape]."""
+    """TensorArrayGather: return the elements at `indices` [n], stacked to [n, *element shape]."""
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
     array.narrow(element_shape)
@@ -195,7 +205,7 @@ def tensor_array_gather(
             f"TensorArray was passed element_shape {shape_text(element_shape)} which does not "
             f"match the Tensor at index 0: {shape_text(first)}"
         )
-    if 0 in first:  # TensorFlow does not check the other elements
+    if 0 in first:  # TensorFlow does not check the shapes of the other elements
         return np.empty((len(items), *first), dtype.numpy)
     for index, item in enumerate(items):
         shape = box(item).shape
@@ -224,7 +234,10 @@ def tensor_array_concat(
     dtype: DataType,
     element_shape_except0: PartialShape,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """TensorArrayConcat: all elements concatenated along dimension 0, and their lengths [n]."""
+    """TensorArrayConcat: concatenate all elements along dimension 0.
+
+    Also return their lengths [n].
+    """
     array = _array_of(handle)
     array.check_dtype(dtype, "Op requested dtype")
     arrays = [box(item) for item in array.read_joined()]
@@ -337,12 +350,12 @@ def tensor_array_split(
 
 
 def tensor_array_size(handle: ResourceHandle, flow_in: np.ndarray) -> np.int32:
-    """TensorArraySize: the number of elements."""
+    """TensorArraySize: return the number of elements."""
     return np.int32(len(_array_of(handle)))
 
 
 def tensor_array_close(handle: ResourceHandle) -> None:
-    """TensorArrayClose: release the elements."""
+    """TensorArrayClose: release the memory of the elements; later operations on the array fail."""
     _array_of(handle).close()
 
 

@@ -1,9 +1,11 @@
-"""Training ops: the rules of `training_rules` applied to variables, by reference and by handle.
+"""Kernels of the training ops, which apply the rules of `training_rules` to variables.
 
-The sparse ops apply a rule to the rows in `indices`. A row that occurs several times there is
-updated several times, with one gradient after the other.
+Each op exists for reference variables and, with the prefix Resource, for resource handles. The
+sparse ops apply a rule only to the rows that `indices` names. A row that is named several times is
+updated several times, once with each of its gradients, in order. The slots of an optimizer are the
+variables that it keeps beside the trained variable, such as a sum of squared gradients.
 
-Guarantees: a variable and its slots are updated together; no reader sees a part of an update.
+Guarantees: a variable and its slots are updated together. No reader sees a part of an update.
 
 TF: tensorflow/core/kernels/training_ops.cc, training_op_helpers.h
 """
@@ -27,7 +29,7 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.state import training_rules as rules
 from runtime.kernels.state.resource_variables import find_variable
 
-_GRADIENTS = ("grad", "delta")  # the names of gradient inputs
+_GRADIENTS = ("grad", "delta")  # the names that ops give to their gradient input
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,27 +38,28 @@ class Rule:
 
     apply: Callable[..., None]
     variables: int
-    of_rows: Callable[..., None] | None = None  # for rows of several elements; None: apply_to_row
-    sparse: Callable[..., None] | None = None  # the rule of sparse ops; None: apply
+    # the rule for rows of several elements; None means apply_to_row
+    of_rows: Callable[..., None] | None = None
+    sparse: Callable[..., None] | None = None  # the rule of sparse ops; None means apply
 
     @property
     def apply_to_row(self) -> Callable[..., None]:
-        """The rule that sparse ops apply to rows of one element."""
+        """The rule that sparse ops apply if each row has one element."""
         return self.sparse or self.apply
 
     @property
     def apply_to_rows(self) -> Callable[..., None]:
-        """The rule that sparse ops apply to rows of several elements."""
+        """The rule that sparse ops apply if each row has several elements."""
         return self.of_rows or self.apply_to_row
 
     @property
     def attrs(self) -> tuple[str, ...]:
-        """The rule's keyword-only parameters, which are the names of op attributes."""
+        """The names of the rule's keyword-only parameters, which are names of op attributes."""
         parameters = inspect.signature(self.apply).parameters.values()
         return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-# By the part of the op's name after `Apply`.
+# The part of an op's name after `Apply` → the rule that the op applies.
 _RULES = {
     "AdaMax": Rule(rules.ada_max, 3),
     "Adadelta": Rule(rules.adadelta, 3),
@@ -89,9 +92,10 @@ def _check(
     values: Sequence[np.ndarray],
     is_sparse: bool,
 ) -> tuple[int, ...]:
-    """The shape of the variables, if slots, scalars and gradient have the required shapes.
+    """Check the shapes of slots, scalars and gradient, and return the shape of the variables.
 
-    Raises FailedPreconditionError for an uninitialised variable, else InvalidArgumentError.
+    Raises FailedPreconditionError if a variable is uninitialized, InvalidArgumentError if a shape
+    is wrong.
     """
     shape: tuple[int, ...] = ()
     for index, (name, variable) in enumerate(zip(names, variables, strict=False)):
@@ -116,7 +120,10 @@ def _check(
 def _check_still(
     names: Sequence[str], shape: tuple[int, ...], arrays: Sequence[np.ndarray]
 ) -> None:
-    """Raise if another step has assigned a value of another shape since the variables' `_check`."""
+    """Raise InvalidArgumentError unless all `arrays` still have the `shape` that `_check` returned.
+
+    Another step may have assigned a value of another shape in the meantime.
+    """
     for name, array in zip(names, arrays, strict=False):
         if array.shape != shape:
             raise _shapes_differ(name, shape, array.shape)
@@ -130,14 +137,15 @@ def _shapes_differ(
     )
 
 
-# Ops whose gradient must have the variable's rank; others accept any rows of the right size.
+# Ops whose gradient must have the rank of the variable. Other ops accept a gradient of any rank
+# whose rows have the size of the variable's rows.
 _SAME_RANKS = frozenset(
     f"{prefix}Apply{rule}"
     for prefix in ("Sparse", "ResourceSparse")
     for rule in ("Adagrad", "AdagradV2")
 )
 
-# Ops that check the signs of their scalars → the message for a wrong learning rate.
+# Ops that check the signs of their scalars → the message if the learning rate is wrong.
 _NO_FTRL_RATE = "lr is not a positive scalar (or zero if multiply_linear_by_lr is set)"
 _RATE = {
     **dict.fromkeys(
@@ -216,7 +224,7 @@ def _sparse_apply(rule: Rule, op: str, is_resource: bool) -> Kernel:
 
         def change(arrays: list[np.ndarray]) -> None:
             _check_still(names, shape, arrays)
-            # On copies of the rows, so that a step that is cancelled meanwhile changes none.
+            # The rule works on copies of the rows, so that no row changes if the step is cancelled.
             named, rounds = _rounds(indices)
             rows = [array[named] for array in arrays]
             for places, positions in rounds:
@@ -273,20 +281,22 @@ def _check_rows(shape: tuple[int, ...], grad: np.ndarray, indices: np.ndarray) -
 
 
 def _rounds(indices: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[np.ndarray, np.ndarray]]]:
-    """The rows that `indices` names, ascending, and the rounds in which they are changed.
+    """Split an update of the rows `indices` into rounds, each of which contains a row at most once.
 
-    A round contains no row twice. It is (places in those rows, positions in `indices`), both `[k]`;
-    the positions of a row keep their order, one per round. Takes n log n time.
+    Return the distinct rows in ascending order, and an iterator of the rounds. A round is (indices
+    into the distinct rows, positions in `indices`), both `[k]`. If a row is named several times,
+    its positions keep their order, one per round. The time is O(n log n).
     """
     order = np.argsort(indices, kind="stable")
     ranked = indices[order]
     is_first = np.ones(len(ranked), bool)
     is_first[1:] = ranked[1:] != ranked[:-1]
     starts = np.flatnonzero(is_first)
-    if 0 < len(starts) == len(ranked):  # no row is named twice: one round
+    if 0 < len(starts) == len(ranked):  # no row is named twice, so one round is enough
         return ranked, iter([(starts, order)])
     places = np.cumsum(is_first) - 1
-    turns = np.arange(len(ranked)) - starts[places]  # how many positions of the row come before
+    # the number of earlier positions that name the same row
+    turns = np.arange(len(ranked)) - starts[places]
     by_turn = np.argsort(turns, kind="stable")
     ends = np.cumsum(np.bincount(turns)).tolist()
     spans = (by_turn[start:end] for start, end in itertools.pairwise([0, *ends]))

@@ -1,7 +1,10 @@
-"""Update rules of the optimizers: formulas that write a variable and its slots in place.
+"""Update rules of the optimizers: formulas that write new values into a variable and its slots.
 
-A rule takes the arrays of the variable and its slots, all of one shape, then the op's other inputs
-in the op's order: scalars of the variable's dtype and the gradient.
+The slots of an optimizer are the variables that it keeps beside the trained variable, such as a sum
+of squared gradients. The first parameters of a rule are the arrays of the variable and of its
+slots, which all have one shape. The other parameters are the other inputs of the op, in the order
+of the op: the gradient, and scalars of the variable's dtype. A rule returns nothing; it writes into
+the arrays. In this file, "step" means the change of the variable.
 
 TF: tensorflow/core/kernels/training_ops.cc (functor::Apply…)
 """
@@ -14,14 +17,14 @@ Array = np.ndarray
 
 
 def gradient_descent(var: Array, alpha: Array, delta: Array) -> None:
-    """Gradient descent: a step against the gradient."""
+    """Apply gradient descent: change `var` against the gradient `delta`."""
     var -= alpha * delta
 
 
 def momentum(
     var: Array, accum: Array, lr: Array, grad: Array, momentum: Array, *, use_nesterov: bool
 ) -> None:
-    """Momentum: a step along a decaying sum of gradients."""
+    """Apply Momentum: change `var` against a decaying sum of gradients."""
     accum[...] = accum * momentum + grad
     var -= grad * lr + accum * momentum * lr if use_nesterov else accum * lr
 
@@ -29,13 +32,13 @@ def momentum(
 def keras_momentum(
     var: Array, accum: Array, lr: Array, grad: Array, momentum: Array, *, use_nesterov: bool
 ) -> None:
-    """Keras momentum: as momentum, but the accumulator holds steps, not gradients."""
+    """Apply Keras Momentum: change `var` by a decaying sum of steps (gradients times −`lr`)."""
     accum[...] = accum * momentum - grad * lr
     var += accum * momentum - grad * lr if use_nesterov else accum
 
 
 def adagrad(var: Array, accum: Array, lr: Array, grad: Array, *, update_slots: bool) -> None:
-    """Adagrad: steps that shrink with the sum of squared gradients."""
+    """Apply Adagrad: take steps that shrink as the sum of squared gradients grows."""
     if update_slots:
         accum += np.square(grad)
     var -= grad * lr / np.sqrt(accum)
@@ -44,7 +47,7 @@ def adagrad(var: Array, accum: Array, lr: Array, grad: Array, *, update_slots: b
 def adagrad_v2(
     var: Array, accum: Array, lr: Array, epsilon: Array, grad: Array, *, update_slots: bool
 ) -> None:
-    """Adagrad with epsilon in the denominator."""
+    """Apply Adagrad with `epsilon` added to the denominator."""
     if update_slots:
         accum += np.square(grad)
     var -= grad * lr / (np.sqrt(accum) + epsilon)
@@ -60,7 +63,7 @@ def adagrad_da(
     l2: Array,
     global_step: Array,
 ) -> None:
-    """Adagrad with dual averaging (AdagradDA)."""
+    """Apply AdagradDA (Adagrad with dual averaging): use the sums of all gradients so far."""
     step = var.dtype.type(global_step)
     gradients += grad
     squares += np.square(grad)
@@ -80,9 +83,10 @@ def adagrad_da_of_rows(
     l2: Array,
     global_step: Array,
 ) -> None:
-    """AdagradDA divided by the step, as TensorFlow's sparse op computes rows of several elements.
+    """Apply AdagradDA, with numerator and denominator divided by `global_step`.
 
-    The result differs from `adagrad_da` for a `global_step` below 1.
+    TensorFlow's sparse op computes rows of several elements this way. The result differs from
+    `adagrad_da` if `global_step` is below 1.
     """
     step = var.dtype.type(global_step)
     gradients += grad
@@ -102,7 +106,7 @@ def adadelta(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """Adadelta: steps in the scale of the root mean square of earlier steps."""
+    """Apply Adadelta: scale the step by the root mean square of earlier steps."""
     one = var.dtype.type(1)
     accum[...] = accum * rho + np.square(grad) * (one - rho)
     update = np.sqrt(accum_update + epsilon) / np.sqrt(accum + epsilon) * grad
@@ -124,7 +128,7 @@ def adam(
     *,
     use_nesterov: bool,
 ) -> None:
-    """Adam: steps by decaying means of the gradients and of their squares."""
+    """Apply Adam: take a step from decaying means of the gradients and of their squares."""
     one = var.dtype.type(1)
     alpha = _adam_moments(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
     mean = grad * (one - beta1) + m * beta1 if use_nesterov else m
@@ -144,9 +148,9 @@ def adam_with_amsgrad(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """Adam with AMSGrad: Adam with the largest mean of squares so far."""
+    """Apply Adam with AMSGrad: use the largest mean of squares so far, not the current one."""
     alpha = _adam_moments(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
-    np.copyto(vhat, v, where=vhat < v)  # NaN in v does not change vhat
+    np.copyto(vhat, v, where=vhat < v)  # if v is NaN, vhat does not change
     var -= m * alpha / (np.sqrt(vhat) + epsilon)
 
 
@@ -160,7 +164,10 @@ def _adam_moments(
     beta2: Array,
     grad: Array,
 ) -> Array:
-    """Update both means in place; return the step size, with the bias of the means corrected."""
+    """Update the means `m` and `v`, and return the learning rate.
+
+    The learning rate is corrected for the bias of the means.
+    """
     one = m.dtype.type(1)
     m += (grad - m) * (one - beta1)
     v += (np.square(grad) - v) * (one - beta2)
@@ -178,7 +185,7 @@ def ada_max(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """AdaMax: Adam with a decaying maximum of absolute gradients instead of a mean of squares."""
+    """Apply AdaMax: Adam with a decaying maximum of absolute gradients, not a mean of squares."""
     one = var.dtype.type(1)
     m += (grad - m) * (one - beta1)
     np.maximum(v * beta2, np.abs(grad), out=v)
@@ -195,7 +202,7 @@ def rms_prop(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """RMSProp: steps divided by the root of a decaying mean of squared gradients."""
+    """Apply RMSProp: divide the gradient by the root of a decaying mean of squared gradients."""
     ms += (np.square(grad) - ms) * (var.dtype.type(1) - rho)
     mom[...] = mom * momentum + grad * lr / np.sqrt(ms + epsilon)
     var -= mom
@@ -212,7 +219,7 @@ def centered_rms_prop(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """Centered RMSProp: RMSProp with the variance of the gradients."""
+    """Apply centered RMSProp: divide the gradient by its standard deviation, estimated by means."""
     kept = var.dtype.type(1) - rho
     ms += (np.square(grad) - ms) * kept
     mg += (grad - mg) * kept
@@ -230,7 +237,10 @@ def sparse_rms_prop(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """RMSProp of the sparse op, which computes a mean as m·ρ + x·(1 − ρ): infinities stay."""
+    """Apply RMSProp as TensorFlow's sparse ops do.
+
+    The sparse ops compute a mean as m·ρ + x·(1 − ρ). Therefore an infinite mean stays infinite.
+    """
     one = var.dtype.type(1)
     ms[...] = ms * rho + np.square(grad) * (one - rho)
     mom[...] = mom * momentum + one / np.sqrt(ms + epsilon) * lr * grad
@@ -248,7 +258,10 @@ def sparse_centered_rms_prop(
     epsilon: Array,
     grad: Array,
 ) -> None:
-    """Centered RMSProp of the sparse op, which computes a mean as m·ρ + x·(1 − ρ)."""
+    """Apply centered RMSProp as TensorFlow's sparse ops do.
+
+    The sparse ops compute a mean as m·ρ + x·(1 − ρ).
+    """
     one = var.dtype.type(1)
     ms[...] = ms * rho + np.square(grad) * (one - rho)
     mg[...] = mg * rho + grad * (one - rho)
@@ -268,7 +281,7 @@ def ftrl(
     *,
     multiply_linear_by_lr: bool,
 ) -> None:
-    """FTRL-Proximal: follow the regularized leader."""
+    """Apply FTRL-Proximal ("follow the regularized leader"), which makes small elements zero."""
     _ftrl(var, accum, linear, grad, grad, (lr, l1, l2, lr_power), multiply_linear_by_lr)
 
 
@@ -285,7 +298,7 @@ def ftrl_v2(
     *,
     multiply_linear_by_lr: bool,
 ) -> None:
-    """FTRL-Proximal with L2 shrinkage: an L2 penalty on the variable itself."""
+    """Apply FTRL-Proximal with L2 shrinkage, which is an L2 penalty on the variable itself."""
     shrunk = grad + var * l2_shrinkage * 2
     _ftrl(var, accum, linear, grad, shrunk, (lr, l1, l2, lr_power), multiply_linear_by_lr)
 
@@ -319,14 +332,14 @@ def _ftrl_power(accum: Array, lr_power: Array) -> Array:
 
 
 def proximal_gradient_descent(var: Array, alpha: Array, l1: Array, l2: Array, delta: Array) -> None:
-    """Proximal gradient descent: a step against the gradient, then L1 and L2 shrinkage."""
+    """Apply proximal gradient descent: a step against the gradient, then L1 and L2 shrinkage."""
     var[...] = _shrunk(var - delta * alpha, alpha, l1, l2)
 
 
 def proximal_adagrad(
     var: Array, accum: Array, lr: Array, l1: Array, l2: Array, grad: Array
 ) -> None:
-    """Proximal Adagrad: an Adagrad step, then L1 and L2 shrinkage."""
+    """Apply proximal Adagrad: an Adagrad step, then L1 and L2 shrinkage."""
     accum += np.square(grad)
     rate = lr / np.sqrt(accum)
     var[...] = _shrunk(var - grad * rate, rate, l1, l2)
@@ -348,7 +361,7 @@ def add_sign(
     beta: Array,
     grad: Array,
 ) -> None:
-    """AddSign: larger steps where the gradient and its mean have the same sign."""
+    """Apply AddSign: take larger steps where the gradient and its mean have the same sign."""
     m[...] = m * beta + grad * (var.dtype.type(1) - beta)
     agreement = np.sign(grad) * np.sign(m)
     var -= (agreement * sign_decay + alpha) * lr * grad
@@ -363,7 +376,7 @@ def power_sign(
     beta: Array,
     grad: Array,
 ) -> None:
-    """PowerSign: exponentially larger steps where the gradient and its mean have the same sign."""
+    """Apply PowerSign: take exponentially larger steps if gradient and mean have the same sign."""
     m[...] = m * beta + grad * (var.dtype.type(1) - beta)
     agreement = np.sign(grad) * np.sign(m)
     var -= np.exp(agreement * (logbase * sign_decay)) * lr * grad

@@ -1,4 +1,6 @@
-"""Updates of parts of variables (scatters, slices, counters) and gathers, by reference and handle.
+"""Kernels that read or update a part of a variable: scatters, slices, counters and gathers.
+
+The variable is given by a reference or by a resource handle.
 
 TF: tensorflow/core/kernels/{scatter_op,scatter_nd_op,strided_slice_op,count_up_to_op}.cc,
 resource_variable_ops.cc
@@ -22,7 +24,8 @@ from runtime.kernels.array.gather import gather_nd, gather_v2
 from runtime.kernels.array.slicing import StridedSliceMasks, put_in_slice, strided_slice_index
 from runtime.kernels.state.resource_variables import look_up_variable
 
-# Combines `updates` with target[index] in place (index: an array or arrays); places may repeat.
+# A Combine is called with (target, index, updates). It combines `updates` with target[index] and
+# writes the result into `target`. An index may name the same element several times.
 Index = np.ndarray | tuple[np.ndarray, ...]
 Combine = Callable[[np.ndarray, Index, np.ndarray], None]
 
@@ -37,8 +40,9 @@ def _divide(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
         return
     if not np.all(updates):
         raise InvalidArgumentError("Integer division by zero")
-    # Toward zero, as in C: signs and magnitudes apart. Magnitudes are unsigned, because that of the
-    # lowest integer does not fit into the signed type.
+    # Division rounds toward zero, as in C, so signs and magnitudes are computed separately. The
+    # magnitudes are unsigned, because the magnitude of the lowest integer does not fit into the
+    # signed type.
     signs = np.ones(target.shape, target.dtype)
     np.multiply.at(signs, index, np.sign(updates))
     signs *= np.sign(target)
@@ -49,7 +53,7 @@ def _divide(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
 
 
 def _subtract(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
-    # Subtraction of bools is inequality.
+    # The difference of two bools is true if they are not equal.
     function = np.logical_xor if target.dtype.kind == "b" else np.subtract
     function.at(target, index, updates)
 
@@ -86,7 +90,8 @@ def _check_scatter(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndar
 
 def _scatter(combine: Combine, is_resource: bool) -> Kernel:
     def apply(variable: Variable, indices: np.ndarray, updates: np.ndarray) -> Variable:
-        # Checked for every dtype and even without indices; by reference only integers are checked.
+        # Resource ops check this for every dtype, even if there are no indices. The ops on
+        # references check only integers.
         if is_resource and combine is _divide and not np.all(updates):
             raise InvalidArgumentError("updates must not contain 0")
 
@@ -102,7 +107,10 @@ def _scatter(combine: Combine, is_resource: bool) -> Kernel:
 
 
 def _by_handle(apply: Callable[..., Variable]) -> Kernel:
-    """The kernel `apply` for a resource handle; it has no output."""
+    """Make the kernel that calls `apply` with the variable of a resource handle.
+
+    The kernel has no output.
+    """
 
     def kernel(context: OpKernelContext, handle: ResourceHandle, *inputs: np.ndarray) -> None:
         apply(look_up_variable(context, handle), *inputs)
@@ -200,7 +208,7 @@ def strided_slice_assign(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> Variable:
-    """StridedSliceAssign: write `value`, broadcast, into a slice of the variable."""
+    """StridedSliceAssign: broadcast `value` and write it into a slice of the variable."""
     masks = StridedSliceMasks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     _assign_slice(ref, begin, end, strides, value, masks)
     return ref
@@ -220,13 +228,16 @@ def resource_strided_slice_assign(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> None:
-    """ResourceStridedSliceAssign: write `value`, broadcast, into a slice of the variable."""
+    """ResourceStridedSliceAssign: broadcast `value` and write it into a slice of the variable."""
     masks = StridedSliceMasks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     _assign_slice(look_up_variable(context, handle), begin, end, strides, value, masks)
 
 
 def count_up_to(ref: Variable, *, limit: int) -> np.ndarray:
-    """CountUpTo: add one and return the value before; OutOfRangeError at the limit."""
+    """CountUpTo: add one to the variable and return its previous value.
+
+    Raises OutOfRangeError if the variable has reached `limit`.
+    """
     before: list[np.ndarray] = []
 
     def change(array: np.ndarray) -> None:
@@ -244,7 +255,10 @@ def count_up_to(ref: Variable, *, limit: int) -> np.ndarray:
 def resource_count_up_to(
     context: OpKernelContext, handle: ResourceHandle, *, limit: int
 ) -> np.ndarray:
-    """ResourceCountUpTo: CountUpTo of the variable of a handle."""
+    """ResourceCountUpTo: add one to the variable of `handle` and return its previous value.
+
+    Raises OutOfRangeError if the variable has reached `limit`.
+    """
     return count_up_to(look_up_variable(context, handle), limit=limit)
 
 
@@ -256,7 +270,7 @@ def resource_gather(
     batch_dims: int,
     dtype: DataType,
 ) -> TensorValue:
-    """ResourceGather: rows of a variable along dimension `batch_dims`."""
+    """ResourceGather: return the rows of a variable at `indices`, along dimension `batch_dims`."""
     variable = look_up_variable(context, handle)
     if variable.dtype != dtype:
         raise InvalidArgumentError(
@@ -264,15 +278,16 @@ def resource_gather(
             f"Expected {dtype.tf_name} got {variable.dtype.tf_name}"
         )
     axis = np.array(batch_dims)
-    # The result is a copy: a table that is looked up and updated in turns stays exclusive.
+    # The result is a copy of the rows. Therefore no reader shares the variable's array, and a table
+    # that is looked up and updated in turns is updated without a copy.
     return variable.look(lambda value: gather_v2(value, indices, axis, batch_dims=batch_dims))
 
 
 def resource_gather_nd(
     context: OpKernelContext, handle: ResourceHandle, indices: np.ndarray
 ) -> TensorValue:
-    """ResourceGatherNd: slices of a variable at `indices` [I…, k]."""
-    # Not `look`: the result may be a view of the value.
+    """ResourceGatherNd: return the slices of a variable at `indices` [I…, k]."""
+    # `look` requires a result that is a copy, but this one may be a view of the value.
     value = look_up_variable(context, handle).read()
     return gather_nd(context, value, indices, bad_indices_policy="")
 
