@@ -1,8 +1,8 @@
-"""PNG colours of 16 bits, of which Pillow keeps only the high bytes.
+"""PNG images with colours of 16 bits, of which Pillow keeps only the high bytes.
 
-The file is decoded again with another of Pillow's unpackers. For grey with alpha, it reads four
-plain bytes per pixel. For others, it is the little-endian one, which takes each number's second
-byte for the high one, and so returns the low bytes.
+To obtain the low bytes, the file is decoded again with another of Pillow's unpackers. If the image
+is grey with alpha, the unpacker reads four plain bytes per pixel. Else it is the unpacker for
+little-endian numbers, which takes the second byte of each number for the high byte.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _GREY_AND_ALPHA = "LA;16B"
 
 
 def wide_colours(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
-    """Return uint16 pixels `[h, w, c]` of an opened 16-bit PNG; `data` is its file.
+    """Return the uint16 pixels `[h, w, c]` of a 16-bit PNG; `data` is the content of the file.
 
-    A transparent colour gets an alpha of 0, all other colours are opaque.
+    If the file names a transparent colour, an alpha channel is added: 0 for that colour, opaque
+    for every other colour.
     """
     unpacker = str(image.tile[0].args)
     if unpacker == _GREY_AND_ALPHA:
