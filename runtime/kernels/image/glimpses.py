@@ -73,7 +73,7 @@ def _corners_v2(
 def _check_glimpses(
     input: np.ndarray, size: np.ndarray, offsets: np.ndarray, noise: str
 ) -> tuple[int, ...]:
-    """Check the inputs and return the window's height and width."""
+    """Return the height and width of a window; raise InvalidArgumentError if an input is wrong."""
     if noise not in NOISES:
         raise InvalidArgumentError(
             f"The noise could only be uniform, gaussian, or zero, got{noise}"

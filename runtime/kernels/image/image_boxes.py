@@ -247,7 +247,7 @@ def crop_and_resize_grad_boxes(
 ) -> np.ndarray:
     """CropAndResizeGradBoxes: return the gradient of the bilinear CropAndResize for `boxes`.
 
-    It is float32 `[n, 4]`.
+    The gradient is float32 `[n, 4]`.
     """
     _check_grads(grads)
     _check_image(image)
@@ -294,7 +294,7 @@ def _edge_weights(image: int, crop: int) -> tuple[np.ndarray, np.ndarray]:
     return (image - 1) - high, high
 
 
-# yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia
+# Colours of the outlines: yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia
 BOX_COLOURS = np.array(
     [
         [1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1],
@@ -304,7 +304,7 @@ BOX_COLOURS = np.array(
 )  # fmt: skip
 
 
-OUT_OF_INT64 = np.float32(1 << 63)  # floats of this size or more are cast to the lowest int64
+OUT_OF_INT64 = np.float32(1 << 63)  # a float of at least this magnitude becomes the lowest int64
 
 
 def draw_bounding_boxes(images: np.ndarray, boxes: np.ndarray) -> np.ndarray:
@@ -342,7 +342,7 @@ def _outline(image: np.ndarray, box: np.ndarray, color: np.ndarray) -> None:
     """Write the edges of `box` that are within `image` `[h, w, c]` into `image`."""
     height, width, _ = image.shape
     scaled = box.astype(np.float32) * np.array([height - 1, width - 1] * 2, np.float32)
-    fits = np.abs(scaled) < OUT_OF_INT64  # false for NaN
+    fits = np.abs(scaled) < OUT_OF_INT64  # the comparison is false for NaN
     top, left, bottom, right = (int(edge) for edge in np.where(fits, scaled, -OUT_OF_INT64))
     is_empty = top > bottom or left > right
     if is_empty or top >= height or bottom < 0 or left >= width or right < 0:

@@ -37,7 +37,10 @@ def hsv_to_rgb(images: np.ndarray) -> np.ndarray:
 def _in_pixel_blocks(
     images: np.ndarray, function: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Apply `function` to blocks of pixels `[n, 3]`, widened to their accumulation dtype."""
+    """Apply `function` to the pixels of `images`; return its results in the same shape and dtype.
+
+    The argument of `function` is a block of pixels `[n, 3]` in the accumulation dtype.
+    """
     pixels = images.reshape(-1, 3)
     result = np.empty(pixels.shape, images.dtype)
     size = max(1, block_size(images.size) // 4)

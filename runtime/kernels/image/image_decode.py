@@ -26,7 +26,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.image.png_wide_colours import wide_colours
 
-if TYPE_CHECKING:  # servers without image ops never load Pillow
+if TYPE_CHECKING:  # only then, because servers without image ops never load Pillow
     from PIL import Image, ImageFile
 
 MAX_PIXELS = 1 << 26
@@ -152,7 +152,10 @@ def _scalar_bytes(contents: np.ndarray) -> bytes:
 
 
 def _read(contents: np.ndarray) -> tuple[bytes, str]:
-    """Return the file's bytes and the name of its format."""
+    """Return the bytes in the scalar `contents`, and the name of the image format.
+
+    Raises InvalidArgumentError if the format is unknown.
+    """
     data = _scalar_bytes(contents)
     for magic, kind in MAGIC.items():
         if data.startswith(magic):
@@ -274,7 +277,7 @@ def _decode(
         return (pixels >> 8).astype(np.uint8) if is_narrowed else pixels
     except ResourceExhaustedError:
         raise
-    except Exception:  # as in _open
+    except Exception:  # Pillow's plugins raise any class of exception
         raise InvalidArgumentError(INVALID[kind].format(size=len(data))) from None
 
 
@@ -291,7 +294,7 @@ def _file_pixels(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
     """Return the pixels `[h, w, c]` with the file's channels; palettes are looked up."""
     if image.format == "PNG" and data[24] == 16 and data[25] != 0:
         return wide_colours(image, data)
-    if image.mode.startswith("I"):  # grey of 16 bits
+    if image.mode.startswith("I"):  # the image is grey with 16 bits
         return np.asarray(image).astype(np.uint16)[..., None]
     shown: Image.Image = image
     if image.mode == "P" or "transparency" in image.info:
@@ -340,10 +343,10 @@ def _gif_frames(data: bytes, limit: int | None = None) -> np.ndarray:
                     f"pixels exceeds the limit of {MAX_PIXELS}"
                 )
     except EOFError:
-        pass  # past the last frame
+        pass  # Pillow raises EOFError after the last frame
     except ResourceExhaustedError:
         raise
-    except Exception:  # as in _open
+    except Exception:  # Pillow's plugins raise any class of exception
         raise InvalidArgumentError(INVALID["GIF"].format(size=len(data))) from None
     return np.stack(frames)
 
@@ -374,9 +377,9 @@ def _bmp_pixels(data: bytes, channels: int) -> np.ndarray:
         )
     stored = np.frombuffer(data, np.uint8, row_size * rows, header_size).reshape(rows, row_size)
     pixels = stored[:, : width * depth].reshape(rows, width, depth)
-    if height > 0:  # stored from the bottom up
+    if height > 0:  # rows are stored from the bottom up
         pixels = pixels[::-1]
-    if depth >= 3:  # stored as blue, green, red
+    if depth >= 3:  # channels are stored as blue, green, red
         pixels = pixels[..., [2, 1, 0, 3][:depth]]
     return np.ascontiguousarray(_with_channels(pixels, channels))
 

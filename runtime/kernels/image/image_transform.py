@@ -102,7 +102,7 @@ def _source_positions(
 
 
 def _reflect(position: np.ndarray, size: int) -> np.ndarray:
-    """Map positions into the image as if mirrored copies of it filled the plane.
+    """Map positions on an axis of `size` pixels into the image, which is continued by mirroring.
 
     The mirrors are the outer edges of the outermost pixels.
     """
@@ -118,7 +118,7 @@ def _reflect(position: np.ndarray, size: int) -> np.ndarray:
 
 
 def _wrap(position: np.ndarray, size: int) -> np.ndarray:
-    """Map positions into the image as if copies of it filled the plane."""
+    """Map positions on an axis of `size` pixels into the image, which is continued by repeating."""
     if size <= 1:
         return np.zeros_like(position)
     period = np.float32(size - 1)
@@ -137,7 +137,10 @@ _FOLDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 def _pixels(images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.ndarray) -> np.ndarray:
-    """Return the pixels at integer positions, `[n, h, w, c]`; outside the image they are `fill`."""
+    """Return the pixels `[n, h, w, c]` at integer positions `x`, `y`.
+
+    A pixel outside the image is `fill`.
+    """
     is_inside = (x >= 0) & (x < images.shape[2]) & (y >= 0) & (y < images.shape[1])
     columns = np.where(is_inside, x, 0).astype(np.int64)
     rows = np.where(is_inside, y, 0).astype(np.int64)

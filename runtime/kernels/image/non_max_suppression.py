@@ -194,7 +194,7 @@ def non_max_suppression_v3(
     iou_threshold: np.ndarray,
     score_threshold: np.ndarray,
 ) -> np.ndarray:
-    """NonMaxSuppressionV3: select only among boxes whose score exceeds `score_threshold`."""
+    """NonMaxSuppressionV3: compute NonMaxSuppressionV2 of the boxes above `score_threshold`."""
     return _select(boxes, scores, max_output_size, iou_threshold, score_threshold)[0]
 
 

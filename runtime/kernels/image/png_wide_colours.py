@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:  # as in image_decode
+if TYPE_CHECKING:  # only then, because servers without image ops never load Pillow
     from PIL import ImageFile
 
 _GREY_AND_ALPHA = "LA;16B"
@@ -39,7 +39,7 @@ def wide_colours(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
 
 
 def _unpacked(data: bytes, unpacker: str, mode: str) -> np.ndarray:
-    from PIL import Image  # as in image_decode
+    from PIL import Image  # imported here because servers without image ops never load Pillow
 
     image = Image.open(io.BytesIO(data))
     image.tile = [part._replace(args=unpacker) for part in image.tile]

@@ -123,9 +123,9 @@ def uniform_int(
 
 
 def shuffled_order(stream: Philox, size: int) -> np.ndarray:
-    """Return a random permutation of range(size), by swapping each position with a later one.
+    """Return a random permutation of range(size).
 
-    A position may also be swapped with itself, that is, keep its number.
+    Each element in turn is swapped with a random one that is not before it.
     """
     order = list(range(size))
     words = stream.words(max(size - 1, 0)).tolist()

@@ -1,8 +1,8 @@
 """RandomIndexShuffle: an index's position in a random permutation that is never stored.
 
-The permutation of 0 … `max_index` is a block cipher, Simon with few rounds. Its blocks have the
-next even number of bits that holds `max_index`, at least 16. The cipher is applied repeatedly
-until the result is at most `max_index`.
+The permutation of 0 … `max_index` is a block cipher, Simon with few rounds. The size of a block is
+the smallest even number of bits that holds `max_index`, at least 16. The cipher is applied
+repeatedly until the result is at most `max_index`.
 
 TF: tensorflow/core/kernels/random_index_shuffle{.cc,_ops.cc}; Simon: https://eprint.iacr.org/2013/404
 """

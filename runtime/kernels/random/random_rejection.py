@@ -68,7 +68,10 @@ class _OutputStreams:
 
 
 def _by_parameter(count: int, parameters: int) -> np.ndarray:
-    """Return the index of each output's parameter, if `count` outputs share the parameters."""
+    """Return the index of the parameter of each output.
+
+    The `count` outputs are divided evenly among the `parameters` parameters, in order.
+    """
     return np.repeat(np.arange(parameters), count // max(parameters, 1))
 
 
@@ -81,10 +84,10 @@ def _arranged(drawn: np.ndarray, sizes: tuple[int, ...], parameters: int) -> np.
 
 
 def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarray:
-    """Return samples of gamma distributions with shape `alpha` and scale 1, float64 of `sizes`.
+    """Return float64 samples of gamma distributions with shape parameter `alpha` and scale 1.
 
-    The last dimensions of `sizes` must be the shape of the array `alpha`. A sample is NaN if its
-    element of `alpha` is not positive.
+    The result has the shape `sizes`, whose last dimensions must be the shape of the array `alpha`.
+    A sample is NaN if its element of `alpha` is not positive.
     """
     count = math.prod(sizes)
     shapes = alpha.astype(np.float64).ravel()[_by_parameter(count, alpha.size)]

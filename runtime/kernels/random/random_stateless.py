@@ -70,7 +70,7 @@ def _by_seed(fill: Distribution) -> Kernel:
     def kernel(shape: np.ndarray, seed: np.ndarray, *, dtype: DataType) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
         stream = stream_of_seed(seed)
-        if 0 not in sizes and seed.dtype.kind == "u":  # the op's signature allows them
+        if 0 not in sizes and seed.dtype.kind == "u":  # the op's signature allows unsigned seeds
             raise InvalidArgumentError(f"Invalid seed type: {seed.dtype.name}")
         return fill(stream, math.prod(sizes), dtype.numpy).reshape(sizes)
 

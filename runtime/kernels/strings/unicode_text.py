@@ -59,7 +59,7 @@ def _encoded(text: str, codec: str) -> bytes:
 
 
 class _Decoder:
-    """Decodes bytes to (code point, offset of its first byte) under an op's attributes."""
+    """A decoder of bytes to code points, configured by the attributes of an op."""
 
     def __init__(
         self, encoding: str, errors: str, replacement_char: int, replace_control_characters: bool
