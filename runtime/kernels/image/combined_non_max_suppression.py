@@ -25,11 +25,11 @@ def combined_non_max_suppression(
     pad_per_class: bool,
     clip_boxes: bool,
 ) -> tuple[np.ndarray, ...]:
-    """The best boxes of each image over all classes.
+    """CombinedNonMaxSuppression: return the best-scored boxes of each image, over all classes.
 
-    `boxes` `[batch, n, 1 or classes, 4]`, `scores` `[batch, n, classes]`. Returns boxes
+    `boxes` is `[batch, n, 1 or classes, 4]`, `scores` is `[batch, n, classes]`. Returns boxes
     `[batch, k, 4]`, scores and classes `[batch, k]`, padded with zeros, and the number of valid
-    entries `[batch]` int32. k is `max_total_size`; with `pad_per_class`, it is at most
+    entries `[batch]` int32. k is `max_total_size`; if `pad_per_class` is true, k is at most
     `max_output_size_per_class` times the number of classes.
     """
     per_class = int(_scalar("max_size_per_class", max_output_size_per_class))
@@ -58,7 +58,7 @@ def combined_non_max_suppression(
 def _best_of_image(
     boxes: np.ndarray, scores: np.ndarray, selection: Selection
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(boxes, scores, classes) selected for each class of one image, in order of class."""
+    """Return the selected boxes of one image, their scores and their classes, ordered by class."""
     found_boxes, found_scores, found_classes = [], [], []
     for each_class in range(scores.shape[1]):
         own = boxes[:, each_class if boxes.shape[1] > 1 else 0]

@@ -1,4 +1,4 @@
-"""Glimpses: windows of images around given points, with noise where they leave the image.
+"""Glimpses: windows of images around given points; pixels outside the image are noise.
 
 TF: tensorflow/core/kernels/image/attention_ops.cc
 """
@@ -23,13 +23,16 @@ def _zeros(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _uniform_noise(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return uniform noise between the minimum and the maximum of each channel."""
+    """Return noise of `shape`, uniform between the minimum and maximum of each image channel."""
     low, high = image.min((0, 1)), image.max((0, 1))
     return low + np.random.default_rng().random(shape, np.float32) * (high - low)
 
 
 def _gaussian_noise(image: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return normal noise of each channel's mean, deviation and range; one draw per position."""
+    """Return noise of `shape` with the mean, deviation and range of each image channel.
+
+    All channels of a pixel use the same normal sample.
+    """
     draws = np.random.default_rng().standard_normal((*shape[:2], 1), np.float32)
     noise = image.mean((0, 1)) + draws * image.std((0, 1))
     return np.clip(noise, image.min((0, 1)), image.max((0, 1)))
@@ -46,7 +49,7 @@ NOISES: dict[str, Noise] = {
 def _corners_v1(
     offsets: np.ndarray, image: np.ndarray, window: np.ndarray, centered: bool, normalized: bool
 ) -> np.ndarray:
-    """Return the first row and column of each window `[batch, 2]`; offsets give its centre."""
+    """Return the first row and column of each window `[batch, 2]`; `offsets` are its centre."""
     corners = offsets * image if normalized else offsets
     if centered:
         corners = corners / 2 + image / 2
@@ -58,7 +61,7 @@ def _corners_v2(
 ) -> np.ndarray:
     """Return the first row and column of each window `[batch, 2]`.
 
-    Offsets give this corner, or the window's centre if normalized and centered.
+    `offsets` are this corner, or the window's centre if `normalized` and `centered` are true.
     """
     if not normalized:
         return offsets + image / 2 if centered else offsets
@@ -70,7 +73,7 @@ def _corners_v2(
 def _check_glimpses(
     input: np.ndarray, size: np.ndarray, offsets: np.ndarray, noise: str
 ) -> tuple[int, ...]:
-    """Check the inputs and return the window's height and width."""
+    """Return the height and width of a window; raise InvalidArgumentError if an input is wrong."""
     if noise not in NOISES:
         raise InvalidArgumentError(
             f"The noise could only be uniform, gaussian, or zero, got{noise}"
@@ -101,7 +104,7 @@ def _glimpse(
     image: np.ndarray, corner: np.ndarray, window: tuple[int, ...], noise: Noise
 ) -> np.ndarray:
     sizes = image.shape[:2]
-    # Clipped to fit an integer; a window that misses the image still misses it.
+    # Starts are clipped to fit an integer. A window outside the image remains outside it.
     limits = [(-length, size) for length, size in zip(window, sizes, strict=True)]
     starts = [
         int(np.clip(np.nan_to_num(first, nan=high), low, high))

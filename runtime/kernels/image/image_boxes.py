@@ -1,6 +1,6 @@
-"""Boxes in images: cropping them out at a given size, its gradients, and drawing them.
+"""Boxes in images: CropAndResize and its gradients, and DrawBoundingBoxes.
 
-Box coordinates are (y1, x1, y2, x2), 1 being the last row or column of the image.
+Box coordinates are (y1, x1, y2, x2). The first row or column of the image is 0, the last is 1.
 
 TF: tensorflow/core/kernels/image/crop_and_resize_op.cc, draw_bounding_box_op.cc
 """
@@ -21,7 +21,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import REAL_NUMBER_TYPES
 from runtime.framework.shapes import shape_text
 
-CROP_BYTES = 1 << 18  # of crops computed at once, so that they stay in a core's cache
+CROP_BYTES = 1 << 18  # bytes of crops computed at once, so that they stay in a core's cache
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,11 +32,14 @@ class _CropAxis:
     is_inside: np.ndarray  # bool
     lower: np.ndarray  # int64
     upper: np.ndarray
-    fraction: np.ndarray  # float32, from lower to upper
+    fraction: np.ndarray  # float32; 0 is at lower, 1 at upper
 
     @classmethod
     def place(cls, low: np.ndarray, high: np.ndarray, image: int, crop: int) -> _CropAxis:
-        """Return positions from `low` to `high` `[boxes]` (1 is the end) in `image` rows."""
+        """Return the positions of `crop` rows in an image of `image` rows.
+
+        For each box, they go from `low` to `high` `[boxes]`, where 1 is the last row of the image.
+        """
         last = np.float32(image - 1)
         if crop > 1:
             step = (high - low) * last / np.float32(crop - 1)
@@ -55,12 +58,12 @@ class _CropAxis:
         )
 
     def of(self, boxes: slice) -> _CropAxis:
-        """Return the positions for a slice of the boxes."""
+        """Return the positions of the boxes in the slice `boxes`."""
         fields = (self.positions, self.is_inside, self.lower, self.upper, self.fraction)
         return _CropAxis(*(each[boxes] for each in fields))
 
     def nearest(self) -> np.ndarray:
-        """Return the nearest row, with halves rounded up: int64."""
+        """Return the image row nearest to each position, int64; halves are rounded up."""
         safe = np.where(self.is_inside, self.positions, np.float32(0))
         return np.floor(safe + np.float32(0.5)).astype(np.int64)
 
@@ -74,7 +77,11 @@ def crop_and_resize(
     method: str,
     extrapolation_value: float,
 ) -> np.ndarray:
-    """CropAndResize: box i of `[n, 4]` in image `box_ind[i]`: float32 `[n, *crop_size, c]`."""
+    """CropAndResize: crop each box out of its image, and resize the crop to `crop_size`.
+
+    `boxes` is `[n, 4]`; box i is in image `box_ind[i]` of `image`. Returns float32
+    `[n, *crop_size, c]`; pixels outside the image are `extrapolation_value`.
+    """
     _check_image(image)
     _check_boxes(boxes, box_ind)
     if np.ndim(crop_size) != 1 or np.size(crop_size) != 2:
@@ -110,9 +117,10 @@ def crop_and_resize(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Crops:
-    """A slice of the boxes, with the pixels `[rows · width, c]` of all images.
+    """The crops of a slice of the boxes.
 
-    `first_row` `[boxes]` is the number of the first row of each box's image.
+    `pixels` `[rows · width, c]` are the pixels of all images. `first_row` `[boxes]` is the index of
+    the first row of each box's image.
     """
 
     pixels: np.ndarray
@@ -191,7 +199,10 @@ def crop_and_resize_grad_image(
     T: DataType,  # noqa: N803 # the attribute's name
     method: str,
 ) -> np.ndarray:
-    """Gradient of CropAndResize for images of the shape in `image_size`, (n, h, w, c)."""
+    """CropAndResizeGradImage: return the gradient of CropAndResize with respect to `image`.
+
+    `image_size` is the shape of `image`, (n, h, w, c); the gradient has that shape.
+    """
     _check_grads(grads)
     _check_boxes(boxes, box_ind)
     if np.shape(image_size) != (4,):
@@ -211,9 +222,9 @@ def crop_and_resize_grad_image(
     total = np.zeros((shape[0] * shape[1] * shape[2], shape[3]), np.float64)
 
     def spread(y: np.ndarray, x: np.ndarray, *weights: np.ndarray) -> None:
-        """Add the weighted gradients at rows y and columns x.
+        """Add the gradients, multiplied by each of `weights`, to `total` at rows `y`, columns `x`.
 
-        Weights are multiplied in one after the other, so that rounding is TensorFlow's.
+        The order of the multiplications is TensorFlow's, so that rounding is the same.
         """
         target = (box_ind[:, None, None] * shape[1] + y[:, :, None]) * shape[2] + x[:, None]
         np.add.at(
@@ -234,7 +245,10 @@ def crop_and_resize_grad_image(
 def crop_and_resize_grad_boxes(
     grads: np.ndarray, image: np.ndarray, boxes: np.ndarray, box_ind: np.ndarray
 ) -> np.ndarray:
-    """Gradient of the bilinear CropAndResize for its boxes: float32 `[n, 4]`."""
+    """CropAndResizeGradBoxes: return the gradient of the bilinear CropAndResize for `boxes`.
+
+    The gradient is float32 `[n, 4]`.
+    """
     _check_grads(grads)
     _check_image(image)
     _check_boxes(boxes, box_ind)
@@ -258,7 +272,8 @@ def crop_and_resize_grad_boxes(
     down, across = rows.fraction[:, :, None, None], columns.fraction[:, None, :, None]
     along_y = _interpolated(bottom_left - top_left, bottom_right - top_right, across)
     along_x = _interpolated(top_right - top_left, bottom_right - bottom_left, down)
-    # Gradients for the positions of crop rows and columns; the weights map them to the edges.
+    # Gradients with respect to the positions of crop rows and columns. The edge weights below turn
+    # them into gradients with respect to the edges of the box.
     by_row = np.where(is_inside, (along_y * grads).sum(axis=3), 0).sum(axis=2)
     by_column = np.where(is_inside, (along_x * grads).sum(axis=3), 0).sum(axis=1)
     low_y, high_y = _edge_weights(height, crop_height)
@@ -268,7 +283,10 @@ def crop_and_resize_grad_boxes(
 
 
 def _edge_weights(image: int, crop: int) -> tuple[np.ndarray, np.ndarray]:
-    """Derivative of each crop position by the low and by the high edge: `[crop]` each."""
+    """Return the derivatives of each crop position by the low edge and by the high edge.
+
+    Each is `[crop]`.
+    """
     if crop == 1:
         half = np.array([0.5 * (image - 1)])
         return half, half
@@ -276,7 +294,7 @@ def _edge_weights(image: int, crop: int) -> tuple[np.ndarray, np.ndarray]:
     return (image - 1) - high, high
 
 
-# yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia
+# Colours of the outlines: yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia
 BOX_COLOURS = np.array(
     [
         [1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1],
@@ -286,16 +304,22 @@ BOX_COLOURS = np.array(
 )  # fmt: skip
 
 
-OUT_OF_INT64 = np.float32(1 << 63)  # floats of this size or more are cast to the lowest int64
+OUT_OF_INT64 = np.float32(1 << 63)  # a float of at least this magnitude becomes the lowest int64
 
 
 def draw_bounding_boxes(images: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """`images` `[n, h, w, c]` with the outlines of `boxes` `[n, k, 4]`, cycling ten colours."""
+    """DrawBoundingBoxes: return `images` with the outlines of `boxes`, in ten colours by turns.
+
+    `images` is `[n, h, w, c]`, `boxes` is `[n, k, 4]`.
+    """
     return draw_bounding_boxes_v2(images, boxes, np.zeros((0, 0), np.float32))
 
 
 def draw_bounding_boxes_v2(images: np.ndarray, boxes: np.ndarray, colors: np.ndarray) -> np.ndarray:
-    """`draw_bounding_boxes` in the colours `[m, ≥ c]`, or in the default ones when m is 0."""
+    """DrawBoundingBoxesV2: return `images` with the outlines of `boxes`, in `colors` by turns.
+
+    `colors` is `[m, at least c]`. If m is 0, the colours of DrawBoundingBoxes are used.
+    """
     _check_drawing(images, boxes)
     depth = images.shape[3]
     if colors.ndim != 2:
@@ -315,10 +339,10 @@ def draw_bounding_boxes_v2(images: np.ndarray, boxes: np.ndarray, colors: np.nda
 
 
 def _outline(image: np.ndarray, box: np.ndarray, color: np.ndarray) -> None:
-    """Draw the edges of a box that are within `image` `[h, w, c]`, in place."""
+    """Write the edges of `box` that are within `image` `[h, w, c]` into `image`."""
     height, width, _ = image.shape
     scaled = box.astype(np.float32) * np.array([height - 1, width - 1] * 2, np.float32)
-    fits = np.abs(scaled) < OUT_OF_INT64  # false for NaN
+    fits = np.abs(scaled) < OUT_OF_INT64  # the comparison is false for NaN
     top, left, bottom, right = (int(edge) for edge in np.where(fits, scaled, -OUT_OF_INT64))
     is_empty = top > bottom or left > right
     if is_empty or top >= height or bottom < 0 or left >= width or right < 0:

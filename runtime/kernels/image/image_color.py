@@ -23,13 +23,13 @@ PIXEL_NANOSECONDS = 40  # estimated time to convert one pixel from RGB to HSV an
 
 
 def rgb_to_hsv(images: np.ndarray) -> np.ndarray:
-    """Hue, saturation and value in [0, 1] of RGB pixels `[…, 3]`."""
+    """RGBToHSV: convert RGB pixels `[…, 3]` to hue, saturation and value, each in [0, 1]."""
     _check_pixels(images)
     return _in_pixel_blocks(images, _rgb_to_hsv)
 
 
 def hsv_to_rgb(images: np.ndarray) -> np.ndarray:
-    """RGB of pixels given as hue, saturation and value `[…, 3]`."""
+    """HSVToRGB: convert pixels of hue, saturation and value `[…, 3]` to RGB."""
     _check_pixels(images)
     return _in_pixel_blocks(images, _hsv_to_rgb)
 
@@ -37,7 +37,10 @@ def hsv_to_rgb(images: np.ndarray) -> np.ndarray:
 def _in_pixel_blocks(
     images: np.ndarray, function: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Apply `function` to blocks of pixels `[n, 3]`, widened to their accumulation dtype."""
+    """Apply `function` to the pixels of `images`; return its results in the same shape and dtype.
+
+    The argument of `function` is a block of pixels `[n, 3]` in the accumulation dtype.
+    """
     pixels = images.reshape(-1, 3)
     result = np.empty(pixels.shape, images.dtype)
     size = max(1, block_size(images.size) // 4)
@@ -104,7 +107,10 @@ def _hsv_to_rgb(hsv: np.ndarray) -> np.ndarray:
 
 
 def adjust_contrast_v2(images: np.ndarray, contrast_factor: np.ndarray) -> np.ndarray:
-    """AdjustContrastv2: `[…, h, w, c]`, each pixel's distance from its channel's mean scaled."""
+    """AdjustContrastv2: scale each pixel's difference from the mean of the channel in its image.
+
+    `images` is `[…, h, w, c]`; `contrast_factor` is the scale.
+    """
     _check_images(images)
     factor = _scalar("contrast_factor", contrast_factor)
     if images.size == 0:
@@ -123,7 +129,7 @@ def adjust_contrast_v2(images: np.ndarray, contrast_factor: np.ndarray) -> np.nd
 def adjust_contrast(
     images: np.ndarray, contrast_factor: np.ndarray, min_value: np.ndarray, max_value: np.ndarray
 ) -> np.ndarray:
-    """AdjustContrast: `adjust_contrast_v2` clipped to [min_value, max_value], as float32."""
+    """AdjustContrast: compute AdjustContrastv2 as float32, clipped to [min_value, max_value]."""
     low, high = _scalar("min_value", min_value), _scalar("max_value", max_value)
     adjusted = adjust_contrast_v2(images.astype(np.float64), contrast_factor).astype(np.float32)
     adjusted = np.where(high < adjusted, high, adjusted)  # a NaN bound does not clip
@@ -131,21 +137,22 @@ def adjust_contrast(
 
 
 def adjust_hue(images: np.ndarray, delta: np.ndarray) -> np.ndarray:
-    """RGB pixels `[…, h, w, 3]` with `delta` added to their hue, which is cyclic in [0, 1)."""
+    """AdjustHue: add `delta` to the hue of RGB pixels `[…, h, w, 3]`; hue is cyclic in [0, 1)."""
     _check_colours(images)
     amount = _scalar("delta", delta) * np.float32(SIXTHS)
     return _in_pixel_blocks(images, lambda pixels: _with_hue_shifted(pixels, amount))
 
 
-SIXTHS = 6  # of the colour wheel; each is one order of red, green and blue by size
-# For each sixth, the channel of the largest, of the middle and of the smallest component.
+SIXTHS = 6  # parts of the colour wheel; in each, red, green and blue have one order by size
+# For each sixth (column): the channels of the largest, the middle and the smallest component.
 _CHANNELS_BY_SIXTH = np.array([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2], [2, 2, 0, 0, 1, 1]])
 
 
 def _with_hue_shifted(rgb: np.ndarray, amount: np.float32) -> np.ndarray:
-    """Return pixels `[n, 3]` with `amount` sixths added to the hue.
+    """Return pixels `[n, 3]` with `amount` sixths of the colour wheel added to their hue.
 
-    The largest and smallest components keep their values, so components may have any range.
+    The values of the largest and the smallest component do not change. Components may have any
+    range.
     """
     red, green, blue = np.ascontiguousarray(rgb.T)
     smaller, larger = np.minimum(red, green), np.maximum(red, green)
@@ -175,12 +182,15 @@ def _with_hue_shifted(rgb: np.ndarray, amount: np.float32) -> np.ndarray:
 
 
 def _mirrored_in_odd_sixths(part: np.ndarray, sixth: np.ndarray) -> np.ndarray:
-    """Mirror `part` in odd sixths, where the middle component falls as the hue rises."""
+    """Return `1 - part` in odd sixths, where the middle component falls as the hue rises."""
     return np.where(sixth % 2 == 0, part, np.float32(1) - part)
 
 
 def adjust_saturation(images: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """RGB pixels `[…, h, w, 3]` with their saturation times `scale`, clipped to [0, 1]."""
+    """AdjustSaturation: multiply the saturation of RGB pixels `[…, h, w, 3]` by `scale`.
+
+    The saturation is clipped to [0, 1].
+    """
 
     def multiply(hsv: np.ndarray, amount: np.float32) -> None:
         hsv[..., 1] = np.clip(hsv[..., 1] * amount, 0, 1)

@@ -1,6 +1,7 @@
 """Random crops of an image that cover a minimum part of at least one bounding box.
 
-With a seed the crops equal TensorFlow's: same random numbers, areas computed in float32.
+If a seed is given, the crops are equal to TensorFlow's: the random numbers are the same, and areas
+are computed in float32 too.
 
 TF: tensorflow/core/kernels/image/sample_distorted_bounding_box_op.cc
 """
@@ -32,7 +33,7 @@ Crop = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rectangle:
-    """The pixels from (x, y) to (right, bottom), which is excluded."""
+    """A rectangle of pixels: columns `x` to `right` and rows `y` to `bottom`, ends excluded."""
 
     x: int
     y: int
@@ -45,7 +46,7 @@ class Rectangle:
         return max(self.right - self.x, 0) * max(self.bottom - self.y, 0)
 
     def common(self, other: Rectangle) -> Rectangle:
-        """Return the intersection; its area is 0 where the rectangles do not overlap."""
+        """Return the intersection; its area is 0 if the rectangles do not overlap."""
         return Rectangle(
             max(self.x, other.x),
             max(self.y, other.y),
@@ -56,7 +57,7 @@ class Rectangle:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """The constraints on a crop. Raises InvalidArgumentError for invalid ones."""
+    """The constraints on a crop. Raises InvalidArgumentError if one is invalid."""
 
     min_object_covered: float
     aspect_ratio_range: Sequence[float]
@@ -76,7 +77,7 @@ class Limits:
             )
         if self.max_attempts <= 0:
             raise InvalidArgumentError(f"Max attempts must be non-negative: {self.max_attempts}")
-        if not self.min_object_covered >= 0:  # raises for NaN too
+        if not self.min_object_covered >= 0:  # the negation raises for NaN too
             raise InvalidArgumentError(
                 f"Min object covered must be non-negative: {self.min_object_covered:g}"
             )
@@ -99,7 +100,11 @@ def _image(size: np.ndarray) -> Rectangle:
 
 
 def _objects(boxes: np.ndarray, image: Rectangle, or_image: bool) -> list[Rectangle]:
-    """Return in pixels the boxes `[batch, n, 4]`, each (y, x, bottom, right) in [0, 1]."""
+    """Return `boxes` `[batch, n, 4]` as rectangles of pixels; a box is (y, x, bottom, right).
+
+    Raises InvalidArgumentError if a coordinate is not in [0, 1]. If there are no boxes, returns
+    `[image]` if `or_image` is true, and else raises InvalidArgumentError.
+    """
     if boxes.ndim != 3:
         raise InvalidArgumentError(
             "input boxes must be 3-dimensional [batch, num_boxes, coords]: "
@@ -127,7 +132,10 @@ def _objects(boxes: np.ndarray, image: Rectangle, or_image: bool) -> list[Rectan
 
 
 def _below(words: WordSequence, limit: int) -> int:
-    """Return a uniform random integer in [0, limit). TF: exact_uniform_int.h"""
+    """Return a uniform random integer in [0, limit).
+
+    TF: exact_uniform_int.h
+    """
     if limit & (limit - 1) == 0:
         return words.take() & (limit - 1)
     unfair = ((1 << 32) - 1) % limit + 1
@@ -141,7 +149,7 @@ def _rounded(value: np.floating[Any]) -> int:
 
 
 def _crop(image: Rectangle, limits: Limits, words: WordSequence) -> Rectangle | None:
-    """Return one random crop, or None when this attempt does not fit the image and the limits."""
+    """Return a random crop, or None if it does not fit into the image or violates the limits."""
     low, high = map(F32, limits.aspect_ratio_range)
     # The upper 23 bits are a number in [1, 2). TF: random_distributions_utils.h (Uint32ToFloat)
     one_to_two = np.array(words.take() & 0x7FFFFF | 127 << 23, np.uint32).view(F32)
@@ -179,7 +187,10 @@ def _covers(crop: Rectangle, objects: Sequence[Rectangle], covered: np.floating[
 
 
 def _sample(image_size: np.ndarray, boxes: np.ndarray, limits: Limits, stream: Philox) -> Crop:
-    """Return the crop's begin `[3]`, its size `[3]`, and the crop as a box `[1, 1, 4]`."""
+    """Choose a crop; return its begin `[3]`, its size `[3]`, and the crop as a box `[1, 1, 4]`.
+
+    If no attempt succeeds, the crop is the whole image.
+    """
     image = _image(image_size)
     objects = _objects(boxes, image, limits.use_image_if_no_bounding_boxes)
     words, covered = WordSequence(stream), F32(limits.min_object_covered)
@@ -193,7 +204,7 @@ def _sample(image_size: np.ndarray, boxes: np.ndarray, limits: Limits, stream: P
     with np.errstate(invalid="ignore"):  # 0 / 0 in an image without pixels
         corners = np.array([crop.y, crop.x, crop.bottom, crop.right], F32) / whole
     begin = np.array([crop.y, crop.x, 0], image_size.dtype)
-    rest = np.array(-1).astype(image_size.dtype)  # means all channels; is 255 as uint8
+    rest = np.array(-1).astype(image_size.dtype)  # −1, or 255 as uint8, means all channels
     size = np.array([crop.bottom - crop.y, crop.right - crop.x, rest], image_size.dtype)
     return begin, size, corners.reshape(1, 1, 4)
 
@@ -223,7 +234,7 @@ def sample_distorted_bounding_box(
     *,
     min_object_covered: float,
 ) -> Crop:
-    """SampleDistortedBoundingBox: a crop from the node's random sequence."""
+    """SampleDistortedBoundingBox: return a crop chosen with the node's random sequence."""
     limits = _limits(context, min_object_covered)
     return _sample(image_size, bounding_boxes, limits, reserve(context, limits.max_attempts))
 
@@ -234,7 +245,7 @@ def sample_distorted_bounding_box_v2(
     bounding_boxes: np.ndarray,
     min_object_covered: np.ndarray,
 ) -> Crop:
-    """SampleDistortedBoundingBoxV2: with `min_object_covered` as a tensor."""
+    """SampleDistortedBoundingBoxV2: return a crop; `min_object_covered` is a tensor, shape []."""
     covered = _scalar(min_object_covered)
     return sample_distorted_bounding_box(
         context, image_size, bounding_boxes, min_object_covered=covered
@@ -248,7 +259,7 @@ def stateless_sample_distorted_bounding_box(
     min_object_covered: np.ndarray,
     seed: np.ndarray,
 ) -> Crop:
-    """StatelessSampleDistortedBoundingBox: the crop determined by a seed `[2]`."""
+    """StatelessSampleDistortedBoundingBox: return the crop determined by `seed` `[2]`."""
     limits = _limits(context, _scalar(min_object_covered))
     return _sample(image_size, bounding_boxes, limits, stream_of_seed(seed))
 

@@ -1,9 +1,10 @@
 """Decoding JPEG, PNG, GIF, BMP and WebP images.
 
 JPEG is decoded with the accurate integer transform and smooth upsampling, whatever `dct_method`
-and `fancy_upscaling` say; TensorFlow's default is the fast transform, a few grey levels away.
-An image of more than MAX_PIXELS in all its frames raises ResourceExhaustedError before it is
-decompressed.
+and `fancy_upscaling` are. TensorFlow's default is the fast transform, so that pixels differ from
+TensorFlow's by a few grey levels.
+If the frames of an image have more than MAX_PIXELS pixels in total, ResourceExhaustedError is
+raised before the excess is decompressed.
 
 TF: tensorflow/core/kernels/image/decode_image_op.cc
 """
@@ -25,31 +26,35 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.image.png_wide_colours import wide_colours
 
-if TYPE_CHECKING:  # servers without image ops never load Pillow
+if TYPE_CHECKING:  # only then, because servers without image ops never load Pillow
     from PIL import Image, ImageFile
 
 MAX_PIXELS = 1 << 26
 MAGIC = {b"\xff\xd8\xff": "JPEG", b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP"}
 OP_OF_FORMAT = {"JPEG": "decode_jpeg", "PNG": "decode_png", "GIF": "decode_gif"}
-GREY_WEIGHTS = np.array([9797, 19234, 3737], np.uint32)  # of 32768: 0.299, 0.587, 0.114
+# The weights 0.299, 0.587 and 0.114 of red, green and blue, times 32768.
+GREY_WEIGHTS = np.array([9797, 19234, 3737], np.uint32)
 
 
 def decode_jpeg(
     contents: np.ndarray, *, channels: int, ratio: int, try_recover_truncated: bool
 ) -> np.ndarray:
-    """Pixels `[h, w, channels]` uint8, downscaled by `ratio` 1, 2, 4 or 8."""
+    """DecodeJpeg: return the pixels uint8 `[h, w, channels]`, downscaled by `ratio`.
+
+    Raises InvalidArgumentError if `ratio` is not 1, 2, 4 or 8.
+    """
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
     return _decode_still("DecodeJpeg", contents, channels, ratio, try_recover_truncated)
 
 
 def decode_png(contents: np.ndarray, *, channels: int, dtype: DataType) -> np.ndarray:
-    """Pixels `[h, w, channels]` uint8 or uint16."""
+    """DecodePng: return the pixels `[h, w, channels]` as `dtype`, uint8 or uint16."""
     return _to_dtype(*_decode_still_with_format("DecodePng", contents, channels, dtype))
 
 
 def decode_gif(contents: np.ndarray) -> np.ndarray:
-    """Frames `[frames, h, w, 3]` uint8; one frame from a still image."""
+    """DecodeGif: return the frames uint8 `[frames, h, w, 3]`; a still image has one frame."""
     data, kind = _read(contents)
     if kind == "BMP":
         raise InvalidArgumentError(_wrong_op_message("BMP", "DecodeGif"))
@@ -59,7 +64,10 @@ def decode_gif(contents: np.ndarray) -> np.ndarray:
 
 
 def decode_bmp(contents: np.ndarray, *, channels: int) -> np.ndarray:
-    """Pixels `[h, w, channels]` uint8; palettes are not looked up, as in TensorFlow."""
+    """DecodeBmp: return the pixels uint8 `[h, w, channels]`.
+
+    As in TensorFlow, palettes are not looked up.
+    """
     _check_channels(channels)
     if channels == 1:
         raise InvalidArgumentError("`channels` must be 0, 3 or 4 for BMP, but got 1")
@@ -76,9 +84,10 @@ def decode_bmp(contents: np.ndarray, *, channels: int) -> np.ndarray:
 def decode_image(
     contents: np.ndarray, *, channels: int, dtype: DataType, expand_animations: bool
 ) -> np.ndarray:
-    """Pixels of any format `[h, w, channels]`; a GIF gives all frames if `expand_animations`.
+    """DecodeImage: return the pixels `[h, w, channels]` of an image of any format, as `dtype`.
 
-    uint16 pixels span 16 bits, float pixels [0, 1].
+    For a GIF, returns every frame, `[frames, h, w, 3]`, if `expand_animations` is true, and else
+    the first frame. Pixels are scaled to the range of uint8 or uint16, or to [0, 1] as float.
     """
     _check_channels(channels)
     data, kind = _read(contents)
@@ -93,7 +102,7 @@ def decode_image(
 
 
 def extract_jpeg_shape(contents: np.ndarray, *, output_type: DataType) -> np.ndarray:
-    """(height, width, channels) of a JPEG, from its header."""
+    """ExtractJpegShape: return (height, width, channels) of a JPEG, read from its header."""
     data = _scalar_bytes(contents)
     try:
         image = _open(data)
@@ -113,7 +122,10 @@ def decode_and_crop_jpeg(
     ratio: int,
     try_recover_truncated: bool,
 ) -> np.ndarray:
-    """Part of a JPEG; `crop_window` is (y, x, height, width)."""
+    """DecodeAndCropJpeg: return the pixels of a part of a JPEG, uint8 `[height, width, channels]`.
+
+    `crop_window` is (y, x, height, width).
+    """
     if np.shape(crop_window) != (4,):
         raise InvalidArgumentError(
             f"crop_size must have four elements {shape_text(np.shape(crop_window))}"
@@ -140,7 +152,10 @@ def _scalar_bytes(contents: np.ndarray) -> bytes:
 
 
 def _read(contents: np.ndarray) -> tuple[bytes, str]:
-    """Return the file's bytes and the name of its format."""
+    """Return the bytes in the scalar `contents`, and the name of the image format.
+
+    Raises InvalidArgumentError if the format is unknown.
+    """
     data = _scalar_bytes(contents)
     for magic, kind in MAGIC.items():
         if data.startswith(magic):
@@ -178,9 +193,9 @@ def _decode_still_with_format(
     ratio: int = 1,
     recover: bool = False,
 ) -> tuple[np.ndarray, str, DataType]:
-    """Return (pixels, format, dtype) for DecodeJpeg and DecodePng.
+    """Return (pixels, format, `dtype`) for DecodeJpeg and DecodePng.
 
-    Both accept every format except BMP, and GIF only with a single frame.
+    Both ops accept every format except BMP, and a GIF only if it has a single frame.
     """
     _check_channels(channels)
     data, kind = _read(contents)
@@ -203,13 +218,17 @@ def _to_dtype(pixels: np.ndarray, kind: str, dtype: DataType) -> np.ndarray:
         return pixels
     if dtype == DataType.FLOAT:
         return pixels.astype(np.float32) * np.float32(1 / np.iinfo(pixels.dtype).max)
-    factor = 257 if kind == "PNG" else 256  # libpng replicates the byte, the others shift it
+    factor = 257 if kind == "PNG" else 256  # libpng repeats the byte, other decoders shift it
     return pixels.astype(np.uint16) * np.uint16(factor)
 
 
 def _open(data: bytes) -> ImageFile.ImageFile:
-    """Return a Pillow image of checked size whose pixels are not decoded yet."""
-    # imported at the first image, so that servers without image ops never load Pillow
+    """Open an image with Pillow, without decoding its pixels.
+
+    Raises InvalidArgumentError if `data` is not an image, ResourceExhaustedError if it has too many
+    pixels.
+    """
+    # Imported at the first image, so that servers without image ops never load Pillow.
     from PIL import Image
 
     try:
@@ -241,11 +260,14 @@ def _decode(
     ratio: int = 1,
     recover: bool = False,
 ) -> np.ndarray:
-    """Return the pixels of a still image with `channels`, or the file's channels for 0."""
+    """Return the pixels of a still image with `channels` channels; 0 means as many as in the file.
+
+    If `recover` is true, rows that are missing at the end of a JPEG are filled.
+    """
     if kind == "JPEG" and channels == 4:
         raise InvalidArgumentError("JPEG does not support 4 channels")
     if recover:
-        data += b"\xff\xd9"  # with an end marker, the decoder fills missing rows
+        data += b"\xff\xd9"  # after an end marker, the decoder fills missing rows
     try:
         image = _open(data)
         if kind == "JPEG":
@@ -255,7 +277,7 @@ def _decode(
         return (pixels >> 8).astype(np.uint8) if is_narrowed else pixels
     except ResourceExhaustedError:
         raise
-    except Exception:  # as in _open
+    except Exception:  # Pillow's plugins raise any class of exception
         raise InvalidArgumentError(INVALID[kind].format(size=len(data))) from None
 
 
@@ -272,7 +294,7 @@ def _file_pixels(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
     """Return the pixels `[h, w, c]` with the file's channels; palettes are looked up."""
     if image.format == "PNG" and data[24] == 16 and data[25] != 0:
         return wide_colours(image, data)
-    if image.mode.startswith("I"):  # grey of 16 bits
+    if image.mode.startswith("I"):  # the image is grey with 16 bits
         return np.asarray(image).astype(np.uint16)[..., None]
     shown: Image.Image = image
     if image.mode == "P" or "transparency" in image.info:
@@ -300,7 +322,7 @@ def _with_channels(pixels: np.ndarray, channels: int) -> np.ndarray:
 
 
 def _grey(colours: np.ndarray) -> np.ndarray:
-    """Return the luminance: truncated for 8 bits, rounded for 16 bits, as in libpng."""
+    """Return the luminance of each pixel. As in libpng, uint8 is truncated and uint16 rounded."""
     total = colours.astype(np.uint32) @ GREY_WEIGHTS
     if colours.dtype == np.uint16:
         total += 1 << 14
@@ -321,10 +343,10 @@ def _gif_frames(data: bytes, limit: int | None = None) -> np.ndarray:
                     f"pixels exceeds the limit of {MAX_PIXELS}"
                 )
     except EOFError:
-        pass  # past the last frame
+        pass  # Pillow raises EOFError after the last frame
     except ResourceExhaustedError:
         raise
-    except Exception:  # as in _open
+    except Exception:  # Pillow's plugins raise any class of exception
         raise InvalidArgumentError(INVALID["GIF"].format(size=len(data))) from None
     return np.stack(frames)
 
@@ -355,9 +377,9 @@ def _bmp_pixels(data: bytes, channels: int) -> np.ndarray:
         )
     stored = np.frombuffer(data, np.uint8, row_size * rows, header_size).reshape(rows, row_size)
     pixels = stored[:, : width * depth].reshape(rows, width, depth)
-    if height > 0:  # stored from the bottom up
+    if height > 0:  # rows are stored from the bottom up
         pixels = pixels[::-1]
-    if depth >= 3:  # stored as blue, green, red
+    if depth >= 3:  # channels are stored as blue, green, red
         pixels = pixels[..., [2, 1, 0, 3][:depth]]
     return np.ascontiguousarray(_with_channels(pixels, channels))
 

@@ -16,14 +16,14 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import string_tensor
 
-PNG_COLOUR_TYPE = {1: 0, 2: 4, 3: 2, 4: 6}  # by channels
+PNG_COLOUR_TYPE = {1: 0, 2: 4, 3: 2, 4: 6}  # for each number of channels
 JPEG_CHANNELS = {"grayscale": 1, "rgb": 3}
 CENTIMETRES_PER_INCH = 2.54
-ROWS_AT_ONCE = 64  # filtered at once: bounds the memory for the results of all five filters
+ROWS_AT_ONCE = 64  # rows filtered at once; bounds the memory for the results of all five filters
 
 
 def encode_png(image: np.ndarray, *, compression: int) -> np.ndarray:
-    """Images `[…, h, w, c]` uint8 or uint16 as PNG files: bytes `[…]`."""
+    """EncodePng: encode images `[…, h, w, c]`, uint8 or uint16, as PNG files, strings `[…]`."""
     if image.ndim < 3:
         raise InvalidArgumentError(f"images must be at least rank 3{shape_text(image.shape)}")
     if not -1 <= compression <= 9:
@@ -57,10 +57,11 @@ def _png(pixels: np.ndarray, compression: int) -> bytes:
 
 
 def _filtered(rows: np.ndarray, first: int, step: int) -> np.ndarray:
-    """Return up to ROWS_AT_ONCE rows of bytes, each with the PNG filter of least cost.
+    """Return up to ROWS_AT_ONCE filtered rows of bytes, from row `first` on.
 
-    The filter's number is prepended to its row. The cost is the sum of the absolute bytes, taken
-    as signed. Neighbouring pixels are `step` bytes apart.
+    Each row is filtered by the PNG filter of least cost, and begins with the number of that filter.
+    The cost is the sum of the absolute values of the bytes as int8. Adjacent pixels are `step`
+    bytes apart.
     """
     row = rows[first : first + ROWS_AT_ONCE]
     above = np.zeros_like(row)
@@ -79,7 +80,7 @@ def _filtered(rows: np.ndarray, first: int, step: int) -> np.ndarray:
 
 
 def _paeth(left: np.ndarray, above: np.ndarray, corner: np.ndarray) -> np.ndarray:
-    """Return the input nearest to left + above - corner (Paeth's predictor)."""
+    """Return, for each byte, the argument nearest to left + above - corner (Paeth's predictor)."""
     wide_left, wide_above, wide_corner = (each.astype(np.int16) for each in (left, above, corner))
     from_left = np.abs(wide_above - wide_corner)
     from_above = np.abs(wide_left - wide_corner)
@@ -106,7 +107,7 @@ def encode_jpeg(
     y_density: int,
     xmp_metadata: str,
 ) -> np.ndarray:
-    """Pixels `[h, w, 1 or 3]` uint8 as a JPEG file: bytes, rank 0."""
+    """EncodeJpeg: encode pixels uint8 `[h, w, 1 or 3]` as a JPEG file, a string of shape []."""
     _check_quality(quality)
     _check_image(image)
     expected = JPEG_CHANNELS.get(format, image.shape[2])
@@ -128,7 +129,10 @@ def encode_jpeg(
 
 
 def encode_jpeg_variable_quality(images: np.ndarray, quality: np.ndarray) -> np.ndarray:
-    """Pixels `[h, w, 1 or 3]` uint8 as a JPEG file, with the quality given by a tensor."""
+    """EncodeJpegVariableQuality: encode pixels uint8 `[h, w, 1 or 3]` as a JPEG file.
+
+    `quality` is an int32 tensor of shape [].
+    """
     if np.ndim(quality):
         raise InvalidArgumentError(f"quality must be scalar: {shape_text(np.shape(quality))}")
     _check_image(images)
@@ -153,7 +157,7 @@ def _check_image(image: np.ndarray) -> None:
 def _jpeg(pixels: np.ndarray, options: dict[str, object]) -> np.ndarray:
     if pixels.size == 0:
         raise InternalError("JPEG encoding failed")
-    # imported at the first image, so that servers without image ops never load Pillow
+    # Imported at the first image, so that servers without image ops never load Pillow.
     from PIL import Image
 
     image = Image.fromarray(

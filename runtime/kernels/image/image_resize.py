@@ -29,14 +29,14 @@ from runtime.kernels.math.accumulation import widen
 from runtime.kernels.nn.convolution import tiles
 
 LINES = 32  # output rows computed at once, so that they stay in a core's cache
-TAP_NANOSECONDS = 2.0  # estimated time to multiply and add one input to one output
-CUBIC_TABLE_SIZE = 1 << 10  # tabulated positions between two inputs, as in TF
+TAP_NANOSECONDS = 2.0  # estimated time to multiply one input by a weight and add it to an output
+CUBIC_TABLE_SIZE = 1 << 10  # number of tabulated positions between two inputs, as in TensorFlow
 
 
 def resize_bilinear(
     images: np.ndarray, size: np.ndarray, *, align_corners: bool, half_pixel_centers: bool
 ) -> np.ndarray:
-    """`images` `[n, h, w, c]` at `size`, interpolated linearly: float32."""
+    """ResizeBilinear: resize `images` `[n, h, w, c]` to `size` by linear interpolation; float32."""
     rows, columns = resize_samplings(images, size, align_corners, half_pixel_centers)
     if (rows.outputs, columns.outputs) == images.shape[1:3]:
         return images.astype(np.float32)  # weights would turn infinities into NaN
@@ -44,7 +44,10 @@ def resize_bilinear(
 
 
 def _resample(images: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
-    """Resample rows, then columns, LINES output rows at a time on the threads of the step."""
+    """Resample the rows of `images`, then the columns, and return float32.
+
+    LINES output rows are computed at a time, on the threads of the step.
+    """
     count, height, width, channels = images.shape
     lines = len(rows.indices)
     pixels = images.reshape(count, height, width * channels)
@@ -69,7 +72,10 @@ def _resample(images: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
 def resize_nearest_neighbor(
     images: np.ndarray, size: np.ndarray, *, align_corners: bool, half_pixel_centers: bool
 ) -> np.ndarray:
-    """`images` `[n, h, w, c]` at `size`, by the nearest input pixel: dtype of `images`."""
+    """ResizeNearestNeighbor: resize `images` `[n, h, w, c]` to `size`, keeping the dtype.
+
+    Each output pixel is the nearest input pixel.
+    """
     rows, columns = resize_samplings(images, size, align_corners, half_pixel_centers)
     return np.take(np.take(images, rows.nearest(), 1), columns.nearest(), 2)
 
@@ -77,13 +83,13 @@ def resize_nearest_neighbor(
 def resize_bicubic(
     images: np.ndarray, size: np.ndarray, *, align_corners: bool, half_pixel_centers: bool
 ) -> np.ndarray:
-    """`images` `[n, h, w, c]` at `size`, interpolated by cubic polynomials: float32."""
+    """ResizeBicubic: resize `images` `[n, h, w, c]` to `size` by cubic interpolation; float32."""
     rows, columns = resize_samplings(images, size, align_corners, half_pixel_centers)
     return _resample(images, cubic_taps(rows), cubic_taps(columns))
 
 
 def cubic_taps(sampling: Sampling) -> Taps:
-    """Return the four inputs around each output with their cubic weights."""
+    """Return the four inputs around the position of each output, and their cubic weights."""
     positions = sampling.positions()
     floor = np.floor(positions).astype(np.int64)
     offset = np.rint((positions - floor) * np.float32(CUBIC_TABLE_SIZE)).astype(np.int64)
@@ -102,7 +108,10 @@ def cubic_taps(sampling: Sampling) -> Taps:
 
 @functools.cache
 def _cubic_table(a: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights at distances [0, 1] and [1, 2] in CUBIC_TABLE_SIZE steps (Keys's kernel)."""
+    """Return Keys's cubic kernel with parameter `a` at distances [0, 1], and at distances [1, 2].
+
+    Each table has CUBIC_TABLE_SIZE + 1 entries.
+    """
     x = np.arange(CUBIC_TABLE_SIZE + 1) / CUBIC_TABLE_SIZE
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     x = x + 1
@@ -111,7 +120,10 @@ def _cubic_table(a: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def resize_area(images: np.ndarray, size: np.ndarray, *, align_corners: bool) -> np.ndarray:
-    """`images` `[n, h, w, c]` at `size`, each pixel the mean of the area it covers: float32."""
+    """ResizeArea: resize `images` `[n, h, w, c]` to `size`; float32.
+
+    Each output pixel is the mean of the input area that it covers.
+    """
     rows, columns = resize_samplings(images, size, align_corners, False)
     return _resample(images, _area_taps(rows), _area_taps(columns))
 
@@ -136,7 +148,10 @@ def resize_bilinear_grad(
     align_corners: bool,
     half_pixel_centers: bool,
 ) -> np.ndarray:
-    """Gradient of ResizeBilinear: shape and dtype of `original_image`."""
+    """ResizeBilinearGrad: return the gradient of ResizeBilinear with respect to its images.
+
+    It has the shape and dtype of `original_image`.
+    """
     rows, columns = gradient_samplings(grads, original_image, align_corners, half_pixel_centers)
     return _resample_grad(grads, original_image, rows.linear_taps(), columns.linear_taps())
 
@@ -148,7 +163,10 @@ def resize_bicubic_grad(
     align_corners: bool,
     half_pixel_centers: bool,
 ) -> np.ndarray:
-    """Gradient of ResizeBicubic: shape and dtype of `original_image`."""
+    """ResizeBicubicGrad: return the gradient of ResizeBicubic with respect to its images.
+
+    It has the shape and dtype of `original_image`.
+    """
     rows, columns = gradient_samplings(grads, original_image, align_corners, half_pixel_centers)
     return _resample_grad(grads, original_image, cubic_taps(rows), cubic_taps(columns))
 
@@ -166,7 +184,10 @@ def _resample_grad(
 def resize_nearest_neighbor_grad(
     grads: np.ndarray, size: np.ndarray, *, align_corners: bool, half_pixel_centers: bool
 ) -> np.ndarray:
-    """Gradient of ResizeNearestNeighbor for an image of `size`: `[n, *size, c]`."""
+    """ResizeNearestNeighborGrad: return the gradient of ResizeNearestNeighbor for its images.
+
+    `size` is their height and width; the gradient is `[n, *size, c]`.
+    """
     if grads.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional{shape_text(grads.shape)}")
     if np.ndim(size) != 1:

@@ -27,10 +27,11 @@ def image_projective_transform_v3(
     interpolation: str,
     fill_mode: str,
 ) -> np.ndarray:
-    """`images` `[n, h, w, c]` warped by projective `transforms` `[n or 1, 8]`.
+    """ImageProjectiveTransformV3: warp `images` by projective transforms.
 
-    Output pixel (x, y) shows input `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)` with
-    `k = c0 x + c1 y + 1`, for a transform `[a0, a1, a2, b0, b1, b2, c0, c1]`.
+    `images` is `[n, h, w, c]`, `transforms` is `[n or 1, 8]`. If a transform is
+    `[a0, a1, a2, b0, b1, b2, c0, c1]`, output pixel (x, y) is the input at
+    `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`, where `k = c0 x + c1 y + 1`.
     """
     mode, method = fill_mode.upper(), interpolation.upper()
     if images.ndim != 4:
@@ -73,7 +74,7 @@ def image_projective_transform_v2(
     interpolation: str,
     fill_mode: str,
 ) -> np.ndarray:
-    """`image_projective_transform_v3` that fills with 0."""
+    """ImageProjectiveTransformV2: compute ImageProjectiveTransformV3 with a `fill_value` of 0."""
     return image_projective_transform_v3(
         images,
         transforms,
@@ -87,9 +88,9 @@ def image_projective_transform_v2(
 def _source_positions(
     transforms: np.ndarray, height: int, width: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the input's x and y for each output pixel, and whether they are defined.
+    """Return the input position (x and y) of each output pixel, and whether it is defined.
 
-    Each is `[n, height, width]`; a position is undefined where its denominator k is 0.
+    Each is `[n, height, width]`. A position is undefined if its denominator k is 0.
     """
     columns = np.arange(width, dtype=np.float32)
     rows = np.arange(height, dtype=np.float32)[:, None]
@@ -101,7 +102,10 @@ def _source_positions(
 
 
 def _reflect(position: np.ndarray, size: int) -> np.ndarray:
-    """Fold positions into the image by mirroring at the outer edges of its outermost pixels."""
+    """Map positions on an axis of `size` pixels into the image, which is continued by mirroring.
+
+    The mirrors are the outer edges of the outermost pixels.
+    """
     if size <= 1:
         return np.zeros_like(position)
     period = np.float32(2 * size)
@@ -114,7 +118,7 @@ def _reflect(position: np.ndarray, size: int) -> np.ndarray:
 
 
 def _wrap(position: np.ndarray, size: int) -> np.ndarray:
-    """Fold positions into the image by repeating it."""
+    """Map positions on an axis of `size` pixels into the image, which is continued by repeating."""
     if size <= 1:
         return np.zeros_like(position)
     period = np.float32(size - 1)
@@ -133,7 +137,10 @@ _FOLDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 def _pixels(images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.ndarray) -> np.ndarray:
-    """Return the pixels at integer positions, `fill` outside of the image: `[n, h, w, c]`."""
+    """Return the pixels `[n, h, w, c]` at integer positions `x`, `y`.
+
+    A pixel outside the image is `fill`.
+    """
     is_inside = (x >= 0) & (x < images.shape[2]) & (y >= 0) & (y < images.shape[1])
     columns = np.where(is_inside, x, 0).astype(np.int64)
     rows = np.where(is_inside, y, 0).astype(np.int64)
@@ -144,7 +151,7 @@ def _pixels(images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.ndarray) 
 def _sample_nearest(
     images: np.ndarray, x: np.ndarray, y: np.ndarray, fill: np.ndarray
 ) -> np.ndarray:
-    # C's round: halves away from zero
+    # As C's round, halves are rounded away from zero.
     x, y = (np.copysign(np.floor(np.abs(each) + np.float32(0.5)), each) for each in (x, y))
     return _pixels(images, x, y, fill)
 
@@ -172,7 +179,10 @@ def scale_and_translate(
     kernel_type: str,
     antialias: bool,
 ) -> np.ndarray:
-    """`images` `[n, h, w, c]` scaled, then translated by (y, x), cut to `size`: float32."""
+    """ScaleAndTranslate: scale `images` `[n, h, w, c]`, then translate them; float32.
+
+    `scale` and `translation` are (y, x). The result has the height and width `size`.
+    """
     _check_scaling(images, scale, translation, kernel_type)
     height, width = check_size(size, "output_shape_t")
     if not (np.asarray(scale) > 0).all():
@@ -214,7 +224,10 @@ def scale_and_translate_grad(
     kernel_type: str,
     antialias: bool,
 ) -> np.ndarray:
-    """The gradient of `scale_and_translate` for the images: its transpose applied to `grads`."""
+    """ScaleAndTranslateGrad: return the gradient of ScaleAndTranslate with respect to its images.
+
+    It has the height and width of `original_image`.
+    """
     _check_scaling(grads, scale, translation, kernel_type, "input_grad")
     if original_image.ndim != 4:
         raise InvalidArgumentError(
@@ -248,7 +261,7 @@ def _cubic(x: np.ndarray, near: tuple[float, ...], far: tuple[float, ...]) -> np
     return np.where(x >= 2, 0, np.where(x < 1, np.polyval(near, x), np.polyval(far, x)))
 
 
-# name: (radius in input pixels, weight by distance)
+# For each kernel type: the radius in input pixels, and the weight as a function of the distance.
 KERNEL_FUNCTIONS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = {
     "lanczos1": (1, _lanczos(1)),
     "lanczos3": (3, _lanczos(3)),
@@ -267,7 +280,7 @@ KERNEL_FUNCTIONS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = 
 def _spans(
     outputs: int, inputs: int, scale: float, translation: float, kernel_type: str, antialias: bool
 ) -> Taps:
-    """Return each output's inputs and their normalised weights.
+    """Return the inputs of each output along one axis, and their normalised weights.
 
     TF: ComputeSpansCore
     """
@@ -285,7 +298,7 @@ def _spans(
     check_allocation((outputs, count), np.float64)
     wanted = starts[:, None] + np.arange(count)
     weights = weigh(np.abs((wanted + 0.5 - centres[:, None]) / widening))
-    is_seen = (centres >= 0) & (centres <= inputs)  # an output centred off the image has no inputs
+    is_seen = (centres >= 0) & (centres <= inputs)  # outputs centred outside have no inputs
     weights = np.where((wanted <= ends[:, None]) & is_seen[:, None], weights, 0)
     total = weights.sum(axis=1, keepdims=True)
     usable = np.abs(total) >= 1000 * np.finfo(np.float32).tiny

@@ -1,4 +1,4 @@
-"""Non-maximum suppression: the best-scored boxes without those that overlap a better one.
+"""Non-maximum suppression: selection of the best-scored boxes that do not overlap a better one.
 
 TF: tensorflow/core/kernels/image/non_max_suppression_op.cc
 """
@@ -17,15 +17,18 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
-# Maps the indices of p candidates and of q other boxes to their overlaps [p, q].
+# Returns the overlaps [p, q] of p candidates with q other boxes, given the indices of both.
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
-CHUNK = 128  # candidates compared with each other at once
+CHUNK = 128  # number of candidates compared with each other at once
 
 LOWEST = float(np.finfo(np.float32).min)
 
 
 def intersection_over_union(boxes: np.ndarray) -> Similarity:
-    """Return the overlap function of the boxes `[n, 4]` (two opposite corners each)."""
+    """Return a function that computes the intersection over union of pairs of boxes.
+
+    `boxes` is `[n, 4]`; a box is two opposite corners.
+    """
     wide = boxes.astype(np.float32, copy=False)
     low = np.ascontiguousarray(np.minimum(wide[:, :2], wide[:, 2:]).T)
     high = np.ascontiguousarray(np.maximum(wide[:, :2], wide[:, 2:]).T)
@@ -50,12 +53,15 @@ class Selection:
     """The limits of a selection: number of boxes, overlap and score."""
 
     max_output_size: int
-    threshold: float  # overlap above which the lower-scored box is dropped
+    threshold: float  # if two boxes overlap more than this, the lower-scored one is dropped
     score_threshold: float = LOWEST
     soft_nms_sigma: float = 0.0
 
     def select(self, scores: np.ndarray, similarity: Similarity) -> tuple[np.ndarray, np.ndarray]:
-        """Return indices (int32) and scores (float32), best first; lower indices win ties."""
+        """Return the indices (int32) and scores (float32) of the selected boxes, best first.
+
+        Of boxes with equal scores, the one with the lower index is first.
+        """
         wide = scores.astype(np.float32, copy=False)
         candidates = np.flatnonzero(wide > np.float32(self.score_threshold))
         if self.soft_nms_sigma > 0:
@@ -83,7 +89,10 @@ class Selection:
     def _select_softly(
         self, scores: np.ndarray, candidates: np.ndarray, similarity: Similarity
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Select while the scores of boxes that overlap a selected one decay by a Gaussian."""
+        """Return what `select` returns, but lower the scores of overlapping boxes by a Gaussian.
+
+        Boxes are not dropped for their overlap with a selected box.
+        """
         scale = np.float32(-0.5 / self.soft_nms_sigma)
         heap = [(-float(scores[index]), int(index), 0) for index in candidates]
         heapq.heapify(heap)
@@ -164,14 +173,17 @@ def _select(
 def non_max_suppression(
     boxes: np.ndarray, scores: np.ndarray, max_output_size: np.ndarray, *, iou_threshold: float
 ) -> np.ndarray:
-    """Indices of the selected boxes, best first: `boxes` `[n, 4]`, `scores` `[n]`."""
+    """NonMaxSuppression: return the indices of the selected boxes, best first.
+
+    `boxes` is `[n, 4]`, `scores` is `[n]`.
+    """
     return _select(boxes, scores, max_output_size, iou_threshold)[0]
 
 
 def non_max_suppression_v2(
     boxes: np.ndarray, scores: np.ndarray, max_output_size: np.ndarray, iou_threshold: np.ndarray
 ) -> np.ndarray:
-    """`non_max_suppression` with the IoU threshold as a tensor."""
+    """NonMaxSuppressionV2: compute NonMaxSuppression; `iou_threshold` is a tensor."""
     return _select(boxes, scores, max_output_size, iou_threshold)[0]
 
 
@@ -182,7 +194,7 @@ def non_max_suppression_v3(
     iou_threshold: np.ndarray,
     score_threshold: np.ndarray,
 ) -> np.ndarray:
-    """`non_max_suppression_v2` among boxes scored above a threshold."""
+    """NonMaxSuppressionV3: compute NonMaxSuppressionV2 of the boxes above `score_threshold`."""
     return _select(boxes, scores, max_output_size, iou_threshold, score_threshold)[0]
 
 
@@ -195,7 +207,10 @@ def non_max_suppression_v4(
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(indices, number of valid ones); padded with zeros to the full size on request."""
+    """NonMaxSuppressionV4: return the indices of the selected boxes, and their number.
+
+    If `pad_to_max_output_size` is true, zeros are appended to the indices.
+    """
     indices, _ = _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
     count = np.array(indices.size, np.int32)
     if pad_to_max_output_size:
@@ -213,7 +228,11 @@ def non_max_suppression_v5(
     *,
     pad_to_max_output_size: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(indices, scores after soft suppression, number of valid ones)."""
+    """NonMaxSuppressionV5: return indices, scores and the number of the selected boxes.
+
+    The scores are those after soft suppression. If `pad_to_max_output_size` is true, zeros are
+    appended to indices and scores.
+    """
     indices, selected_scores = _select(
         boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma
     )
@@ -238,7 +257,10 @@ def non_max_suppression_with_overlaps(
     overlap_threshold: np.ndarray,
     score_threshold: np.ndarray,
 ) -> np.ndarray:
-    """Indices of the selected boxes, given the overlap of each pair: `overlaps` `[n, n]`."""
+    """NonMaxSuppressionWithOverlaps: return the indices of the selected boxes, best first.
+
+    `overlaps` `[n, n]` has the overlap of each pair of boxes.
+    """
     size = _output_size(max_output_size)
     threshold = _scalar("overlap_threshold", overlap_threshold)
     lowest_score = _scalar("score_threshold", score_threshold)

@@ -1,8 +1,8 @@
-"""PNG colours of 16 bits, of which Pillow keeps only the high bytes.
+"""PNG images with colours of 16 bits, of which Pillow keeps only the high bytes.
 
-The file is decoded again with another of Pillow's unpackers. For grey with alpha, it reads four
-plain bytes per pixel. For others, it is the little-endian one, which takes each number's second
-byte for the high one, and so returns the low bytes.
+To obtain the low bytes, the file is decoded again with another of Pillow's unpackers. If the image
+is grey with alpha, the unpacker reads four plain bytes per pixel. Else it is the unpacker for
+little-endian numbers, which takes the second byte of each number for the high byte.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:  # as in image_decode
+if TYPE_CHECKING:  # only then, because servers without image ops never load Pillow
     from PIL import ImageFile
 
 _GREY_AND_ALPHA = "LA;16B"
 
 
 def wide_colours(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
-    """Return uint16 pixels `[h, w, c]` of an opened 16-bit PNG; `data` is its file.
+    """Return the uint16 pixels `[h, w, c]` of a 16-bit PNG; `data` is the content of the file.
 
-    A transparent colour gets an alpha of 0, all other colours are opaque.
+    If the file names a transparent colour, an alpha channel is added: 0 for that colour, opaque
+    for every other colour.
     """
     unpacker = str(image.tile[0].args)
     if unpacker == _GREY_AND_ALPHA:
@@ -38,7 +39,7 @@ def wide_colours(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
 
 
 def _unpacked(data: bytes, unpacker: str, mode: str) -> np.ndarray:
-    from PIL import Image  # as in image_decode
+    from PIL import Image  # imported here because servers without image ops never load Pillow
 
     image = Image.open(io.BytesIO(data))
     image.tile = [part._replace(args=unpacker) for part in image.tile]

@@ -23,20 +23,20 @@ class Taps:
     weights: np.ndarray  # float32 [outputs, taps]
 
     def apply(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """The weighted sums of `x` (float32 or float64) along `axis`."""
+        """Return the outputs: weighted sums of `x` (float32 or float64) along `axis`."""
         total = self._part(x, axis, 0)
         for tap in range(1, self.indices.shape[1]):
             total += self._part(x, axis, tap)
         return total
 
     def _part(self, x: np.ndarray, axis: int, tap: int) -> np.ndarray:
-        """The weighted input number `tap` of each output."""
+        """Return the input at index `tap` of each output, multiplied by its weight."""
         part = np.take(x, self.indices[:, tap], axis)
         part *= self.weights[:, tap].reshape(-1, *(1,) * (x.ndim - 1 - axis))
         return part
 
     def of_numbers(self, channels: int) -> Taps:
-        """The same taps where each pixel is `channels` consecutive numbers of the axis."""
+        """Return the same taps for an axis on which a pixel is `channels` consecutive numbers."""
         indices = self.indices[:, None] * channels + np.arange(channels)[:, None]
         taps = self.indices.shape[1]
         return dataclasses.replace(
@@ -46,7 +46,7 @@ class Taps:
         )
 
     def apply_transposed(self, gradient: np.ndarray, axis: int, size: int) -> np.ndarray:
-        """The gradient of `apply` by its input, whose length along `axis` is `size`."""
+        """Return the gradient of `apply` for its input `x`, whose length along `axis` is `size`."""
         moved = np.ascontiguousarray(np.moveaxis(gradient, axis, 0))
         lines = moved.reshape(len(moved), -1)
         result = np.zeros((size, *moved.shape[1:]), gradient.dtype)
@@ -66,7 +66,10 @@ class LinearTaps(Taps):
     """Linear interpolation between two inputs."""
 
     def apply(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """`first + (second − first) · weight`, as TensorFlow: NaN if the first is infinite."""
+        """Return `first + (second − first) · weight` for the two inputs of each output.
+
+        As in TensorFlow, an output is NaN if `first` is infinite.
+        """
         total = np.take(x, self.indices[:, 0], axis)
         way = np.take(x, self.indices[:, 1], axis)
         way -= total
@@ -80,7 +83,7 @@ class AreaTaps(Taps):
     """Sums over runs of inputs of different lengths; shorter runs are filled with weight 0."""
 
     def _part(self, x: np.ndarray, axis: int, tap: int) -> np.ndarray:
-        """As TensorFlow: an input of weight 0 is ignored, even if it is infinite."""
+        """Return the weighted input; as in TensorFlow, it is 0 if the weight is 0."""
         part = Taps._part(self, x, axis, tap)
         beyond = self.weights[:, tap] == 0
         if beyond.any():
@@ -99,20 +102,23 @@ class Sampling:
 
     @property
     def scale(self) -> np.float32:
-        """Input positions per output position; aligned corners require at least two of each."""
+        """The distance of two adjacent outputs, in input positions.
+
+        `align_corners` has an effect only if there are at least two inputs and two outputs.
+        """
         if self.align_corners and self.outputs > 1 and self.inputs > 1:
             return np.float32(self.inputs - 1) / np.float32(self.outputs - 1)
         return np.float32(self.inputs) / np.float32(self.outputs)
 
     def positions(self) -> np.ndarray:
-        """The input position of each output: float32 [outputs]."""
+        """Return the input position of each output: float32 [outputs]."""
         steps = np.arange(self.outputs, dtype=np.float32)
         if self.half_pixel_centers:
             return (steps + np.float32(0.5)) * self.scale - np.float32(0.5)
         return steps * self.scale
 
     def linear_taps(self) -> LinearTaps:
-        """The taps of linear interpolation between the two nearest inputs."""
+        """Return the taps of linear interpolation between the two inputs around each position."""
         positions = self.positions()
         floor = np.floor(positions)
         lower = np.maximum(floor, 0).astype(np.int64)
@@ -122,12 +128,12 @@ class Sampling:
         return LinearTaps(indices, np.stack([1 - fraction, fraction], axis=1))
 
     def nearest(self) -> np.ndarray:
-        """The index of the input nearest to each output: int64 [outputs]."""
+        """Return the index of the input nearest to each output: int64 [outputs]."""
         steps = np.arange(self.outputs, dtype=np.float32)
         if self.half_pixel_centers:
             steps = steps + np.float32(0.5)
         positions = steps * self.scale
-        # C's roundf: halves away from zero
+        # As in C's roundf, halves are rounded away from zero.
         rounded = np.floor(positions + np.float32(0.5)) if self.align_corners else positions
         return np.clip(np.floor(rounded), 0, self.inputs - 1).astype(np.int64)
 
@@ -135,9 +141,9 @@ class Sampling:
 def resize_samplings(
     images: np.ndarray, size: np.ndarray, align_corners: bool, half_pixel_centers: bool
 ) -> tuple[Sampling, Sampling]:
-    """Check a resize of `images` `[n, h, w, c]` to `size` (height, width).
+    """Check a resize of `images` `[n, h, w, c]` to `size`, (height, width).
 
-    Returns the sampling of rows and that of columns.
+    Returns the sampling of rows and the sampling of columns.
 
     TF: ImageResizerState::ValidateAndCalculateOutputSize
     """
@@ -158,7 +164,10 @@ def resize_samplings(
 
 
 def check_size(size: np.ndarray, name: str) -> tuple[int, int]:
-    """(height, width) from a vector of two positive integers."""
+    """Return `size` as (height, width); `name` is its name in messages.
+
+    Raises InvalidArgumentError unless `size` is a vector of two positive integers.
+    """
     if np.ndim(size) != 1:
         raise InvalidArgumentError(f"{name} must be 1-dimensional{shape_text(np.shape(size))}")
     if np.size(size) != 2:
@@ -175,9 +184,9 @@ def gradient_samplings(
     align_corners: bool,
     half_pixel_centers: bool,
 ) -> tuple[Sampling, Sampling]:
-    """Check a resize's gradient against the original image.
+    """Check the gradient of a resize against the original image.
 
-    Returns the sampling of rows and that of columns.
+    Returns the sampling of rows and the sampling of columns.
 
     TF: ImageResizerGradientState::ValidateAndCreateOutput
     """

@@ -1,4 +1,4 @@
-"""Kernels of neural networks: convolution, pooling, normalization, recurrent cells, losses."""
+"""Kernels for neural networks: convolution, pooling, normalization, recurrent cells, losses."""
 
 MODULES: tuple[str, ...] = (
     "activation_gradients",

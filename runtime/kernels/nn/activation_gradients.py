@@ -37,13 +37,16 @@ def _same_shape(function: Gradient) -> Gradient:
 
 @_same_shape
 def relu_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """`gradients` where `features > 0`, else 0; `features` may also be Relu's output."""
+    """ReluGrad: return `gradients` where `features > 0`, and 0 elsewhere.
+
+    `features` may be the input or the output of Relu.
+    """
     return gradients * (features > 0).astype(gradients.dtype)
 
 
 @_same_shape
 def relu6_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """`gradients` where `0 < features < 6`, else 0."""
+    """Relu6Grad: return `gradients` where `0 < features < 6`, and 0 elsewhere."""
     six = features.dtype.type(6)
     return gradients * ((features > 0) & (features < six)).astype(gradients.dtype)
 
@@ -51,14 +54,17 @@ def relu6_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
 @_same_shape
 @in_blocks(3)
 def leaky_relu_grad(gradients: np.ndarray, features: np.ndarray, *, alpha: float) -> np.ndarray:
-    """`gradients` where `features > 0`, else `alpha * gradients`."""
+    """LeakyReluGrad: return `gradients` where `features > 0`, and `alpha * gradients` elsewhere."""
     return choose(features > 0, gradients, gradients * gradients.dtype.type(alpha))
 
 
 @_same_shape
 @in_blocks(2)
 def elu_grad(gradients: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """Gradient of Elu, given its outputs."""
+    """EluGrad: return the gradient of Elu with respect to its features.
+
+    `outputs` are the outputs of Elu, `gradients` the gradients with respect to them.
+    """
     number = outputs.dtype.type
     return gradients * (np.fmin(outputs, number(0)) + number(1))
 
@@ -66,7 +72,10 @@ def elu_grad(gradients: np.ndarray, outputs: np.ndarray) -> np.ndarray:
 @_same_shape
 @in_blocks(3)
 def selu_grad(gradients: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """Gradient of Selu, given its outputs."""
+    """SeluGrad: return the gradient of Selu with respect to its features.
+
+    `outputs` are the outputs of Selu, `gradients` the gradients with respect to them.
+    """
     number = outputs.dtype.type
     negative = gradients * (outputs + number(SELU_SCALE_ALPHA))
     return choose(outputs < 0, negative, gradients * number(SELU_SCALE))
@@ -75,13 +84,13 @@ def selu_grad(gradients: np.ndarray, outputs: np.ndarray) -> np.ndarray:
 @_same_shape
 @in_blocks(2)
 def softplus_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """`gradients * sigmoid(features)`."""
+    """SoftplusGrad: compute `gradients * sigmoid(features)`."""
     return gradients / (np.exp(-features) + features.dtype.type(1))
 
 
 @_same_shape
 def softsign_grad(gradients: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """`gradients / (1 + |features|) ** 2`."""
+    """SoftsignGrad: compute `gradients / (1 + |features|) ** 2`."""
     return gradients / np.square(np.abs(features) + features.dtype.type(1))
 
 

@@ -23,12 +23,12 @@ SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 
 
 def relu(features: np.ndarray) -> np.ndarray:
-    """`max(features, 0)`; NaN stays NaN."""
+    """Relu: compute `max(features, 0)`; NaN remains NaN."""
     return on_threads(np.maximum, features, features.dtype.type(0))
 
 
 def relu6(features: np.ndarray) -> np.ndarray:
-    """`min(max(features, 0), 6)`."""
+    """Relu6: compute `min(max(features, 0), 6)`."""
     number = features.dtype.type
     positive = on_threads(np.maximum, features, number(0))
     in_place = positive if isinstance(positive, np.ndarray) else None
@@ -36,22 +36,22 @@ def relu6(features: np.ndarray) -> np.ndarray:
 
 
 def relu_in_place(features: ArrayOrScalar) -> np.ndarray:
-    """`relu` that overwrites `features`."""
-    if not isinstance(features, np.ndarray):  # a numpy scalar
+    """Relu: compute the same as `relu`, and write the result into `features`."""
+    if not isinstance(features, np.ndarray):  # it is a numpy scalar
         return relu(np.asarray(features))
     return on_threads(np.maximum, features, features.dtype.type(0), features)
 
 
 def relu6_in_place(features: ArrayOrScalar) -> np.ndarray:
-    """`relu6` that overwrites `features`."""
-    if not isinstance(features, np.ndarray):  # a numpy scalar
+    """Relu6: compute the same as `relu6`, and write the result into `features`."""
+    if not isinstance(features, np.ndarray):  # it is a numpy scalar
         return relu6(np.asarray(features))
     positive = relu_in_place(features)
     return on_threads(np.minimum, positive, features.dtype.type(6), positive)
 
 
 def leaky_relu(features: np.ndarray, *, alpha: float) -> np.ndarray:
-    """`features` where positive, else `alpha * features`."""
+    """LeakyRelu: return `features` where they are positive, and `alpha * features` elsewhere."""
     scaled = features * features.dtype.type(alpha)
     if 0 < alpha <= 1:
         return np.maximum(features, scaled)
@@ -60,14 +60,17 @@ def leaky_relu(features: np.ndarray, *, alpha: float) -> np.ndarray:
 
 @in_blocks(2)
 def elu(features: np.ndarray) -> np.ndarray:
-    """`features` where not negative, else `exp(features) - 1`."""
+    """Elu: return `features` where they are not negative, and `exp(features) - 1` elsewhere."""
     zero = features.dtype.type(0)
     return np.add(np.expm1(np.minimum(features, zero)), np.maximum(features, zero))
 
 
 @in_blocks(2)
 def selu(features: np.ndarray) -> np.ndarray:
-    """Scaled exponential linear unit: `scale * elu(features)`, the negative part times alpha."""
+    """Selu: compute `scale * features` where features are positive.
+
+    Elsewhere, compute `scale * alpha * (exp(features) - 1)`.
+    """
     number = features.dtype.type
     result = np.multiply(number(SELU_SCALE_ALPHA), np.expm1(np.minimum(features, number(0))))
     result += number(SELU_SCALE) * np.maximum(features, number(0))
@@ -76,19 +79,19 @@ def selu(features: np.ndarray) -> np.ndarray:
 
 @in_blocks(3)
 def softplus(features: np.ndarray) -> np.ndarray:
-    """`log(1 + exp(features))` without overflow."""
+    """Softplus: compute `log(1 + exp(features))` without overflow."""
     wide = widen(features)
     small = np.log1p(np.exp(np.negative(np.abs(wide))))
     return np.add(small, np.maximum(wide, 0)).astype(features.dtype, copy=False)
 
 
 def softsign(features: np.ndarray) -> np.ndarray:
-    """`features / (1 + |features|)`."""
+    """Softsign: compute `features / (1 + |features|)`."""
     return features / (np.abs(features) + features.dtype.type(1))
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Normalised exponentials over the last dimension."""
+    """Softmax: return the exponentials of `logits` divided by their sum over the last dimension."""
     return _apply_to_rows(logits, _softmax_rows)
 
 
@@ -99,7 +102,7 @@ def _softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Logarithm of softmax over the last dimension."""
+    """LogSoftmax: return the logarithm of the softmax of `logits` over the last dimension."""
     return _apply_to_rows(logits, _log_softmax_rows)
 
 
@@ -111,7 +114,10 @@ def _log_softmax_rows(rows: np.ndarray, out: np.ndarray) -> None:
 def _apply_to_rows(
     logits: np.ndarray, function: Callable[[np.ndarray, np.ndarray], None]
 ) -> np.ndarray:
-    """Apply `function(rows, out)` to blocks of rows, in the accumulation dtype of `logits`."""
+    """Apply `function(rows, out)` to blocks of rows of `logits`; return what it writes to `out`.
+
+    A row is the last dimension. `rows` and `out` have the accumulation dtype of `logits`.
+    """
     if logits.ndim < 1:
         raise InvalidArgumentError(
             f"logits must have >= 1 dimension, got {shape_text(logits.shape)}"

@@ -36,7 +36,11 @@ def avg_pool_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """Each output's `grad` divided evenly among its window: shape `orig_input_shape`."""
+    """AvgPoolGrad: return the gradient of average pooling with respect to the input.
+
+    Each element of `grad` is divided evenly among the elements of its window. The result has the
+    shape `orig_input_shape`.
+    """
     rank = len(data_format)
     if rank == 5 and min(ksize) <= 0:
         first = next(size for size in ksize if size <= 0)
@@ -112,9 +116,10 @@ def _check_window_bounds(
     shape: Sequence[int],
     dimensions: Sequence[WindowedDimension],
 ) -> None:
-    """Raise InvalidArgumentError where TensorFlow's 2-D bounds check does.
+    """Raise InvalidArgumentError if TensorFlow's bounds check of 2-D pooling raises it.
 
-    It checks the windows of the last image only, with flat indices that ignore the channels.
+    That check is made only for the windows of the last image, with flat indices that ignore the
+    channels.
     """
     index, outside = np.array(images - 1), np.array(False)
     for count, each in zip(spatial, dimensions, strict=True):
@@ -135,10 +140,11 @@ def _check_window_bounds(
 def _window_bounds(
     count: int, dimension: WindowedDimension, whole: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(begin, end) of the first `count` windows; `begin` is negative inside the padding.
+    """Return the begin and the end of the first `count` windows, in input elements.
 
-    `whole` is TensorFlow's 2-D rule: a window whose full size, counted from its first element
-    inside the input, would exceed the input ends with the input.
+    A begin is negative if the window begins in the padding. If `whole` is true, ends follow
+    TensorFlow's rule for 2-D pooling: the full window size is counted from the first element inside
+    the input, and if that would exceed the input, the window ends where the input ends.
     """
     begin = np.arange(count) * dimension.stride - dimension.pad_before
     end = np.minimum(begin + dimension.window, dimension.input)
@@ -155,7 +161,10 @@ def _distribute(
     begin: np.ndarray,
     end: np.ndarray,
 ) -> np.ndarray:
-    """Divide each output's value evenly among the elements of its window along `axis`."""
+    """Divide the gradient of each output along `axis` evenly among the inputs of its window.
+
+    Window i covers the inputs from `begin[i]` to `end[i]`, which is excluded.
+    """
     sizes = np.maximum(end - np.maximum(begin, 0), 1).astype(gradient.dtype)
     shares = gradient / sizes.reshape(-1, *(1,) * (gradient.ndim - 1 - axis))
     shape = (*gradient.shape[:axis], dimension.input, *gradient.shape[axis + 1 :])

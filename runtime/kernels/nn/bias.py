@@ -16,17 +16,23 @@ from runtime.kernels.nn.window import is_channels_first
 
 
 def bias_add(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.ndarray:
-    """`value` plus `bias` `[c]` along its channels: the last dimension, or the second of NCHW."""
+    """BiasAdd: add `bias` `[c]` to `value` along the channels.
+
+    The channels are the last dimension, or the second if `data_format` is NCHW.
+    """
     return on_threads(np.add, value, _along_channels(value, bias, data_format))
 
 
 def bias_add_in_place(value: np.ndarray, bias: np.ndarray, *, data_format: str) -> np.ndarray:
-    """`bias_add` that overwrites `value`."""
+    """BiasAdd: compute the same as `bias_add`, and write the result into `value`."""
     return on_threads(np.add, value, _along_channels(value, bias, data_format), value)
 
 
 def _along_channels(value: np.ndarray, bias: np.ndarray, data_format: str) -> np.ndarray:
-    """`bias` reshaped to broadcast over `value`; raises InvalidArgumentError if it does not."""
+    """Return `bias` reshaped so that it broadcasts along the channels of `value`.
+
+    Raises InvalidArgumentError if the shapes do not fit together.
+    """
     if value.ndim < 2:
         raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape_text(value.shape)}")
     if bias.ndim != 1:
@@ -43,12 +49,12 @@ def _along_channels(value: np.ndarray, bias: np.ndarray, data_format: str) -> np
 
 
 def bias_add_v1(value: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """BiasAdd with the channels last."""
+    """BiasAddV1: add `bias` `[c]` to `value` along the last dimension."""
     return bias_add(value, bias, data_format="NHWC")
 
 
 def bias_add_grad(out_backprop: np.ndarray, *, data_format: str) -> np.ndarray:
-    """Sum of `out_backprop` over all dimensions but the channels: `[c]`."""
+    """BiasAddGrad: return the sum of `out_backprop` over every dimension but the channels."""
     if out_backprop.ndim < 2:
         raise InvalidArgumentError(
             f"Input tensor must be at least 2D: {shape_text(out_backprop.shape)}"

@@ -1,6 +1,7 @@
 """Samplers of candidate classes, for losses over many classes such as sampled softmax.
 
-The draws come from numpy's generator: the distributions are TensorFlow's, the sequences are not.
+Random numbers are drawn by numpy's generator. Samples have the distributions of TensorFlow's, but
+not the same sequence.
 
 TF: tensorflow/core/kernels/candidate_sampler_ops.cc, range_sampler.cc
 """
@@ -17,11 +18,12 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 
-Sampled = tuple[np.ndarray, np.ndarray, np.ndarray]  # classes, expected counts: true, sampled
-Draw = Callable[[np.random.Generator, int], np.ndarray]  # n classes drawn
-Probability = Callable[[np.ndarray], np.ndarray]  # of each of the given classes
+# (sampled classes, expected counts of the true classes, expected counts of the sampled classes)
+Sampled = tuple[np.ndarray, np.ndarray, np.ndarray]
+Draw = Callable[[np.random.Generator, int], np.ndarray]  # draws the given number of classes
+Probability = Callable[[np.ndarray], np.ndarray]  # returns the probability of each given class
 
-_MAX_TRIES_FACTOR = 10_000  # draws per distinct class before a sampler gives up
+_MAX_TRIES_FACTOR = 10_000  # number of draws per distinct class after which a sampler raises
 
 
 class _Generator:
@@ -30,8 +32,9 @@ class _Generator:
     def __init__(self, seed: int, seed2: int) -> None:
         chosen = None if seed == seed2 == 0 else [seed % 2**64, seed2 % 2**64]
         self.generator = np.random.default_rng(chosen)
-        self.lock = threading.Lock()  # guards both: numpy's generators are not thread-safe
-        self.weights: np.ndarray | None = None  # class counts, of a learned unigram sampler only
+        # Guards the generator, which is not thread-safe, and the weights.
+        self.lock = threading.Lock()
+        self.weights: np.ndarray | None = None  # used by the learned unigram sampler only
 
 
 def _state(context: OpKernelContext) -> _Generator:
@@ -89,7 +92,10 @@ def _sample(
 
 
 def _distinct(generator: np.random.Generator, count: int, draw: Draw) -> tuple[np.ndarray, int]:
-    """(`count` distinct classes in the order drawn, number of draws that were necessary)."""
+    """Draw until there are `count` distinct classes; return them, and the number of draws.
+
+    The classes are in the order in which they were drawn.
+    """
     seen: dict[int, None] = {}
     tries = 0
     while len(seen) < count:
@@ -112,7 +118,7 @@ def uniform_candidate_sampler(
     unique: bool,
     range_max: int,
 ) -> Sampled:
-    """Sample classes uniformly from [0, range_max)."""
+    """UniformCandidateSampler: sample classes uniformly from [0, range_max)."""
 
     def draw(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.integers(0, range_max, count)
@@ -133,7 +139,10 @@ def log_uniform_candidate_sampler(
     unique: bool,
     range_max: int,
 ) -> Sampled:
-    """Sample class c with probability log((c + 2) / (c + 1)) / log(range_max + 1): Zipf's law."""
+    """LogUniformCandidateSampler: sample classes by Zipf's law.
+
+    The probability of class c is log((c + 2) / (c + 1)) / log(range_max + 1).
+    """
     log_range = np.log1p(range_max)
 
     def draw(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -157,7 +166,10 @@ def learned_unigram_candidate_sampler(
     unique: bool,
     range_max: int,
 ) -> Sampled:
-    """Sample classes in proportion to 1 plus their count in `true_classes` of earlier calls."""
+    """LearnedUnigramCandidateSampler: sample classes by how often they were true classes.
+
+    The weight of a class is 1 plus its count in the `true_classes` of the node's earlier calls.
+    """
     check_allocation((range_max,), np.float64)
     classes = _true_classes(true_classes, num_true)
     state = _state(context)
@@ -192,7 +204,12 @@ def fixed_unigram_candidate_sampler(
     shard: int,
     unigrams: tuple[float, ...],
 ) -> Sampled:
-    """Sample this shard's classes in proportion to given frequencies ** `distortion`."""
+    """FixedUnigramCandidateSampler: sample classes by given frequencies.
+
+    The weight of a class is its frequency ** `distortion`; the frequencies are `unigrams` or are
+    read from `vocab_file`. Classes below `num_reserved_ids` have weight 0. Only every
+    `num_shards`-th class is sampled, from class `shard` on.
+    """
     if num_shards < 1 or not 0 <= shard < num_shards:
         raise InvalidArgumentError(f"shard must be in [0, {num_shards}), got {shard}")
     if bool(vocab_file) == bool(unigrams):
@@ -219,7 +236,7 @@ def fixed_unigram_candidate_sampler(
 
 
 def _frequencies(context: OpKernelContext, vocab_file: str) -> list[float]:
-    """The frequencies in a vocabulary file: the last field of each line `word,frequency`."""
+    """Read the frequencies from a vocabulary file: the last field of each line `word,frequency`."""
     context.step.files.check_read(vocab_file)
     with open(vocab_file, encoding="utf-8") as lines:
         fields = [line.rstrip("\n").split(",") for line in lines]
@@ -229,7 +246,7 @@ def _frequencies(context: OpKernelContext, vocab_file: str) -> list[float]:
 def all_candidate_sampler(
     true_classes: np.ndarray, *, num_true: int, num_sampled: int, unique: bool
 ) -> Sampled:
-    """Return every class of [0, num_sampled), each with an expected count of 1."""
+    """AllCandidateSampler: return every class of [0, num_sampled), with an expected count of 1."""
     del unique  # the classes are distinct in any case
     check_allocation((num_sampled,), np.int64)
     _check_true(_true_classes(true_classes, num_true), num_sampled)
@@ -240,7 +257,11 @@ def all_candidate_sampler(
 def compute_accidental_hits(
     true_classes: np.ndarray, sampled_candidates: np.ndarray, *, num_true: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows, sample positions, weights −FLT_MAX) of samples that are true classes of a row."""
+    """ComputeAccidentalHits: find the samples that are true classes of a row.
+
+    Returns the row of each such sample, its position in `sampled_candidates`, and its weight, which
+    is −FLT_MAX.
+    """
     classes, sampled = np.asarray(true_classes), np.asarray(sampled_candidates)
     if classes.ndim != 2 or classes.shape[1] != num_true:
         raise InvalidArgumentError(
@@ -255,7 +276,7 @@ def compute_accidental_hits(
     if not sampled.size:
         return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.float32)
     order = np.argsort(sampled, kind="stable")
-    place = np.searchsorted(sampled, classes, side="right", sorter=order) - 1  # the last if equal
+    place = np.searchsorted(sampled, classes, side="right", sorter=order) - 1  # the last of equals
     positions = order[np.maximum(place, 0)]
     is_hit = sampled[positions] == classes
     weights = np.full(np.count_nonzero(is_hit), -np.finfo(np.float32).max, np.float32)

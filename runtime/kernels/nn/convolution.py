@@ -1,7 +1,7 @@
 """2-D convolutions, dense and depthwise, and the arithmetic for any number of dimensions.
 
-A convolution is computed as matrix products: windows of the input are copied to rows (in tiles that
-fit in the cache) and multiplied by the filter as a matrix. 16-bit floats accumulate in float32.
+A convolution is computed as matrix products: windows of the input are copied to rows, in tiles that
+fit in the cache, and are multiplied by the filter as a matrix. Sums of 16-bit floats are float32.
 
 TF: tensorflow/core/kernels/conv_ops.cc, depthwise_conv_op.cc
 """
@@ -32,11 +32,12 @@ from runtime.kernels.nn.window import (
     to_channels_last,
 )
 
-TILE_BYTES = 1 << 20  # size of a tile of window rows, which has to fit in a core's own cache
-MERGED_CHANNELS = 256  # up to this number, a row of pixels is multiplied as one vector
+TILE_BYTES = 1 << 20  # bytes of a tile of window rows, which must fit in the cache of one core
+# If there are no more channels than this, a row of pixels is multiplied as one vector.
+MERGED_CHANNELS = 256
 # Approximate costs in one thread; they decide whether lines are divided among threads.
-MULTIPLY_ADD_NANOSECONDS = 0.015
-TAP_NANOSECONDS = 0.2  # a multiplication and an addition of one element
+MULTIPLY_ADD_NANOSECONDS = 0.015  # to multiply and add one element in a matrix product
+TAP_NANOSECONDS = 0.2  # to multiply and add one element in np.einsum
 
 
 def conv2d(
@@ -49,7 +50,10 @@ def conv2d(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """2-D convolution of `[n, h, w, c]` with `[kh, kw, c / groups, out]`: `[n, oh, ow, out]`."""
+    """Conv2D: convolve `x` `[n, h, w, c]` with `filter` `[kh, kw, c / groups, out]`.
+
+    Returns `[n, oh, ow, out]`.
+    """
     attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
     attrs.check("Conv2D")
     _check_conv2d(x, filter, data_format)
@@ -88,8 +92,9 @@ def _check_conv2d(x: np.ndarray, filter: np.ndarray, data_format: str) -> None:
 def convolve(
     x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> np.ndarray:
-    """Convolve channels-last `x` with `filter`; groups = channels of `x` / those of `filter`.
+    """Convolve channels-last `x` with `filter` `[*windows, channels per group, out]`.
 
+    The number of groups is the number of channels of `x` divided by the channels per group.
     Raises ResourceExhaustedError if the padded input or the output would be too large.
     """
     out_shape = (x.shape[0], *(each.output for each in dimensions), filter.shape[-1])
@@ -118,7 +123,10 @@ def convolve(
 
 
 def pad_spatial(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
-    """Channels-last `x` with its spatial dimensions zero-padded; `x` itself if not padded."""
+    """Return channels-last `x` with zeros around its spatial dimensions.
+
+    If there is no padding, returns `x` itself.
+    """
     if all(each.pad_before == 0 == each.pad_after for each in dimensions):
         return x
     shape = (x.shape[0], *(each.padded for each in dimensions), x.shape[-1])
@@ -136,7 +144,7 @@ def pad_spatial(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.nd
 def _convolve_group(
     x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension], out: np.ndarray
 ) -> None:
-    """Convolve a padded `x` with `filter` into `out`, one tile of window rows at a time."""
+    """Convolve a padded `x` with `filter`, one tile of window rows at a time; write into `out`."""
     depth, out_depth = filter.shape[-2:]
     matrix = np.ascontiguousarray(filter).reshape(-1, out_depth)
     if all(each.window == 1 for each in dimensions):
@@ -147,7 +155,7 @@ def _convolve_group(
     windows = window_view(x, dimensions)
     line_rows, line_count = math.prod(out.shape[2:-1]), out.shape[1]
     row_bytes = matrix.shape[0] * line_rows * x.dtype.itemsize
-    lines = max(1, TILE_BYTES // max(row_bytes, 1))  # of the first spatial dimension
+    lines = max(1, TILE_BYTES // max(row_bytes, 1))  # in a tile, along the first spatial axis
 
     def convolve_lines(start: int, limit: int) -> None:
         for image, first, last in tiles(start, limit, line_count, lines):
@@ -163,9 +171,10 @@ def _convolve_group(
 
 
 def tiles(start: int, limit: int, line_count: int, lines: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (image, first line, end line) of tiles of at most `lines` lines.
+    """Divide the lines `start` to `limit` into tiles; yield (image, first line, end line) of each.
 
-    `start` and `limit` number the lines of all images consecutively, `line_count` per image.
+    `start` and `limit` count the lines of all images, each of which has `line_count` lines. A tile
+    has at most `lines` lines, which are counted from the first line of its image.
     """
     while start < limit:
         image, first = divmod(start, line_count)
@@ -182,7 +191,7 @@ def _matmul_into(rows: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
 
 
 def window_view(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.ndarray:
-    """A view `[n, *outputs, *windows, depth]` of a padded `x`."""
+    """Return a view `[n, *outputs, *windows, depth]` of a padded `x`: the window of each output."""
     shape = (
         x.shape[0],
         *(each.output for each in dimensions),
@@ -209,7 +218,10 @@ def depthwise_conv2d_native(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Convolve each channel with its own filters, `filter` being `[kh, kw, c, multiplier]`."""
+    """DepthwiseConv2dNative: convolve each channel of `x` with `multiplier` filters of its own.
+
+    `filter` is `[kh, kw, c, multiplier]`.
+    """
     attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
     dimensions = depthwise_dimensions(x.shape, filter.shape, attrs)
     x = to_channels_last(x, data_format)
@@ -227,7 +239,7 @@ def depthwise_conv2d_native(
 def depthwise_dimensions(
     input_shape: Sequence[int], filter_shape: Sequence[int], attrs: WindowAttrs
 ) -> tuple[WindowedDimension, ...]:
-    """Check a depthwise convolution's arguments and return its windows per dimension."""
+    """Check the arguments of a depthwise convolution; return the windows of rows and columns."""
     if len(attrs.dilations) == 4:
         sides = attrs.dilations[0], attrs.dilations[channel_axis(attrs.data_format)]
         if sides != (1, 1):
@@ -257,11 +269,11 @@ def depthwise_dimensions(
 def depthwise_convolve(
     x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> np.ndarray:
-    """Depthwise convolution of a padded `x` `[n, *spatial, c]`.
+    """Convolve each channel of a padded `x` `[n, *spatial, c]` with its filters.
 
     `filter` is `[*windows, c, multiplier]`; the result is `[n, *outputs, c * multiplier]`.
     """
-    x = np.ascontiguousarray(x)  # rows of pixels are read as one vector
+    x = np.ascontiguousarray(x)  # _merge_columns reads a row of pixels as one vector
     channels, multiplier = filter.shape[-2:]
     if multiplier > 1:
         x = np.repeat(x, multiplier, axis=-1)
@@ -271,7 +283,8 @@ def depthwise_convolve(
     result = np.empty((x.shape[0], *outputs, channels), x.dtype)
     out, windows = result, window_view(x, dimensions)
     if channels <= MERGED_CHANNELS and dimensions[-1].stride == 1:
-        # Few channels make short inner loops: treat a whole row of pixels as the channels.
+        # If channels are few, inner loops are short. A whole row of pixels is longer: it is treated
+        # as the channels of one pixel.
         filter = np.tile(filter, outputs[-1])
         windows = _merge_columns(windows, channels * outputs[-1])
         out = result.reshape(*result.shape[:-2], 1, -1)
@@ -290,7 +303,11 @@ def depthwise_convolve(
 
 
 def _merge_columns(windows: np.ndarray, merged: int) -> np.ndarray:
-    """`[n, *rows, columns, *windows, c]` of stride 1 as `[n, *rows, 1, *windows, columns * c]`."""
+    """Return a view of `windows` in which a row of output pixels is one pixel of many channels.
+
+    `windows` is `[n, *rows, columns, *windows, c]` and must have the stride 1 along the columns.
+    The view is `[n, *rows, 1, *windows, columns * c]`, and `merged` is `columns * c`.
+    """
     axis = (windows.ndim - 2) // 2
     shape = (*windows.shape[:axis], 1, *windows.shape[axis + 1 : -1], merged)
     return as_strided(windows, shape, windows.strides, writeable=False)

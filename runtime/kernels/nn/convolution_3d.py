@@ -32,7 +32,7 @@ def conv3d(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """3-D convolution of `[n, d, h, w, c]` with `[kd, kh, kw, c / groups, out]`."""
+    """Conv3D: convolve `x` `[n, d, h, w, c]` with `filter` `[kd, kh, kw, c / groups, out]`."""
     attrs = WindowAttrs(strides, padding, data_format, dilations)
     attrs.check("Conv3D", refusal=InvalidArgumentError)
     for name, tensor in (("input", x), ("filter", filter)):
@@ -75,7 +75,10 @@ def conv3d_backprop_input_v2(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Gradient of Conv3D for its input of shape `input_sizes` `[n, d, h, w, c]`."""
+    """Conv3DBackpropInputV2: return the gradient of Conv3D with respect to its input.
+
+    It has the shape `input_sizes`, (n, d, h, w, c).
+    """
     attrs = WindowAttrs(strides, padding, data_format, dilations)
     attrs.check("Conv3DBackpropInput", refusal=InvalidArgumentError)
     sizes = _sizes("input_sizes", input_sizes)
@@ -92,7 +95,10 @@ def conv3d_backprop_filter_v2(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Gradient of Conv3D for its filter of shape `filter_sizes` `[kd, kh, kw, c, out]`."""
+    """Conv3DBackpropFilterV2: return the gradient of Conv3D with respect to its filter.
+
+    It has the shape `filter_sizes`, (kd, kh, kw, c, out).
+    """
     attrs = WindowAttrs(strides, padding, data_format, dilations)
     attrs.check("Conv3DBackpropFilter", refusal=InvalidArgumentError)
     sizes = _sizes("filter_sizes", filter_sizes)
@@ -108,7 +114,10 @@ def conv3d_backprop_input(
     padding: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Conv3DBackpropInput, the v1 op: `x` is used only for its shape."""
+    """Conv3DBackpropInput: return the gradient of Conv3D with respect to its input `x`.
+
+    Only the shape of `x` is used.
+    """
     return conv3d_backprop_input_v2(
         np.array(x.shape),
         filter,
@@ -129,7 +138,10 @@ def conv3d_backprop_filter(
     padding: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Conv3DBackpropFilter, the v1 op: `filter` is used only for its shape."""
+    """Conv3DBackpropFilter: return the gradient of Conv3D with respect to `filter`.
+
+    Only the shape of `filter` is used.
+    """
     return conv3d_backprop_filter_v2(
         x,
         np.array(filter.shape),

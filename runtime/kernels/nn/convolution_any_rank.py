@@ -22,7 +22,7 @@ from runtime.kernels.nn.window import (
     to_channels_last,
 )
 
-# Conv's formats as the formats of Conv2D and Conv3D, by number of spatial dimensions.
+# For each format of Conv and number of spatial dimensions: the format of Conv2D or Conv3D.
 DATA_FORMATS = {
     "CHANNELS_LAST": {2: "NHWC", 3: "NDHWC"},
     "CHANNELS_FIRST": {2: "NCHW", 3: "NCDHW"},
@@ -57,7 +57,10 @@ def conv(
     batch_dims: int,
     groups: int,
 ) -> np.ndarray:
-    """Conv: the first `batch_dims` dimensions are batches, the rest as in Conv2D and Conv3D."""
+    """Conv: convolve `x` with `filter`; the first `batch_dims` dimensions of `x` are batches.
+
+    The other dimensions are as in Conv2D or Conv3D. Raises UnimplementedError if `groups` is not 1.
+    """
     if groups != 1:
         raise UnimplementedError("Grouped/Depthwise Convolutions are not supported yet.")
     spatial = x.ndim - 1 - batch_dims

@@ -1,7 +1,8 @@
 """Gradients of convolutions; the gradient for the input is also the transposed convolution.
 
-Both loop over the positions of the window ("taps"), with one matrix product for each: its result is
-added to, or its operand read from, the input elements under this tap.
+Both gradients loop over the positions in a window, which are called taps, with one matrix product
+for each. For the input's gradient, the product is added to the input elements under the tap. For
+the filter's gradient, these elements are an operand of the product.
 
 TF: tensorflow/core/kernels/conv_grad_input_ops.h, conv_grad_filter_ops.cc, conv_grad_shape_utils.cc
 """
@@ -42,7 +43,10 @@ def conv2d_backprop_input(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Gradient of Conv2D for its input, of shape `input_sizes` (or its two spatial sizes)."""
+    """Conv2DBackpropInput: return the gradient of Conv2D with respect to its input.
+
+    `input_sizes` is the shape of the input, or only its two spatial sizes.
+    """
     attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
     _check_strides_length(attrs)
     attrs.check("Conv2DBackpropInput")
@@ -73,7 +77,10 @@ def conv2d_backprop_filter(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Gradient of Conv2D for its filter of shape `filter_sizes` `[kh, kw, c, out]`."""
+    """Conv2DBackpropFilter: return the gradient of Conv2D with respect to its filter.
+
+    It has the shape `filter_sizes`, (kh, kw, c, out).
+    """
     attrs = WindowAttrs(strides, padding, data_format, dilations, explicit_paddings)
     _check_strides_length(attrs)
     attrs.check("Conv2DBackpropFilter", refusal=InvalidArgumentError)
@@ -98,7 +105,10 @@ def backprop_input(
     out_backprop: np.ndarray,
     attrs: WindowAttrs,
 ) -> np.ndarray:
-    """Gradient for an input of shape `sizes`; `label` begins the error messages."""
+    """Return the gradient with respect to an input of shape `sizes`.
+
+    Error messages begin with `label`.
+    """
     dimensions = backprop_dimensions(label, sizes, filter.shape, out_backprop.shape, attrs)
     check_allocation(sizes, filter.dtype)
     if 0 in sizes or 0 in out_backprop.shape:
@@ -111,7 +121,11 @@ def backprop_input(
 def _scatter_windows(
     gradient: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> np.ndarray:
-    """Add `gradient @ filter[tap].T` (channels last) to the input elements under each tap."""
+    """Compute the gradient of the input from `gradient`, the gradient of the output.
+
+    For each tap, `gradient @ filter[tap].T` is added to the input elements under that tap. Both
+    gradients are channels-last.
+    """
     rows = np.ascontiguousarray(gradient).reshape(-1, gradient.shape[-1])
     depth = filter.shape[-2]
     padded_shape = (gradient.shape[0], *(each.padded for each in dimensions), depth)
@@ -130,7 +144,10 @@ def backprop_filter(
     out_backprop: np.ndarray,
     attrs: WindowAttrs,
 ) -> np.ndarray:
-    """Gradient for a filter of shape `filter_sizes`; `label` begins the error messages."""
+    """Return the gradient with respect to a filter of shape `filter_sizes`.
+
+    Error messages begin with `label`.
+    """
     shape = tuple(int(size) for size in filter_sizes)
     check_allocation(shape, x.dtype)
     dimensions = backprop_dimensions(label, x.shape, shape, out_backprop.shape, attrs)
@@ -150,7 +167,7 @@ def backprop_filter(
 
 
 def tap_slices(tap: Sequence[int], dimensions: Sequence[WindowedDimension]) -> tuple[slice, ...]:
-    """Slices of a padded input that select the element under `tap` for each output."""
+    """Return slices of a padded input that select, for each output, the element under `tap`."""
     starts = (position * each.dilation for position, each in zip(tap, dimensions, strict=True))
     return tuple(
         slice(start, start + (each.output - 1) * each.stride + 1, each.stride)
@@ -159,7 +176,7 @@ def tap_slices(tap: Sequence[int], dimensions: Sequence[WindowedDimension]) -> t
 
 
 def inside_padding(dimensions: Sequence[WindowedDimension]) -> tuple[slice, ...]:
-    """Slices of a padded input that select the elements that are not padding."""
+    """Return slices of a padded input that select the elements that are not padding."""
     return tuple(slice(each.pad_before, each.pad_before + each.input) for each in dimensions)
 
 
@@ -170,7 +187,9 @@ def backprop_dimensions(
     out_shape: Sequence[int],
     attrs: WindowAttrs,
 ) -> tuple[WindowedDimension, ...]:
-    """Check that the shapes of a convolution's gradient agree; return its windows.
+    """Return the windows of a convolution, given the shapes of its gradient op.
+
+    Raises InvalidArgumentError if the shapes do not agree; messages begin with `label`.
 
     TF: ConvBackpropComputeDimensionsV2
     """

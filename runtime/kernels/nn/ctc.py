@@ -18,7 +18,7 @@ from runtime.kernels.sparse.sparse_to_dense import check_sorted_indices
 def ctc_greedy_decoder(
     inputs: np.ndarray, sequence_length: np.ndarray, *, merge_repeated: bool, blank_index: int
 ) -> tuple[np.ndarray, ...]:
-    """The most likely class of each time step, without blanks.
+    """CTCGreedyDecoder: choose the most likely class of each time step, and remove blanks.
 
     `inputs` `[time, batch, classes]` are logits. Returns the decoded labels as a sparse tensor
     (indices, values, shape) and minus the sum of the chosen logits `[batch, 1]`.
@@ -41,7 +41,10 @@ def ctc_greedy_decoder(
 
 
 def sparse_labels(rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Label rows as a sparse tensor: (indices `[n, 2]`, values `[n]`, shape `[2]`), int64."""
+    """Return rows of labels as a sparse tensor: indices `[n, 2]`, values `[n]`, shape `[2]`.
+
+    All three are int64.
+    """
     lengths = [len(row) for row in rows]
     first = np.repeat(np.arange(len(rows)), lengths)
     second = np.concatenate([np.arange(length) for length in (0, *lengths)])
@@ -51,7 +54,11 @@ def sparse_labels(rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def check_inputs(inputs: np.ndarray, sequence_length: np.ndarray, mismatch: type[OpError]) -> None:
-    """Check `inputs` `[time, batch, classes]` against lengths `[batch]`; may raise `mismatch`."""
+    """Raise an error unless `inputs` is `[time, batch, classes]` and the lengths fit.
+
+    Raises `mismatch` if the number of lengths is not the batch size, or if a length exceeds the
+    time. Raises InvalidArgumentError if a rank is wrong or `inputs` is empty.
+    """
     if inputs.ndim != 3:
         raise InvalidArgumentError("inputs is not a 3-Tensor")
     if inputs.size == 0:
@@ -78,10 +85,10 @@ def ctc_loss(
     ctc_merge_repeated: bool,
     ignore_longer_outputs_than_inputs: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(loss `[batch]`, its gradient for the logits `inputs` `[time, batch, classes]`).
+    """CTCLoss: return the loss `[batch]`, and its gradient with respect to `inputs`.
 
-    Labels are the indices and values of a sparse tensor `[batch, length]`; the blank is the last
-    class.
+    `inputs` `[time, batch, classes]` are logits; the last class is the blank. `labels_indices` and
+    `labels_values` are a sparse tensor `[batch, length]` of labels.
     """
     _check_loss_inputs(inputs, labels_indices, labels_values, sequence_length)
     time, batch, classes = inputs.shape
@@ -139,7 +146,10 @@ def _check_loss_inputs(
 def _label_rows(
     indices: np.ndarray, values: np.ndarray, batch: int, time: int, blank: int
 ) -> list[list[int]]:
-    """The labels of each row, checked; the first label `blank` or larger ends its row."""
+    """Return the labels of each row; the first label that is `blank` or greater ends the row.
+
+    Raises InvalidArgumentError if the sparse tensor or a row is invalid.
+    """
     bound = max(time, int(indices[:, 1].max(initial=-1)) + 1)
     try:
         check_sorted_indices(indices, (batch, bound))
@@ -169,14 +179,17 @@ def _label_rows(
 def _sequence_loss(
     logits: np.ndarray, labels: list[int], merge_repeated: bool
 ) -> tuple[float, np.ndarray]:
-    """(−log of the labels' probability, its gradient) for `logits` `[time, classes]`."""
+    """Return −log of the probability of `labels`, and its gradient with respect to `logits`.
+
+    `logits` is `[time, classes]`.
+    """
     wide = logits.astype(np.float64)
     shifted = wide - wide.max(axis=1, keepdims=True)
     log_y = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     blank = logits.shape[1] - 1
     path = np.full(2 * len(labels) + 1, blank)
     path[1::2] = labels
-    # True where a path may skip the blank between two labels
+    # True at a label that a path may reach from the label before, without the blank between them.
     skips = np.zeros(path.size, bool)
     skips[3::2] = np.array(labels[1:]) != np.array(labels[:-1]) if merge_repeated else True
     stays = (path == blank) | merge_repeated
@@ -185,7 +198,7 @@ def _sequence_loss(
     turned = np.roll(skips[::-1], 2)
     beta = _forward(emitted[::-1, ::-1], turned, stays[::-1])[::-1, ::-1] - emitted
     log_p = np.logaddexp.reduce(alpha[-1, -2:])
-    if log_p == -np.inf:  # the labels need more time steps
+    if log_p == -np.inf:  # there are too few time steps for the labels
         return np.inf, np.exp(log_y)
     occupancy = np.zeros_like(wide)
     np.add.at(occupancy.T, path, np.exp(alpha + beta - log_p).T)
@@ -193,7 +206,11 @@ def _sequence_loss(
 
 
 def _forward(emitted: np.ndarray, skips: np.ndarray, stays: np.ndarray) -> np.ndarray:
-    """Log probability of reaching each path position at each step: `[time, positions]`."""
+    """Return the log-probability of each position of the path at each time: `[time, positions]`.
+
+    `emitted` has the log-probability of the label at each position. `skips` is true at a position
+    that may be reached from two positions before, `stays` at one that may be repeated.
+    """
     alpha = np.full(emitted.shape, -np.inf)
     alpha[0, :2] = emitted[0, :2]
     for step in range(1, len(emitted)):

@@ -1,7 +1,8 @@
 """Beam search for the most likely labellings of connectionist temporal classification.
 
-Beams are nodes of a tree of labellings. A step extends each by every class that gives a labelling
-more likely than the worst beam; a labelling that is dropped may be added again later.
+Beams are nodes of a tree of labellings. At each time step, a beam is extended by every class that
+gives a labelling more likely than the worst beam. A labelling that is dropped may be added again at
+a later time step.
 
 Source: Graves and Jaitly, Towards end-to-end speech recognition (2014), the prefix search.
 TF: tensorflow/core/util/ctc/ctc_beam_search.h, kernels/ctc_decoder_ops.cc
@@ -27,7 +28,11 @@ _ROOT = -1  # the label of the empty labelling
 
 @dataclasses.dataclass(slots=True)
 class _Beam:
-    """A labelling and its log-probabilities: ending in a blank, in its label, and in total."""
+    """A labelling, which ends in `label`, and its log-probabilities.
+
+    `blank` is the log-probability of the paths that end in a blank, `labelled` of the paths that
+    end in `label`, and `total` of both.
+    """
 
     label: int = _ROOT
     parent: _Beam | None = None
@@ -35,11 +40,11 @@ class _Beam:
     blank: float = _NEVER
     labelled: float = _NEVER
     total: float = _NEVER
-    old_blank: float = _NEVER  # the values after the previous step
+    old_blank: float = _NEVER  # this and old_total: the values after the previous time step
     old_total: float = _NEVER
 
     def labels(self, merge_repeated: bool) -> list[int]:
-        """The labels from first to last."""
+        """Return the labels from first to last; repeated ones only once if `merge_repeated`."""
         found: list[int] = []
         beam, last = self, _ROOT
         while beam.parent is not None:
@@ -61,11 +66,14 @@ class _Beam:
         self.total = _log_sum(self.blank, self.labelled)
 
     def forget(self) -> None:
-        """Prevent a beam that was dropped and not added again from being extended in this step."""
+        """Prevent this beam from being extended at this time step.
+
+        Called for a beam that was dropped and is not added again.
+        """
         self.old_blank = self.old_total = _NEVER
 
     def reset(self) -> None:
-        """Clear the probabilities of a beam that is dropped."""
+        """Clear the probabilities, because this beam is dropped."""
         self.blank = self.labelled = self.total = _NEVER
 
 
@@ -84,7 +92,7 @@ class _Search:
         self.beams = [root]
 
     def step(self, logits: np.ndarray) -> None:
-        """Process one time step's `logits` `[classes]`; the last class is the blank."""
+        """Process the `logits` `[classes]` of one time step; the last class is the blank."""
         wide = logits.astype(np.float64)
         largest = wide.max()
         probabilities = wide - (largest + np.log(np.exp(wide - largest).sum()))
@@ -138,10 +146,10 @@ def ctc_beam_search_decoder(
     top_paths: int,
     merge_repeated: bool,
 ) -> tuple[np.ndarray, ...]:
-    """The `top_paths` most likely labellings of logits `inputs` `[time, batch, classes]`.
+    """CTCBeamSearchDecoder: find the `top_paths` most likely labellings of each row of a batch.
 
-    Returns the indices of each path, then their values, then their shapes (sparse tensors), and
-    the log-probabilities `[batch, top_paths]`.
+    `inputs` `[time, batch, classes]` are logits. Each path is a sparse tensor. Returns the indices
+    of every path, then the values, then the shapes, and the log-probabilities `[batch, top_paths]`.
     """
     check_inputs(inputs, sequence_length, FailedPreconditionError)
     if top_paths > beam_width:

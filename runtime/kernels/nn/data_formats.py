@@ -11,7 +11,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
-SPATIAL = "DHW"  # the dimensions of a vector that leaves out batch and channels
+SPATIAL = "DHW"  # the dimensions that are neither batch nor channels
 
 
 def _check_formats(src_format: str, dst_format: str) -> None:
@@ -31,14 +31,17 @@ def _check_formats(src_format: str, dst_format: str) -> None:
 
 
 def data_format_dim_map(x: np.ndarray, *, src_format: str, dst_format: str) -> np.ndarray:
-    """DataFormatDimMap: the index in `dst_format` of each dimension index of `src_format`."""
+    """DataFormatDimMap: convert dimension indices in `src_format` to indices in `dst_format`."""
     _check_formats(src_format, dst_format)
     places = np.array([dst_format.index(letter) for letter in src_format], x.dtype)
     return places[x % len(src_format)]
 
 
 def data_format_vec_permute(x: np.ndarray, *, src_format: str, dst_format: str) -> np.ndarray:
-    """DataFormatVecPermute: one row per dimension, reordered from one format to the other."""
+    """DataFormatVecPermute: reorder `x` from `src_format` to `dst_format`.
+
+    `x` has one row for each dimension, or for each spatial dimension only.
+    """
     _check_formats(src_format, dst_format)
     _check_rows(x, len(src_format))
     if len(x) < len(src_format):

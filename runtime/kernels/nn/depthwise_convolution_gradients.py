@@ -40,7 +40,10 @@ def _attrs(
     dilations: Sequence[int],
     explicit_paddings: Sequence[int],
 ) -> WindowAttrs:
-    """The attributes, without invalid dilations: TensorFlow's kernels do not read them."""
+    """Return the attributes as WindowAttrs.
+
+    Invalid dilations are ignored, because TensorFlow's kernels do not read that attribute.
+    """
     rates = dilations if len(dilations) == len(data_format) and min(dilations) > 0 else ()
     return WindowAttrs(strides, padding, data_format, rates, explicit_paddings)
 
@@ -56,7 +59,10 @@ def depthwise_backprop_input(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Gradient for the input of shape `input_sizes`; `filter` is `[kh, kw, c, multiplier]`."""
+    """DepthwiseConv2dNativeBackpropInput: return the gradient with respect to the input.
+
+    It has the shape `input_sizes`; `filter` is `[kh, kw, c, multiplier]`.
+    """
     attrs = _attrs(strides, padding, data_format, dilations, explicit_paddings)
     if input_sizes.ndim != 1:
         raise InvalidArgumentError(
@@ -75,7 +81,11 @@ def depthwise_backprop_input(
 def _convolve_back(
     gradient: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> np.ndarray:
-    """Convolve the channels-last gradient, dilated by the strides, with the flipped filter."""
+    """Compute the gradient of the input from `gradient`, the gradient of the output.
+
+    Zeros are inserted between the elements of `gradient` if strides are greater than 1. Then it is
+    convolved with the flipped filter. Both gradients are channels-last.
+    """
     reach = [(each.window - 1) * each.dilation for each in dimensions]
     shape = [each.padded + more for each, more in zip(dimensions, reach, strict=True)]
     spread = np.zeros((gradient.shape[0], *shape, gradient.shape[-1]), gradient.dtype)
@@ -110,7 +120,10 @@ def depthwise_backprop_filter(
     data_format: str,
     dilations: Sequence[int],
 ) -> np.ndarray:
-    """Gradient for the filter of shape `filter_sizes` `[kh, kw, c, multiplier]`."""
+    """DepthwiseConv2dNativeBackpropFilter: return the gradient with respect to the filter.
+
+    It has the shape `filter_sizes`, (kh, kw, c, multiplier).
+    """
     attrs = _attrs(strides, padding, data_format, dilations, explicit_paddings)
     if filter_sizes.ndim != 1:
         raise InvalidArgumentError(
@@ -152,7 +165,10 @@ def _dimensions(
     out_shape: Sequence[int],
     attrs: WindowAttrs,
 ) -> tuple[WindowedDimension, ...]:
-    """Check that the shapes agree; return the windows of the two spatial dimensions."""
+    """Return the windows of the two spatial dimensions.
+
+    Raises InvalidArgumentError if the shapes do not agree; `side` names the op in messages.
+    """
     label = f"DepthwiseConv2DBackprop{side}"
     attrs.check(label, refusal=InvalidArgumentError)
     stride_h, stride_w = spatial_values(attrs.strides, attrs.data_format)

@@ -28,7 +28,10 @@ def dilation2d(
     rates: Sequence[int],
     padding: str,
 ) -> np.ndarray:
-    """Largest sum of `x` `[n, h, w, c]` and `filter` `[kh, kw, c]` under each window."""
+    """Dilation2D: return the maximum of `x + filter` in each window.
+
+    `x` is `[n, h, w, c]`, `filter` is `[kh, kw, c]`.
+    """
     dimensions = _dimensions(x, filter, strides, rates, padding)
     shape = (x.shape[0], *(each.output for each in dimensions), x.shape[3])
     check_allocation(shape, x.dtype)
@@ -43,7 +46,10 @@ def dilation2d(
 def _dilate(
     x: np.ndarray, filter: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(largest sum, flat window position of its first occurrence) at each output."""
+    """Return the maximum of `x + filter` in each window, and its first position.
+
+    The position is a flat index into the window.
+    """
     shape = (x.shape[0], *(each.output for each in dimensions), x.shape[3])
     check_allocation(shape, np.int64)
     best = np.full(shape, lowest_number(x.dtype), x.dtype)
@@ -57,7 +63,10 @@ def _dilate(
 
 
 def _overlaps(dimensions: Sequence[WindowedDimension]) -> Iterator[Overlap]:
-    """(window position, outputs, inputs) for every position that touches the input."""
+    """Yield the positions in the window that touch the input.
+
+    With each position come the slices of the outputs and of the inputs that meet there.
+    """
     rows, columns = dimensions
     for row in rows.taps():
         out_rows, in_rows = rows.overlap(row)
@@ -79,7 +88,10 @@ def dilation2d_backprop_input(
     rates: Sequence[int],
     padding: str,
 ) -> np.ndarray:
-    """`out_backprop` added to the element of `x` that gave each output its maximum."""
+    """Dilation2DBackpropInput: return the gradient of Dilation2D with respect to `x`.
+
+    Each element of `out_backprop` is added at the element of `x` that gave the maximum.
+    """
     dimensions, position = _backprop(x, filter, out_backprop, strides, rates, padding)
     result = np.zeros_like(x)
     for tap, outputs, inputs in _overlaps(dimensions):
@@ -97,7 +109,10 @@ def dilation2d_backprop_filter(
     rates: Sequence[int],
     padding: str,
 ) -> np.ndarray:
-    """`out_backprop` summed over the outputs whose maximum each element of `filter` gave."""
+    """Dilation2DBackpropFilter: return the gradient of Dilation2D with respect to `filter`.
+
+    Each element of `out_backprop` is added at the element of `filter` that gave the maximum.
+    """
     dimensions, position = _backprop(x, filter, out_backprop, strides, rates, padding)
     result = np.zeros_like(filter)
     for tap, outputs, _ in _overlaps(dimensions):
@@ -115,7 +130,10 @@ def _backprop(
     rates: Sequence[int],
     padding: str,
 ) -> tuple[tuple[WindowedDimension, ...], np.ndarray]:
-    """(windows, flat window position of each output's maximum)."""
+    """Return the windows, and the flat position in the window of each output's maximum.
+
+    Raises InvalidArgumentError if `out_backprop` does not have the shape of the output.
+    """
     dimensions = _dimensions(x, filter, strides, rates, padding)
     if out_backprop.ndim != 4:
         raise InvalidArgumentError(

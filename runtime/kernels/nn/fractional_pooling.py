@@ -1,7 +1,7 @@
 """Pooling over regions of unequal sizes, so that the ratio of sizes need not be an integer.
 
-Rows and columns are cut into regions at random positions. The ops return both vectors of cuts,
-which are inputs of the gradient ops.
+Rows and columns are divided into regions at random positions, the cuts. The ops return the cuts of
+rows and of columns, which are inputs of the gradient ops.
 
 TF: tensorflow/core/kernels/fractional_{pool_common,max_pool_op,avg_pool_op}.cc
 """
@@ -25,7 +25,7 @@ Pooled = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _pseudo_random_cuts(size: int, regions: int, stream: Philox) -> np.ndarray:
-    """Return the cuts `[regions + 1]` of a regular sequence, offset by one random number."""
+    """Return cuts `[regions + 1]` at regular distances after a random offset, rounded up."""
     alpha = size / regions
     smaller = size // regions
     highest = min((smaller + 2) / alpha - 1, (size + 1 - smaller) / alpha - (regions - 1))
@@ -36,7 +36,7 @@ def _pseudo_random_cuts(size: int, regions: int, stream: Philox) -> np.ndarray:
 
 
 def _random_cuts(size: int, regions: int, stream: Philox) -> np.ndarray:
-    """Return the cuts `[regions + 1]` of regions whose sizes differ by at most 1, shuffled."""
+    """Return cuts `[regions + 1]` such that region sizes differ by at most 1, in random order."""
     lengths = np.full(regions, size // regions, np.int64)
     lengths[: size % regions] += 1
     words = stream.words(regions).tolist()
@@ -82,7 +82,7 @@ def _pooled_sizes(value: np.ndarray, ratio: Sequence[float]) -> list[int]:
 
 
 def _regions(cuts: np.ndarray, overlapping: bool, size: int) -> Regions:
-    """Return each region's slice; overlapping regions share the element at the cut."""
+    """Return the slice of each region; overlapping regions share the element after the cut."""
     ends = np.minimum(cuts[1:] + overlapping, size)
     return [slice(first, end) for first, end in zip(cuts[:-1].tolist(), ends.tolist(), strict=True)]
 
@@ -115,7 +115,10 @@ def _fractional_pool(
 
 
 def _pool_max(value: np.ndarray, rows: Regions, columns: Regions) -> np.ndarray:
-    """Return the maximum of each region, at least the lowest finite number; NaN is ignored."""
+    """Return the maximum of each region.
+
+    NaN is ignored, and a region of −inf gives the lowest finite number.
+    """
     is_integer = value.dtype.kind in "iu"
     lowest = np.iinfo(value.dtype).min if is_integer else np.finfo(value.dtype).min
     strips = [np.fmax.reduce(value[:, each], axis=1, initial=lowest) for each in rows]
@@ -142,7 +145,11 @@ def _areas(rows: Regions, columns: Regions) -> np.ndarray:
 def _regions_of_cuts(
     name: str, cuts: np.ndarray, size: int, outputs: int, overlapping: bool, more: bool = False
 ) -> Regions:
-    """Return the regions of a gradient op's cuts; `more` allows unused cuts beyond `outputs`."""
+    """Return the regions of the cuts that a gradient op is given.
+
+    Raises InvalidArgumentError if the cuts are invalid. If `more` is true, there may be more cuts
+    than `outputs` regions need.
+    """
     if np.ndim(cuts) != 1 or not cuts.size:
         raise InvalidArgumentError(f"{name}_pooling_sequence must be a vector")
     if cuts.size <= outputs or (cuts.size > outputs + 1 and not more):
@@ -168,7 +175,10 @@ def fractional_max_pool_grad(
     *,
     overlapping: bool,
 ) -> np.ndarray:
-    """FractionalMaxPoolGrad: each gradient goes to the first largest element of its region."""
+    """FractionalMaxPoolGrad: return the gradient of FractionalMaxPool with respect to its input.
+
+    Each element of `out_backprop` is added at the first maximum of its region.
+    """
     if orig_input.ndim != 4 or orig_output.ndim != 4:
         raise InvalidArgumentError("orig_input and orig_output must be 4-dimensional")
     if out_backprop.shape != orig_output.shape:
@@ -184,7 +194,7 @@ def fractional_max_pool_grad(
     batch = np.arange(len(orig_input))[:, np.newaxis]
     channel = np.arange(orig_input.shape[3])
     for row, above in enumerate(rows):
-        # Of equal elements the one in the topmost row receives the gradient, then the leftmost.
+        # Of equal elements, the leftmost one in the topmost row receives the gradient.
         strip = orig_input[:, above]
         for column, beside in enumerate(columns):
             cell = strip[:, :, beside]
@@ -198,7 +208,10 @@ def fractional_max_pool_grad(
 
 
 def _first_largest(cell: np.ndarray) -> np.ndarray:
-    """Return the first maximum's position along axis 1; NaN is it only where it comes first."""
+    """Return the position of the first maximum along axis 1.
+
+    NaN counts as the maximum if it is the first element, and is ignored elsewhere.
+    """
     if cell.dtype.kind != "f":
         return cell.argmax(1)
     place = np.where(np.isnan(cell), -np.inf, cell).argmax(1)
@@ -213,7 +226,10 @@ def fractional_avg_pool_grad(
     *,
     overlapping: bool,
 ) -> np.ndarray:
-    """FractionalAvgPoolGrad: each gradient is divided equally among its region's elements."""
+    """FractionalAvgPoolGrad: return the gradient of FractionalAvgPool with respect to its input.
+
+    Each element of `out_backprop` is divided equally among the elements of its region.
+    """
     shape = np.ravel(orig_input_tensor_shape).tolist()
     if np.ndim(orig_input_tensor_shape) != 1 or len(shape) != 4:
         raise InvalidArgumentError(

@@ -29,8 +29,8 @@ def fused_pad_conv2d(
     strides: Sequence[int],
     padding: str,
 ) -> np.ndarray:
-    """FusedPadConv2D: MirrorPad, then Conv2D."""
-    # Checked here because Conv2D raises UnimplementedError for it.
+    """FusedPadConv2D: compute MirrorPad, then Conv2D."""
+    # This is checked here because Conv2D would raise UnimplementedError.
     if len(strides) == 4 and (strides[0], strides[3]) != (1, 1):
         raise InvalidArgumentError(
             "Current implementation does not yet support strides in the batch and depth dimensions."
@@ -39,7 +39,7 @@ def fused_pad_conv2d(
         raise InvalidArgumentError(f"input must be 4-dimensional, got {x.ndim} dimensions")
     if not x.size:
         raise InvalidArgumentError("Input tensor can't be empty")
-    if x.ndim > 4:  # TensorFlow reads the buffer as if the first four dimensions were all
+    if x.ndim > 4:  # TensorFlow reads the buffer as a tensor of the first four dimensions
         x = x.reshape(-1)[: math.prod(x.shape[:4])].reshape(x.shape[:4])
     if paddings.shape == (4, 2):
         for name, margins in (("batches", paddings[0]), ("channels", paddings[3])):
@@ -48,7 +48,7 @@ def fused_pad_conv2d(
                     f"Fused mirror padding only support spatial padding, not {name}: "
                     f"{margins.tolist()}"
                 )
-    if filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # unlike Conv2D, no channel groups
+    if filter.ndim == 4 and x.shape[3] != filter.shape[2]:  # there are no channel groups
         raise InvalidArgumentError(
             f"input and filter must have the same depth: {x.shape[3]} vs {filter.shape[2]}"
         )
@@ -74,7 +74,7 @@ def fused_resize_and_pad_conv2d(
     strides: Sequence[int],
     padding: str,
 ) -> np.ndarray:
-    """FusedResizeAndPadConv2D: ResizeBilinear, MirrorPad, then Conv2D."""
+    """FusedResizeAndPadConv2D: compute ResizeBilinear, MirrorPad, then Conv2D."""
     if x.dtype == np.float64:
         resized = _resized(x, size, resize_align_corners)
     else:
@@ -85,7 +85,7 @@ def fused_resize_and_pad_conv2d(
 
 
 def _resized(x: np.ndarray, size: np.ndarray, align_corners: bool) -> np.ndarray:
-    """Return ResizeBilinear computed in float64, with weights computed in float32."""
+    """Compute ResizeBilinear in float64, with weights computed in float32."""
     for axis, each in enumerate(resize_samplings(x, size, align_corners, False), 1):
         taps = each.linear_taps()
         x = dataclasses.replace(taps, weights=taps.weights.astype(np.float64)).apply(x, axis)

@@ -1,4 +1,4 @@
-"""Whether the target class is among the k best predictions.
+"""InTopK: whether the target class is among the k best predictions.
 
 TF: tensorflow/core/kernels/in_topk_op.cc
 """
@@ -13,10 +13,10 @@ from runtime.framework.shapes import shape_text
 
 
 def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndarray:
-    """InTopK: whether fewer than `k` classes have a greater prediction than the target.
+    """InTopK: return whether fewer than `k` classes have a greater prediction than the target.
 
-    Predictions are `[batch, classes]`, targets `[batch]`, the result bool `[batch]`; false for a
-    row with a prediction that is not finite.
+    `predictions` is `[batch, classes]`, `targets` is `[batch]`; the result is bool `[batch]`. It is
+    false for a row if a prediction is not finite or the target is not a class.
     """
     if predictions.ndim != 2:
         raise InvalidArgumentError("predictions must be 2-dimensional")
@@ -33,7 +33,8 @@ def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndar
     chosen = np.where(known, targets, 0)
     own = predictions[np.arange(rows), chosen]
     better = np.count_nonzero(predictions > own[:, None], axis=1)
-    # A finite sum implies finite elements; where it is not finite, it may only have overflowed.
+    # If the sum is finite, so are the elements. If it is not, the sum may have overflowed, so that
+    # the elements are examined.
     finite = np.isfinite(predictions.sum(axis=1))
     doubtful = np.flatnonzero(~finite)
     finite[doubtful] = np.isfinite(predictions[doubtful]).all(axis=1)
@@ -41,7 +42,7 @@ def in_top_k(predictions: np.ndarray, targets: np.ndarray, *, k: int) -> np.ndar
 
 
 def in_top_k_v2(predictions: np.ndarray, targets: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """InTopKV2: InTopK with `k` as a tensor."""
+    """InTopKV2: compute InTopK; `k` is a tensor of shape []."""
     if np.ndim(k):
         raise InvalidArgumentError(f"k must be 0-D, got shape {shape_text(np.shape(k))}")
     return in_top_k(predictions, targets, k=int(k))

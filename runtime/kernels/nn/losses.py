@@ -17,9 +17,9 @@ from runtime.kernels.math.accumulation import widen
 def softmax_cross_entropy_with_logits(
     features: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(loss `[batch]`, its gradient `[batch, classes]`) of logits and label probabilities.
+    """SoftmaxCrossEntropyWithLogits: return the loss `[batch]`, and its gradient for the logits.
 
-    The two inputs broadcast against each other.
+    `features` are logits, `labels` are probabilities; they broadcast to `[batch, classes]`.
     """
     try:
         shape = np.broadcast_shapes(features.shape, labels.shape)
@@ -42,7 +42,7 @@ def softmax_cross_entropy_with_logits(
 
 
 def _log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log-probabilities and probabilities of the logits `[batch, classes]`."""
+    """Return the log-probabilities and the probabilities for `logits` `[batch, classes]`."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
     total = exponentials.sum(axis=1, keepdims=True)
@@ -52,7 +52,11 @@ def _log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def sparse_softmax_cross_entropy_with_logits(
     features: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(loss `[batch]`, its gradient `[batch, classes]`) of logits and class numbers `[batch]`."""
+    """SparseSoftmaxCrossEntropyWithLogits: return the loss `[batch]`, and its gradient.
+
+    `features` are logits `[batch, classes]`, `labels` are class numbers `[batch]`. The gradient is
+    with respect to `features`.
+    """
     if features.ndim != 2:
         raise InvalidArgumentError(
             f"logits must be 2-D, but got shape {shape_text(features.shape)}"

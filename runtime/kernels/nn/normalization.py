@@ -18,7 +18,8 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.math.element_blocks import BLOCK, block_size, on_threads
 from runtime.kernels.nn.window import is_channels_first
 
-BAND_CHANNELS = 512  # up to this many, sums over neighbours are a product with a 0/1 matrix
+# If there are no more channels than this, sums over neighbours are a product with a 0/1 matrix.
+BAND_CHANNELS = 512
 
 
 def fused_batch_norm(
@@ -33,12 +34,14 @@ def fused_batch_norm(
     data_format: str,
     is_training: bool,
 ) -> tuple[np.ndarray, ...]:
-    """Normalise each channel of `x` `[n, …, c]`; statistics are `[c]`.
+    """FusedBatchNorm: normalise each channel of `x` `[n, …, c]`; statistics are `[c]`.
 
-    Returns (y, batch_mean, batch_variance, reserve_space_1, reserve_space_2). In training the
-    statistics are the batch's, mixed into the given ones by `exponential_avg_factor`, and the
-    reserve spaces hold the batch's own (biased) mean and variance for the gradient; in inference
-    the given statistics are used and returned, and the reserve spaces are zeros.
+    Returns (y, batch_mean, batch_variance, reserve_space_1, reserve_space_2). If `is_training`, `x`
+    is normalised with the batch's mean and variance, which are the reserve spaces and are needed
+    for the gradient. The returned statistics are a moving average of `mean` and `variance`, into
+    which the batch's mean and unbiased variance enter with weight `exponential_avg_factor`.
+    Otherwise, `x` is normalised with `mean` and `variance`, which are returned, and the reserve
+    spaces are zeros.
     """
     if not is_training:
         return _infer(x, scale, offset, mean, variance, epsilon, data_format, None)
@@ -78,7 +81,10 @@ def _infer(
     data_format: str,
     out: np.ndarray | None,
 ) -> tuple[np.ndarray, ...]:
-    """`fused_batch_norm` with the given statistics; y is written to `out` (float32) if given."""
+    """Compute `fused_batch_norm` for inference, with the statistics `mean` and `variance`.
+
+    If `out` (float32) is not None, y is written into it.
+    """
     channels_first = is_channels_first(data_format)
     _check_batch_norm(x, scale, offset, mean, variance, 1.0, channels_first, False)
     zeros = np.zeros(scale.shape, scale.dtype)
@@ -93,7 +99,10 @@ def _infer(
 def fused_batch_norm_v3_in_place(
     x: np.ndarray, *statistics: np.ndarray, **attrs: Any
 ) -> tuple[np.ndarray, ...]:
-    """`fused_batch_norm_v3` that, for inference in float32, writes y over `x`."""
+    """FusedBatchNormV3: compute the same as `fused_batch_norm_v3`.
+
+    For inference in float32, y is written into `x`.
+    """
     if attrs["is_training"] or x.dtype != np.float32:
         return fused_batch_norm_v3(x, *statistics, **attrs)
     scale, offset, mean, variance = statistics
@@ -114,7 +123,7 @@ def fused_batch_norm_v3(
     data_format: str,
     is_training: bool,
 ) -> tuple[np.ndarray, ...]:
-    """`fused_batch_norm` with a third reserve space, which on the CPU is a scalar 0."""
+    """FusedBatchNormV3: compute FusedBatchNorm, and return a third reserve space, a scalar 0."""
     outputs = fused_batch_norm(
         x,
         scale,
@@ -165,12 +174,12 @@ def _check_batch_norm(
 
 
 def spatial_axes(rank: int, channels_first: bool) -> tuple[int, ...]:
-    """Return all axes but the channels."""
+    """Return every axis except the channels, for a tensor of `rank`."""
     return (0, *range(2, rank)) if channels_first else tuple(range(rank - 1))
 
 
 def along_channels(vector: np.ndarray, rank: int, channels_first: bool) -> np.ndarray:
-    """Return a `[c]` vector reshaped to broadcast over a tensor of `rank`."""
+    """Return `vector` `[c]` reshaped so that it broadcasts along the channels of a tensor."""
     return vector.reshape(-1, *(1,) * (rank - 2)) if channels_first else vector
 
 
@@ -184,10 +193,13 @@ def _normalise(
     channels_first: bool,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """`(x - mean) / sqrt(variance + epsilon) * scale + offset`, as one multiply and one add."""
+    """Compute `(x - mean) / sqrt(variance + epsilon) * scale + offset`.
+
+    `x` is multiplied once and added to once. If `out` is not None, the result is written into it.
+    """
     wide = (each.astype(np.float32, copy=False) for each in (mean, variance, scale, offset))
     mean, variance, scale, offset = wide
-    with np.errstate(all="ignore"):  # an untrained variance below -epsilon gives NaN, as in TF
+    with np.errstate(all="ignore"):  # as in TensorFlow, a variance below -epsilon gives NaN
         factor = scale / np.sqrt(variance + np.float32(epsilon))
     shift = offset - mean * factor
     y = on_threads(np.multiply, x, along_channels(factor, x.ndim, channels_first), out)
@@ -210,7 +222,11 @@ def batch_norm_with_global_normalization(
     variance_epsilon: float,
     scale_after_normalization: bool,
 ) -> np.ndarray:
-    """BatchNormWithGlobalNormalization: with given mean and variance of the last dimension."""
+    """BatchNormWithGlobalNormalization: normalise `t` with means `m` and variances `v`.
+
+    `t` is `[n, h, w, c]`, `m`, `v`, `beta` and `gamma` are `[c]`. `beta` is added; `gamma` is a
+    factor if `scale_after_normalization` is true.
+    """
     check_global_normalization(t, (("mean", m), ("var", v), ("beta", beta), ("gamma", gamma)))
     scale = 1 / np.sqrt(v + v.dtype.type(variance_epsilon))
     if scale_after_normalization:
@@ -219,7 +235,7 @@ def batch_norm_with_global_normalization(
 
 
 def check_global_normalization(t: np.ndarray, vectors: Sequence[tuple[str, np.ndarray]]) -> None:
-    """Raise InvalidArgumentError unless t is `[n, h, w, c]` and each vector `[c]`."""
+    """Raise InvalidArgumentError unless `t` is `[n, h, w, c]` and each of `vectors` is `[c]`."""
     if t.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional, got {shape_text(t.shape)}")
     for name, each in vectors:
@@ -230,7 +246,10 @@ def check_global_normalization(t: np.ndarray, vectors: Sequence[tuple[str, np.nd
 
 
 def lrn(x: np.ndarray, *, depth_radius: int, bias: float, alpha: float, beta: float) -> np.ndarray:
-    """Divide by `(bias + alpha * sum of squares over 2 * depth_radius + 1 channels) ** beta`."""
+    """LRN: divide each element of `x` by `(bias + alpha * sum) ** beta`.
+
+    `sum` is the sum of the squares of the channels at most `depth_radius` away.
+    """
     if x.ndim != 4:
         raise InvalidArgumentError("in must be 4-dimensional")
     if depth_radius < 0:
@@ -252,13 +271,16 @@ def lrn(x: np.ndarray, *, depth_radius: int, bias: float, alpha: float, beta: fl
 
 def _lrn(x: np.ndarray, depth_radius: int, bias: float, alpha: float, beta: float) -> np.ndarray:
     norm = lrn_norm(x, depth_radius, bias, alpha)
-    # exp and log take a quarter of the time of numpy's power
+    # exp and log together take a quarter of the time of numpy's power.
     factor = np.exp(np.float32(-beta) * np.log(norm, out=norm), out=norm)
     return (x * factor).astype(x.dtype)
 
 
 def lrn_norm(x: np.ndarray, depth_radius: int, bias: float, alpha: float) -> np.ndarray:
-    """`bias + alpha * (sum of squares of the channels within depth_radius)`, in float32."""
+    """Compute `bias + alpha * sum` in float32 for each element of `x`.
+
+    `sum` is the sum of the squares of the channels at most `depth_radius` away.
+    """
     squares = np.square(x.astype(np.float32, copy=False))
     total = channel_window_sum(squares, depth_radius)
     total *= np.float32(alpha)
@@ -267,12 +289,15 @@ def lrn_norm(x: np.ndarray, depth_radius: int, bias: float, alpha: float) -> np.
 
 
 def channel_window_sum(x: np.ndarray, depth_radius: int) -> np.ndarray:
-    """Return the sums over the channels (last dimension) at most `depth_radius` away."""
+    """Return, for each element of `x`, the sum of the channels at most `depth_radius` away.
+
+    The channels are the last dimension.
+    """
     channels = np.arange(x.shape[-1])
     if len(channels) <= BAND_CHANNELS:
         band = np.abs(channels[:, None] - channels) <= depth_radius
         sums: np.ndarray = np.matmul(x, band.astype(x.dtype))
-        if np.isfinite(sums).all():  # 0 times infinity elsewhere in the row is NaN
+        if np.isfinite(sums).all():  # 0 times infinity would be NaN
             return sums
     total = x.copy()
     for distance in range(1, min(depth_radius, x.shape[-1] - 1) + 1):

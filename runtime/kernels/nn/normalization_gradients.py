@@ -32,9 +32,10 @@ def fused_batch_norm_grad(
     data_format: str,
     is_training: bool,
 ) -> tuple[np.ndarray, ...]:
-    """(x_backprop, scale_backprop `[c]`, offset_backprop `[c]`, two empty vectors).
+    """FusedBatchNormGrad: return the gradients with respect to x, scale and offset.
 
-    The reserve spaces are the mean and variance that the forward op normalised with.
+    Returns (x_backprop, scale_backprop `[c]`, offset_backprop `[c]`, two empty vectors). The
+    reserve spaces must be the mean and variance with which the forward op normalised.
     """
     channels_first = is_channels_first(data_format)
     _check(y_backprop, x, scale, reserve_space_1, reserve_space_2, channels_first)
@@ -79,7 +80,7 @@ def fused_batch_norm_grad_v3(
     data_format: str,
     is_training: bool,
 ) -> tuple[np.ndarray, ...]:
-    """`fused_batch_norm_grad`; the third reserve space is unused on the CPU."""
+    """FusedBatchNormGradV3: compute FusedBatchNormGrad; `reserve_space_3` is not used."""
     return fused_batch_norm_grad(
         y_backprop,
         x,
@@ -132,7 +133,10 @@ def batch_norm_with_global_normalization_grad(
     variance_epsilon: float,
     scale_after_normalization: bool,
 ) -> tuple[np.ndarray, ...]:
-    """Gradients of BatchNormWithGlobalNormalization for t `[n, h, w, c]`, m, v, beta and gamma."""
+    """BatchNormWithGlobalNormalizationGrad: return the gradients for t, m, v, beta and gamma.
+
+    `t` and `backprop` are `[n, h, w, c]`, the other inputs are `[c]`.
+    """
     check_global_normalization(t, (("mean", m), ("var", v), ("gamma", gamma)))
     if backprop.shape != t.shape:
         raise InvalidArgumentError(
@@ -159,7 +163,7 @@ def lrn_grad(
     alpha: float,
     beta: float,
 ) -> np.ndarray:
-    """Gradient of LRN for its input `[n, h, w, c]`."""
+    """LRNGrad: return the gradient of LRN with respect to its input `[n, h, w, c]`."""
     if input_grads.ndim != 4 or input_image.ndim != 4:
         raise InvalidArgumentError("inputs must be 4-dimensional")
     if not input_grads.shape == input_image.shape == output_image.shape:

@@ -1,7 +1,7 @@
 """Average and maximum pooling over two and three spatial dimensions.
 
-Windows are separable: each spatial dimension is pooled on its own, with one pass over the input
-per window position, so a k x k window costs 2 k passes, not k * k.
+Windows are separable: each spatial dimension is pooled by itself, with one pass over the data for
+each position in the window. A window of k x k elements therefore costs 2 k passes, not k * k.
 
 TF: tensorflow/core/kernels/avgpooling_op.cc, maxpooling_op.cc, pooling_ops_3d.cc,
 pooling_ops_common.cc
@@ -32,8 +32,8 @@ from runtime.kernels.nn.window import (
     to_channels_last,
 )
 
-TILE_BYTES = 1 << 20  # of input rows reduced at once, so that they stay in a core's cache
-TAP_NANOSECONDS = 0.2  # estimated time for one element at one window position, in one thread
+TILE_BYTES = 1 << 20  # bytes of input rows reduced at once, so that they stay in a core's cache
+TAP_NANOSECONDS = 0.2  # estimated time to reduce one element at one position of the window
 
 
 def avg_pool(
@@ -44,7 +44,10 @@ def avg_pool(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """Mean of each window without padding: `[n, *spatial, c]` to `[n, *outputs, c]`."""
+    """AvgPool: return the mean of each window, `[n, *outputs, c]`; padding does not count.
+
+    `value` is `[n, *spatial, c]`.
+    """
     check_strides(strides, data_format)
     check_volume(value, ksize, strides, data_format)
     check_batch(ksize, strides)
@@ -69,7 +72,7 @@ def max_pool(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> np.ndarray:
-    """Largest number of each window: `[n, h, w, c]` to `[n, oh, ow, c]`.
+    """MaxPool: return the maximum of each window, `[n, oh, ow, c]`; `value` is `[n, h, w, c]`.
 
     As in TensorFlow, NaN is ignored, and a window of −inf gives the lowest finite number.
     """
@@ -85,7 +88,7 @@ def max_pool_v2(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """MaxPool with `ksize` and `strides` as int32 vectors of 4."""
+    """MaxPoolV2: compute MaxPool; `ksize` and `strides` are int32 tensors of 4 elements."""
     sizes, steps = vector_of_four("ksize", ksize), vector_of_four("stride", strides)
     if min(sizes) <= 0:
         raise InvalidArgumentError("Sliding window ksize must be positive.")
@@ -93,7 +96,10 @@ def max_pool_v2(
 
 
 def vector_of_four(name: str, vector: np.ndarray) -> list[int]:
-    """Return a window size or stride given as a tensor; must have 4 elements."""
+    """Return the window sizes or strides in `vector`, which must have 4 elements.
+
+    Raises InvalidArgumentError if it does not; `name` is in the message.
+    """
     if np.size(vector) != 4:
         raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
     return [int(size) for size in np.ravel(vector)]
@@ -107,7 +113,10 @@ def max_pool_3d(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """Largest element of each window: `[n, d, h, w, c]` to `[n, od, oh, ow, c]`."""
+    """MaxPool3D: return the maximum of each window, `[n, od, oh, ow, c]`.
+
+    `value` is `[n, d, h, w, c]`.
+    """
     check_strides(strides, data_format)
     check_volume(value, ksize, strides, data_format)
     dimensions = _max_pool_dimensions(value, ksize, strides, padding, (), data_format)
@@ -118,7 +127,9 @@ def max_pool_3d(
 def check_volume(
     value: np.ndarray, ksize: Sequence[int], strides: Sequence[int], data_format: str
 ) -> None:
-    """Check the arguments of a 3-D op in TensorFlow's order; does nothing for a 2-D op.
+    """Check the arguments of a 3-D pooling op, in the same order as TensorFlow.
+
+    Does nothing for a 2-D op, that is, if `data_format` has four letters.
 
     TF: Pooling3DOp
     """
@@ -133,15 +144,19 @@ def check_volume(
 
 
 def check_strides(strides: Sequence[int], data_format: str) -> None:
-    """Raise InvalidArgumentError for a spatial stride ≤ 0.
+    """Raise InvalidArgumentError if a spatial stride is ≤ 0.
 
-    TensorFlow's shape functions check stride attributes before all else.
+    Kernels call this first, because TensorFlow's shape functions check stride attributes before
+    anything else.
     """
     _check_positive(spatial_values(strides, data_format))
 
 
 def check_strides_and_depth(strides: Sequence[int]) -> None:
-    """Raise InvalidArgumentError for a stride ≤ 0, spatial or, as for MaxPool in TF, over depth."""
+    """Raise InvalidArgumentError if a stride over rows, columns or channels is ≤ 0.
+
+    TensorFlow checks the stride over channels for MaxPool and similar ops only.
+    """
     _check_positive(strides[1:])
 
 
@@ -152,13 +167,16 @@ def _check_positive(strides: Sequence[int]) -> None:
 
 
 def check_batch(ksize: Sequence[int], strides: Sequence[int]) -> None:
-    """Raise UnimplementedError for windows and strides over the batch dimension."""
+    """Raise UnimplementedError if a window or stride over the batch dimension is not 1."""
     if ksize[0] != 1 or strides[0] != 1:
         raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
 
 
 def check_depth(ksize: Sequence[int], strides: Sequence[int], data_format: str, what: str) -> None:
-    """Raise UnimplementedError for windows and strides over channels; `what` names the op."""
+    """Raise UnimplementedError if the window or stride over channels is not 1.
+
+    `what` names the op in the message.
+    """
     axis = channel_axis(data_format)
     if ksize[axis] != 1 or strides[axis] != 1:
         raise UnimplementedError(f"{what} is not yet supported on the depth dimension.")
@@ -214,7 +232,9 @@ def pooled_dimensions(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> tuple[WindowedDimension, ...]:
-    """Check a pooling op's attributes against its input and return its windowed dimensions.
+    """Return the windows of a pooling op over an input of `shape`.
+
+    Raises InvalidArgumentError or UnimplementedError if an attribute is invalid.
 
     TF: PoolParameters
     """
@@ -279,7 +299,7 @@ def _check_depth_window(
 def _reduce_windows(
     x: np.ndarray, dimensions: Sequence[WindowedDimension], reduce: np.ufunc
 ) -> np.ndarray:
-    """Reduce each spatial dimension of a channels-last `x` in turn; returns a new array."""
+    """Reduce one spatial dimension of a channels-last `x` after the other; return a new array."""
     result = np.empty((x.shape[0], *(each.output for each in dimensions), x.shape[-1]), x.dtype)
     if not result.size:
         return result
@@ -301,7 +321,7 @@ def _reduce_windows(
 def _reduce_axis(
     x: np.ndarray, axis: int, dimension: WindowedDimension, reduce: np.ufunc, first: int, last: int
 ) -> np.ndarray:
-    """Return the outputs [first, last) of the reduction of one dimension."""
+    """Reduce the windows of `x` along `axis`; return the outputs [first, last)."""
     start = x.dtype.type(_INITIAL_VALUE[reduce](x.dtype))
     before = (slice(None),) * axis
     result: np.ndarray | None = None
@@ -327,7 +347,7 @@ def _reduce_axis(
 
 
 def lowest_number(dtype: np.dtype) -> float | int:
-    """Return the lowest finite number, with which TensorFlow's 2-D maximum starts."""
+    """Return the lowest finite number of `dtype`, with which TensorFlow's 2-D maximum starts."""
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).min)
     return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
@@ -341,7 +361,10 @@ _INITIAL_VALUE: dict[np.ufunc, Callable[[np.dtype], float | int]] = {
 
 
 def window_counts(dimensions: Sequence[WindowedDimension]) -> np.ndarray:
-    """Return each window's number of elements without padding, at least 1: `[*outputs, 1]`."""
+    """Return the number of elements in each window, at least 1: `[*outputs, 1]`.
+
+    Padding does not count.
+    """
     counts = np.ones((1,), np.int64)
     for each in reversed(dimensions):
         counts = each.counts().reshape(-1, *(1,) * counts.ndim) * counts

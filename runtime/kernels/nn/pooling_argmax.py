@@ -28,7 +28,11 @@ def max_pool_with_argmax(
     Targmax: DataType,  # noqa: N803 # the attribute's name
     include_batch_in_index: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(largest of each window, its index `(y * w + x) * c + channel`), both `[n, oh, ow, c]`."""
+    """MaxPoolWithArgmax: return the maximum of each window, and its index, both `[n, oh, ow, c]`.
+
+    The index is `(y * w + x) * c + channel`; if `include_batch_in_index` is true, the index counts
+    from the first image.
+    """
     check_strides_and_depth(strides)
     check_batch(ksize, strides)
     if x.ndim != 4:
@@ -36,7 +40,7 @@ def max_pool_with_argmax(
     if not x.size:
         raise InvalidArgumentError("tensor_in must not be empty (2)")
     dimensions = pooled_dimensions(x.shape, ksize, strides, padding, (), "NHWC")
-    # TensorFlow checks a window over channels, but ignores it: it pools each channel alone.
+    # TensorFlow checks the window over channels, but then pools each channel by itself.
     best, position = largest_in_windows(x, dimensions)
     index = position * x.shape[3] + np.arange(x.shape[3])
     if include_batch_in_index:
@@ -48,7 +52,7 @@ def max_pool_with_argmax(
 def largest_in_windows(
     x: np.ndarray, dimensions: Sequence[WindowedDimension]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return each window's maximum and the flat spatial position of its first occurrence.
+    """Return the maximum of each window, and the flat spatial position of its first occurrence.
 
     `x` and both results are channels-last.
     """

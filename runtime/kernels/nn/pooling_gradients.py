@@ -62,7 +62,10 @@ def _output_shape(
 def _check_windows(
     ksize: Sequence[int], strides: Sequence[int], data_format: str, what: str
 ) -> None:
-    """Raise UnimplementedError unless windows are spatial; `what` names the op in the message."""
+    """Raise UnimplementedError if a window or stride over batch or channels is not 1.
+
+    `what` names the op in the message.
+    """
     check_batch(ksize, strides)
     check_depth(ksize, strides, data_format, what)
 
@@ -82,7 +85,10 @@ def max_pool_grad(
     explicit_paddings: Sequence[int],
     data_format: str,
 ) -> np.ndarray:
-    """MaxPoolGrad: each window's `grad` added at its first maximum: shape of the input."""
+    """MaxPoolGrad: return the gradient of MaxPool with respect to `orig_input`.
+
+    Each element of `grad` is added at the first maximum of its window.
+    """
     _check_windows(ksize, strides, data_format, "MaxPoolingGrad")
     _check_gradient_shapes(_INPUTS, (orig_input, orig_output, grad), data_format)
     dimensions = pooled_dimensions(
@@ -105,7 +111,7 @@ def _flat_index(x: np.ndarray, dimensions: Sequence[WindowedDimension]) -> np.nd
 
 
 def scatter_add(values: np.ndarray, index: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Return a tensor of `shape` with `values` added at flat positions `index`."""
+    """Return a tensor of `shape`: zeros, to which `values` are added at flat positions `index`."""
     total = np.zeros(math.prod(shape), accumulation_dtype(values.dtype))
     np.add.at(total, index.ravel(), values.ravel().astype(total.dtype, copy=False))
     return total.astype(values.dtype, copy=False).reshape(shape)
@@ -121,7 +127,7 @@ def max_pool_grad_v2(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """MaxPoolGrad with `ksize` and `strides` as int32 vectors of 4."""
+    """MaxPoolGradV2: compute MaxPoolGrad; `ksize` and `strides` are int32 tensors of 4 elements."""
     _check_gradient_shapes(_INPUTS, (orig_input, orig_output, grad), data_format)
     return max_pool_grad(
         orig_input,
@@ -145,7 +151,11 @@ def max_pool_grad_with_argmax(
     padding: str,
     include_batch_in_index: bool,
 ) -> np.ndarray:
-    """MaxPoolGradWithArgmax: `grad` added at the positions in `argmax`: shape of `x`."""
+    """MaxPoolGradWithArgmax: return the gradient of MaxPoolWithArgmax with respect to `x`.
+
+    Each element of `grad` is added at its position in `argmax`. Raises InvalidArgumentError if a
+    position is outside of its image.
+    """
     check_window(ksize)
     dimensions = pooled_dimensions(x.shape, ksize, strides, padding, (), "NHWC")
     expected = _output_shape(x.shape, dimensions, "NHWC")
@@ -173,7 +183,10 @@ def max_pool_grad_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """MaxPoolGradGrad: the elements of `grad` at the first maximum of each input window."""
+    """MaxPoolGradGrad: return the gradient of MaxPoolGrad with respect to its `grad`.
+
+    For each window, that is the element of this op's `grad` at the first maximum of the window.
+    """
     check_strides_and_depth(strides)
     _check_windows(ksize, strides, data_format, "MaxPoolingGradGrad")
     return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
@@ -189,7 +202,7 @@ def max_pool_3d_grad_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """MaxPool3DGradGrad: MaxPoolGradGrad over three spatial dimensions."""
+    """MaxPool3DGradGrad: compute MaxPoolGradGrad over three spatial dimensions."""
     check_strides(strides, data_format)
     _check_windows(ksize, strides, data_format, "MaxPooling3dGradGrad")
     return _second_gradient(orig_input, orig_output, grad, ksize, strides, padding, data_format)
@@ -232,7 +245,10 @@ def max_pool_grad_grad_v2(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """MaxPoolGradGrad with `ksize` and `strides` as int32 vectors of 4."""
+    """MaxPoolGradGradV2: compute MaxPoolGradGrad.
+
+    `ksize` and `strides` are int32 tensors of 4 elements.
+    """
     _check_gradient_shapes(_SECOND_GRADIENT_INPUTS, (orig_input, orig_output, grad), data_format)
     sizes, steps = vector_of_four("ksize", ksize), vector_of_four("strides", strides)
     _check_windows(sizes, steps, data_format, "MaxPoolingGrad")
@@ -249,7 +265,10 @@ def max_pool_3d_grad(
     padding: str,
     data_format: str,
 ) -> np.ndarray:
-    """MaxPool3DGrad: each window's `grad` added at every element that equals its maximum."""
+    """MaxPool3DGrad: return the gradient of MaxPool3D with respect to `orig_input`.
+
+    Each element of `grad` is added at every element that is equal to the maximum of its window.
+    """
     _check_windows(ksize, strides, data_format, "Pooling")
     _check_gradient_shapes(_INPUTS, (orig_input, orig_output, grad), data_format)
     dimensions = pooled_dimensions(orig_input.shape, ksize, strides, padding, (), data_format)

@@ -37,9 +37,10 @@ def lstm_block_cell_grad(
     *,
     use_peephole: bool,
 ) -> Arrays:
-    """LSTMBlockCellGrad: gradients of one LSTM step.
+    """LSTMBlockCellGrad: return the gradients of one time step of an LSTM.
 
-    Returns (cs_prev_grad, dicfo `[batch, 4 * cells]`, wci_grad, wcf_grad, wco_grad).
+    Returns (cs_prev_grad, dicfo `[batch, 4 * cells]`, wci_grad, wcf_grad, wco_grad). dicfo are the
+    gradients with respect to the gates i, c, f and o before their activation.
     """
     peepholes = (wci, wcf, wco)
     check_lstm(x, 2, cs_prev, h_prev, w, peepholes, b, use_peephole)
@@ -60,7 +61,10 @@ def lstm_block_cell_grad(
 def _step_grad(
     cs_prev: np.ndarray, gates: Arrays, peepholes: Arrays | None
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """(gradient of cs_prev, gradients of the gates i, c, f and o before their activation)."""
+    """Return the gradients with respect to `cs_prev` and the gates of one time step.
+
+    The gates are i, c, f and o before their activation.
+    """
     i, _, f, o, ci, co, cs_grad, h_grad = gates
     d_o = o * (1 - o) * h_grad * co
     d_cs = (1 - co * co) * h_grad * o + cs_grad
@@ -118,9 +122,9 @@ def block_lstm_grad(
     *,
     use_peephole: bool,
 ) -> Arrays:
-    """BlockLSTMGrad: gradients of x, cs_prev, h_prev, w, wci, wcf, wco and b.
+    """BlockLSTMGrad: return the gradients for x, cs_prev, h_prev, w, wci, wcf, wco and b.
 
-    `x`, the gates and `h` are `[time, batch, …]`; the gates' order in `w` is i, c, f, o.
+    `x`, the gates and `h` are `[time, batch, …]`. The order of the gates in `w` is i, c, f, o.
     """
     gates = (i, cs, f, o, ci, co, cs_grad, h_grad)
     state = (x, cs_prev, h_prev, w, wci, wcf, wco, b)
@@ -149,7 +153,7 @@ def block_lstm_grad_v2(
     *,
     use_peephole: bool,
 ) -> Arrays:
-    """BlockLSTMGradV2: BlockLSTMGrad with the gates in the order i, f, c, o."""
+    """BlockLSTMGradV2: compute BlockLSTMGrad; the order of the gates in `w` is i, f, c, o."""
     gates = (i, cs, f, o, ci, co, cs_grad, h_grad)
     state = (x, cs_prev, h_prev, w, wci, wcf, wco, b)
     return _sequence_grad(seq_len_max, state, gates, h, use_peephole, "ifco")
@@ -203,9 +207,9 @@ def gru_block_cell_grad(
     c: np.ndarray,
     d_h: np.ndarray,
 ) -> Arrays:
-    """GRUBlockCellGrad: (d_x, d_h_prev, d_c_bar, d_r_bar_u_bar) of one GRU step.
+    """GRUBlockCellGrad: return the gradients of one time step of a GRU.
 
-    `bar` marks the gradient of a gate before its activation.
+    Returns (d_x, d_h_prev, d_c_bar, d_r_bar_u_bar); `bar` means a gate before its activation.
     """
     check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
     _check_same_shape((r, u, c, d_h), h_prev.shape)

@@ -1,4 +1,4 @@
-"""Fused recurrent cells: LSTM and GRU, over one step or a whole sequence.
+"""Fused recurrent cells: LSTM and GRU, over one time step or a whole sequence.
 
 TF: tensorflow/core/kernels/rnn/lstm_ops.cc, gru_ops.cc
 """
@@ -20,7 +20,7 @@ PEEPHOLES = ("wci", "wcf", "wco")
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """The logistic function, by way of tanh, which does not overflow."""
+    """Compute the logistic function of `x` by tanh, which does not overflow."""
     half = x.dtype.type(0.5)
     return np.tanh(x * half) * half + half
 
@@ -31,13 +31,17 @@ class LstmCell:
 
     w: np.ndarray  # [inputs + cells, 4 * cells]
     b: np.ndarray  # [4 * cells]
-    peepholes: tuple[np.ndarray, np.ndarray, np.ndarray] | None  # of i, f, o: [cells] each
+    # The weights [cells] of the cell state in the gates i, f and o.
+    peepholes: tuple[np.ndarray, np.ndarray, np.ndarray] | None
     forget_bias: float
     cell_clip: float
     order: str  # i: input gate, c: cell input, f: forget gate, o: output gate
 
     def step(self, gates: np.ndarray, cs_prev: np.ndarray) -> Outputs:
-        """One step: (i, cs, f, o, ci, co, h) from the sums `gates` `[batch, 4 * cells]`."""
+        """Compute one time step; return (i, cs, f, o, ci, co, h), each `[batch, cells]`.
+
+        `gates` `[batch, 4 * cells]` are the weighted sums of the inputs, before activation.
+        """
         parts = dict(zip(self.order, np.split(gates, 4, axis=1), strict=True))
         i, f, o = parts["i"], parts["f"] + gates.dtype.type(self.forget_bias), parts["o"]
         if self.peepholes is not None:
@@ -53,10 +57,13 @@ class LstmCell:
         return i, cs, f, o, ci, co, co * o
 
     def sequence(self, steps: int, x: np.ndarray, cs: np.ndarray, h: np.ndarray) -> Outputs:
-        """`step` over the first `steps` of `x` `[time, batch, inputs]`; zeros after them."""
+        """Compute the first `steps` time steps of `x` `[time, batch, inputs]`.
+
+        Returns the results of `step` as `[time, batch, cells]`; after `steps` they are zeros.
+        """
         inputs, cells = x.shape[2], cs.shape[1]
         outputs = [np.zeros((*x.shape[:2], cells), x.dtype) for _ in range(7)]
-        from_input = x[:steps] @ self.w[:inputs] + self.b  # one product for all steps
+        from_input = x[:steps] @ self.w[:inputs] + self.b  # one product for all time steps
         recurrent = self.w[inputs:]
         for step in range(steps):
             values = self.step(from_input[step] + h @ recurrent, cs)
@@ -80,7 +87,7 @@ def lstm_block_cell(
     cell_clip: float,
     use_peephole: bool,
 ) -> Outputs:
-    """LSTMBlockCell: one step of `x` `[batch, inputs]`.
+    """LSTMBlockCell: compute one time step of an LSTM; `x` is `[batch, inputs]`.
 
     Returns (i, cs, f, o, ci, co, h), each `[batch, cells]`.
     """
@@ -125,7 +132,10 @@ def check_lstm(
     b: np.ndarray,
     use_peephole: bool,
 ) -> None:
-    """Raise InvalidArgumentError unless an LSTM's inputs fit together; `x` must be of `rank`."""
+    """Raise InvalidArgumentError unless the shapes of an LSTM's inputs fit together.
+
+    `rank` is the required rank of `x`.
+    """
     _check_ranks(
         ("x", x, rank), ("cs_prev", cs_prev, 2), ("h_prev", h_prev, 2), ("w", w, 2),
         *((name, each, 1) for name, each in zip(PEEPHOLES, peepholes, strict=True)), ("b", b, 1),
@@ -156,7 +166,7 @@ def _check_block_lstm(
     peepholes: tuple[np.ndarray, ...],
     b: np.ndarray,
 ) -> None:
-    """`check_lstm`, and the shapes of the peepholes even if they are not used."""
+    """Check the inputs by `check_lstm`, and the shapes of `peepholes` even if they are not used."""
     for name, weights in zip(PEEPHOLES, peepholes, strict=True):
         if weights.ndim != 1:
             raise InvalidArgumentError(f"{name} must be 1D")
@@ -199,7 +209,7 @@ def block_lstm(
     cell_clip: float,
     use_peephole: bool,
 ) -> Outputs:
-    """BlockLSTM: an LSTM over `x` `[time, batch, inputs]`.
+    """BlockLSTM: compute an LSTM over the sequence `x` `[time, batch, inputs]`.
 
     Returns (i, cs, f, o, ci, co, h), each `[time, batch, cells]`.
     """
@@ -222,7 +232,10 @@ def block_lstm_v2(
     cell_clip: float,
     use_peephole: bool,
 ) -> Outputs:
-    """BlockLSTMV2: BlockLSTM without a forget bias, its gates in the order i, f, c, o."""
+    """BlockLSTMV2: compute BlockLSTM with a forget bias of 0.
+
+    The order of the gates in `w` and `b` is i, f, c, o.
+    """
     _check_block_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b)
     cell = _lstm_cell(w, (wci, wcf, wco), b, use_peephole, 0.0, cell_clip, "ifco")
     return _run_sequence(cell, seq_len_max, x, cs_prev, h_prev)
@@ -251,7 +264,10 @@ def gru_block_cell(
     b_ru: np.ndarray,
     b_c: np.ndarray,
 ) -> Outputs:
-    """GRUBlockCell: one step of `x` `[batch, inputs]`: (r, u, c, h), each `[batch, cells]`."""
+    """GRUBlockCell: compute one time step of a GRU; `x` is `[batch, inputs]`.
+
+    Returns (r, u, c, h), each `[batch, cells]`.
+    """
     check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
     inputs = x.shape[1]
     r, u = np.split(sigmoid(x @ w_ru[:inputs] + h_prev @ w_ru[inputs:] + b_ru), 2, axis=1)

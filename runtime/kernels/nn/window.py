@@ -22,7 +22,7 @@ Value = TypeVar("Value")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WindowedDimension:
-    """The placement of windows along one spatial dimension; sizes in elements."""
+    """The placement of windows along one spatial dimension; every size is in elements."""
 
     input: int
     window: int
@@ -38,10 +38,10 @@ class WindowedDimension:
         return self.input + self.pad_before + self.pad_after
 
     def taps(self) -> range:
-        """The window positions that meet the input for at least one output.
+        """Return the positions in the window that are over an input element for some output.
 
-        Positions that only meet padding are left out, so that the cost of a window far larger than
-        the input is bounded by the input.
+        Positions that are only over padding are omitted, so that the cost of a window far larger
+        than the input is bounded by the size of the input.
         """
         reach = max(self.output - 1, 0) * self.stride
         first = max(0, -(-(self.pad_before - reach) // self.dilation))
@@ -49,7 +49,10 @@ class WindowedDimension:
         return range(first, max(first, last))
 
     def overlap(self, tap: int) -> tuple[slice, slice]:
-        """(slice of outputs, slice of unpadded inputs) that meet at window position `tap`."""
+        """Return the outputs and the unpadded inputs that meet at position `tap` of the window.
+
+        Both are slices of the same length.
+        """
         offset = tap * self.dilation - self.pad_before
         first = max(0, -(offset // self.stride))
         end = min(self.output, (self.input - 1 - offset) // self.stride + 1)
@@ -61,7 +64,7 @@ class WindowedDimension:
         )
 
     def counts(self) -> np.ndarray:
-        """The number of input elements, without padding, of each output: int64 [output]."""
+        """Return the number of input elements of each output, without padding: int64 [output]."""
         result = np.zeros(self.output, np.int64)
         for tap in self.taps():
             result[self.overlap(tap)[0]] += 1
@@ -76,7 +79,10 @@ def windowed_dimension(
     dilation: int = 1,
     explicit: tuple[int, int] = (0, 0),
 ) -> WindowedDimension:
-    """Place windows over a dimension; InvalidArgumentError when the output would be negative.
+    """Place windows over a dimension of `input_size` elements.
+
+    Raises InvalidArgumentError if `stride` or `dilation` is less than 1, or if the output size
+    would be negative.
 
     TF: GetWindowedOutputSizeVerbose
     """
@@ -102,27 +108,30 @@ def windowed_dimension(
 
 
 def is_channels_first(data_format: str) -> bool:
-    """Whether the channels come directly after the batch in a data format."""
+    """Return whether the channels come directly after the batch in `data_format`."""
     return data_format.startswith("NC")
 
 
 def channel_axis(data_format: str) -> int:
-    """The index of the channel dimension in a data format."""
+    """Return the index of the channel dimension in `data_format`."""
     return 1 if is_channels_first(data_format) else len(data_format) - 1
 
 
 def spatial_values(values: Sequence[Value], data_format: str) -> tuple[Value, ...]:
-    """The entries of a per-dimension attribute for the spatial dimensions."""
+    """Return the entries of `values` for the spatial dimensions.
+
+    `values` must have one entry for each dimension of `data_format`.
+    """
     return tuple(values[2:] if is_channels_first(data_format) else values[1:-1])
 
 
 def to_channels_last(x: np.ndarray, data_format: str) -> np.ndarray:
-    """A view of `x` with the channels as its last dimension."""
+    """Return a view of `x` whose last dimension is the channels."""
     return np.moveaxis(x, 1, -1) if is_channels_first(data_format) else x
 
 
 def from_channels_last(x: np.ndarray, data_format: str) -> np.ndarray:
-    """The inverse of `to_channels_last`; the result is contiguous."""
+    """Return channels-last `x` in `data_format`; a channels-first result is contiguous."""
     return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if is_channels_first(data_format) else x
 
 
@@ -137,10 +146,10 @@ class WindowAttrs:
     explicit_paddings: Sequence[int] = ()
 
     def check(self, op: str, refusal: type[OpError] = UnimplementedError) -> None:
-        """Check strides and dilations.
+        """Check strides and dilations; `op` begins a message.
 
-        Raises InvalidArgumentError for a wrong length or a value below 1, `refusal` for a stride or
-        dilation of the batch or channels.
+        Raises InvalidArgumentError if there are too few or too many values, or if one is less than
+        1. Raises `refusal` if a stride or dilation over the batch or the channels is not 1.
         """
         rank = len(self.data_format)
         for name, values in (("stride", self.strides), ("dilation", self.dilations)):
@@ -163,7 +172,10 @@ class WindowAttrs:
     def place(
         self, input_shape: Sequence[int], windows: Sequence[int]
     ) -> tuple[WindowedDimension, ...]:
-        """The placement of `windows` (spatial sizes) over an input of `input_shape` (all sizes)."""
+        """Place windows over an input of shape `input_shape`.
+
+        `windows` are the window sizes of the spatial dimensions.
+        """
         return tuple(
             windowed_dimension(size, window, stride, self.padding, dilation, pair)
             for size, window, stride, dilation, pair in zip(
@@ -177,7 +189,9 @@ class WindowAttrs:
         )
 
     def explicit_pairs(self) -> tuple[tuple[int, int], ...]:
-        """(before, after) of each spatial dimension; InvalidArgumentError for a wrong attribute.
+        """Return the explicit padding (before, after) of each spatial dimension.
+
+        Raises InvalidArgumentError if the attribute `explicit_paddings` is invalid.
 
         TF: CheckValidPadding in tensorflow/core/util/padding.cc
         """

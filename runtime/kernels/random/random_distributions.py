@@ -1,7 +1,8 @@
 """Distributions computed from a Philox stream, bit for bit as in TensorFlow's CPU kernels.
 
-A tensor is filled in groups of as many elements as one block gives; group i uses block i. The
-truncated normal, which rejects samples, reserves a range of blocks for each group.
+A block is four uint32 words of the stream. Elements are drawn in groups, and group i is computed
+from block i. The truncated normal distribution rejects samples, so that each of its groups has a
+range of blocks.
 
 TF: tensorflow/core/lib/random/random_distributions.h, random_op_cpu.h (FillPhiloxRandom)
 """
@@ -15,10 +16,10 @@ import numpy as np
 
 from runtime.framework.philox import Philox
 
-BLOCKS_PER_OUTPUT = 256  # reserved in a stream for one output (TF: kReservedSamplesPerOutput)
+BLOCKS_PER_OUTPUT = 256  # blocks reserved for one output (TF: kReservedSamplesPerOutput)
 _EPSILON = 1e-7  # lower limit of a uniform sample before its logarithm is taken
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-# For each float: its unsigned type, the mask of its fraction bits, and the bits of 1.0.
+# For each float dtype: the unsigned type of its size, the mask of its fraction, the bits of 1.0.
 _FRACTIONS: dict[np.dtype, tuple[type, int, int]] = {
     np.dtype(np.float16): (np.uint16, 0x3FF, 0x3C00),
     _BFLOAT16: (np.uint16, 0x7F, 0x3F80),
@@ -27,28 +28,31 @@ _FRACTIONS: dict[np.dtype, tuple[type, int, int]] = {
 
 
 def _to_floats(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return uint32 words as floats in [0, 1)."""
+    """Return a float of `dtype` in [0, 1) for each uint32 word."""
     bits, fraction, one = _FRACTIONS[dtype]
     raw = (words & np.uint32(fraction)).astype(bits) | bits(one)
     return raw.view(dtype) - dtype.type(1)
 
 
 def _to_doubles(words: np.ndarray) -> np.ndarray:
-    """Return pairs of uint32 words `[…, 2]` as doubles in [0, 1)."""
+    """Return a double in [0, 1) for each pair of uint32 words; `words` is `[…, 2]`."""
     high = (words[..., 0] & np.uint32(0xFFFFF)).astype(np.uint64) << np.uint64(32)
     raw = high | words[..., 1].astype(np.uint64) | np.uint64(1023 << 52)
     return raw.view(np.float64) - 1.0
 
 
 def uniform(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
-    """Return `count` floats in [0, 1)."""
+    """Return `count` uniform samples of `dtype` in [0, 1)."""
     if dtype == np.float64:
         return _to_doubles(stream.words(2 * count).reshape(count, 2))
     return _to_floats(stream.words(count), dtype)
 
 
 def _box_muller(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return pairs of normal samples `[n, 2]` from two uniform samples `[n]`, in their dtype."""
+    """Return pairs of normal samples `[…, 2]`, computed from pairs of uniform samples.
+
+    `first` and `second` `[…]` are the two uniform samples of each pair. The dtype is kept.
+    """
     dtype = first.dtype
     radius = np.sqrt(dtype.type(-2) * np.log(np.maximum(first, dtype.type(_EPSILON))))
     angle = (2 * np.pi * second.astype(np.float64)).astype(dtype)
@@ -56,7 +60,10 @@ def _box_muller(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def normal_blocks(blocks: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return the normal samples of blocks `[n, 4]`: floats `[n, 4]` or doubles `[n, 2]`."""
+    """Return the normal samples computed from `blocks` `[n, 4]`.
+
+    They are float64 `[n, 2]` if `dtype` is float64, else float32 `[n, 4]`.
+    """
     if dtype == np.float64:
         halves = double_pairs(blocks)
         return _box_muller(halves[:, 0], halves[:, 1])
@@ -65,7 +72,7 @@ def normal_blocks(blocks: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def double_pairs(blocks: np.ndarray) -> np.ndarray:
-    """Return the doubles in [0, 1) of blocks `[n, 4]`: `[n, 2]`."""
+    """Return two doubles in [0, 1) for each block, `[n, 2]`; `blocks` is `[n, 4]`."""
     return _to_doubles(blocks.reshape(-1, 2, 2))
 
 
@@ -77,7 +84,7 @@ def normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def truncated_normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
-    """Return `count` samples of the standard normal distribution within two deviations."""
+    """Return `count` samples of the standard normal distribution truncated to (−2, 2)."""
     size = 2 if dtype == np.float64 else 4
     groups = -(-count // size)
     result = np.empty((groups, size), np.float64 if size == 2 else np.float32)
@@ -97,7 +104,7 @@ def truncated_normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def full_int(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
-    """Return `count` integers, uniform over all bit patterns."""
+    """Return `count` integers of `dtype`; every value of `dtype` is equally probable."""
     if dtype.itemsize == 4:
         return stream.words(count).view(dtype)
     pairs = stream.words(2 * count).reshape(count, 2).astype(np.uint64)
@@ -107,7 +114,7 @@ def full_int(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
 def uniform_int(
     stream: Philox, count: int, dtype: np.dtype, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """Return `count` integers in [low, high), low < high."""
+    """Return `count` integers of `dtype` in [low, high). `low` must be less than `high`."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     words = full_int(stream, count, unsigned)
     span = unsigned.type((int(high) - int(low)) % (1 << 8 * dtype.itemsize))
@@ -116,7 +123,10 @@ def uniform_int(
 
 
 def shuffled_order(stream: Philox, size: int) -> np.ndarray:
-    """Return a permutation of range(size): each position is swapped with itself or a later one."""
+    """Return a random permutation of range(size).
+
+    Each element in turn is swapped with a random one that is not before it.
+    """
     order = list(range(size))
     words = stream.words(max(size - 1, 0)).tolist()
     for place, word in enumerate(words):
@@ -126,9 +136,10 @@ def shuffled_order(stream: Philox, size: int) -> np.ndarray:
 
 
 def categorical(stream: Philox, logits: np.ndarray, samples: int) -> np.ndarray:
-    """Return classes `[batch, samples]` drawn by unnormalised log-probabilities `[batch, classes]`.
+    """Draw classes, int64 `[batch, samples]`; `logits` is `[batch, classes]`.
 
-    For a row without a finite log-probability, the result is the number of classes, as in TF.
+    `logits` are log-probabilities, not normalised. If a row has no finite one, its samples are the
+    number of classes, as in TensorFlow.
     """
     batch = len(logits)
     wide = logits.astype(np.float64)

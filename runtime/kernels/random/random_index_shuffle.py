@@ -1,7 +1,8 @@
 """RandomIndexShuffle: an index's position in a random permutation that is never stored.
 
-The permutation of 0 … max_index is a block cipher (Simon with few rounds) over the next even number
-of bits, at least 16, applied repeatedly until the result is at most max_index.
+The permutation of 0 … `max_index` is a block cipher, Simon with few rounds. The size of a block is
+the smallest even number of bits that holds `max_index`, at least 16. The cipher is applied
+repeatedly until the result is at most `max_index`.
 
 TF: tensorflow/core/kernels/random_index_shuffle{.cc,_ops.cc}; Simon: https://eprint.iacr.org/2013/404
 """
@@ -18,8 +19,8 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 
-_MIN_BLOCK = 16  # bits
-_CONSTANT, _SEQUENCE = 0xFFFFFFFC, 0x7369F885192C0EF5  # of the key schedule
+_MIN_BLOCK = 16  # the smallest block of the cipher, in bits
+_CONSTANT, _SEQUENCE = 0xFFFFFFFC, 0x7369F885192C0EF5  # constants of Simon's key schedule
 
 
 def random_index_shuffle(
@@ -30,9 +31,10 @@ def random_index_shuffle(
     *,
     rounds: int,
 ) -> np.ndarray:
-    """Return the shuffled positions [n], or a scalar where no input has a dimension n.
+    """RandomIndexShuffle: return the position of `index` in a permutation of 0 … `max_index`.
 
-    `index` and `max_index` are [n] or scalars, `seed` is [n, 3] or [3].
+    `index` and `max_index` are [n] or scalars, `seed` is [n, 3] or [3]. The result is [n], or a
+    scalar if no input has a dimension n.
     """
     index, seed, max_index = np.asarray(index), np.asarray(seed), np.asarray(max_index)
     if rounds < 4 or rounds % 2:
@@ -87,7 +89,7 @@ def _block_bits(limit: int) -> int:
 
 
 class _Permutation:
-    """The cipher with one key over blocks of `bits` bits."""
+    """The permutation by the cipher with the key `key` and blocks of `bits` bits."""
 
     def __init__(self, key: Sequence[int], bits: int, rounds: int) -> None:
         self._word = bits // 2
@@ -95,7 +97,7 @@ class _Permutation:
         self._keys = self._schedule(key, rounds)
 
     def places(self, indices: np.ndarray, limits: np.ndarray) -> np.ndarray | list[int]:
-        """Return each index's position in the permutation of 0 … its limit."""
+        """Return the position of `indices[i]` in the permutation of 0 … `limits[i]`, for each i."""
         if 2 * self._word == _MIN_BLOCK:
             table = self._encrypt(np.arange(1 << _MIN_BLOCK, dtype=np.uint64)).tolist()
             pairs = zip(indices.tolist(), limits.tolist(), strict=True)
@@ -133,7 +135,7 @@ class _Permutation:
 
 
 def _first_within(table: list[int], index: int, limit: int) -> int:
-    """Return the first result in 0 … limit of repeatedly applying the tabulated permutation."""
+    """Apply the permutation `table` to `index` until the result is at most `limit`; return it."""
     if limit == 0:
         return 0
     index = table[index % len(table)]

@@ -1,7 +1,8 @@
 """Gamma, Poisson and binomial samples by rejection, bit for bit as in TensorFlow.
 
-Each output has a separate part of the stream, usually of BLOCKS_PER_OUTPUT blocks, and draws from
-it until a candidate is accepted. So all outputs are tried at once, and rejected ones tried again.
+Each output has a separate part of the stream, usually of BLOCKS_PER_OUTPUT blocks. Candidates for
+the output are drawn from that part until one is accepted. The parts are independent, so that one
+round draws a candidate for every output that has none accepted yet.
 Parameters have any shape; the samples of one parameter use adjacent parts of the stream.
 
 Sources: Marsaglia and Tsang, A simple method for generating gamma variables (2000); Hörmann, The
@@ -26,12 +27,16 @@ from runtime.kernels.random.random_distributions import (
     normal_blocks,
 )
 
-_SMALL_RATE = 10  # below it, Poisson and binomial samples are found by counting events
+# Poisson and binomial samples are found by counting events if the mean is less than this.
+_SMALL_RATE = 10
 _BLOCKS_PER_COUNTED_OUTPUT = 42  # blocks reserved for a binomial sample found by counting
 
 
 class _OutputStreams:
-    """The separate parts of a stream for all outputs; each block gives two doubles."""
+    """The parts of a stream that belong to the outputs; each block gives two doubles.
+
+    `outputs` are the outputs' numbers. The part of output i begins at block `i · blocks`.
+    """
 
     def __init__(
         self, stream: Philox, outputs: np.ndarray, blocks: np.ndarray | int = BLOCKS_PER_OUTPUT
@@ -42,11 +47,11 @@ class _OutputStreams:
         self._left = np.zeros((2, len(outputs)), np.int8)
 
     def uniform(self, which: np.ndarray) -> np.ndarray:
-        """Return the next sample in [0, 1) for each output in `which`."""
+        """Return the next uniform sample in [0, 1) of each output whose number is in `which`."""
         return self._take(0, which, double_pairs)
 
     def normal(self, which: np.ndarray) -> np.ndarray:
-        """Return the next normal sample for each output in `which`."""
+        """Return the next normal sample of each output whose number is in `which`."""
         return self._take(1, which, lambda blocks: normal_blocks(blocks, np.dtype(np.float64)))
 
     def _take(
@@ -63,19 +68,26 @@ class _OutputStreams:
 
 
 def _by_parameter(count: int, parameters: int) -> np.ndarray:
-    """Return the index of each output's parameter."""
+    """Return the index of the parameter of each output.
+
+    The `count` outputs are divided evenly among the `parameters` parameters, in order.
+    """
     return np.repeat(np.arange(parameters), count // max(parameters, 1))
 
 
 def _arranged(drawn: np.ndarray, sizes: tuple[int, ...], parameters: int) -> np.ndarray:
-    """Return samples, drawn parameter by parameter, as `[samples…, parameters…]`."""
+    """Reshape samples to `sizes`, which is `[samples…, parameters…]`.
+
+    In `drawn`, the samples of one parameter are adjacent.
+    """
     return drawn.reshape(parameters, -1).T.reshape(sizes) if drawn.size else drawn.reshape(sizes)
 
 
 def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarray:
-    """Return samples of gamma distributions with shapes alpha and scale 1, as float64 `sizes`.
+    """Return float64 samples of gamma distributions with shape parameter `alpha` and scale 1.
 
-    The last dimensions of `sizes` are alpha's. NaN where alpha is not positive.
+    The result has the shape `sizes`, whose last dimensions must be the shape of the array `alpha`.
+    A sample is NaN if its element of `alpha` is not positive.
     """
     count = math.prod(sizes)
     shapes = alpha.astype(np.float64).ravel()[_by_parameter(count, alpha.size)]
@@ -108,10 +120,10 @@ def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarr
 
 
 def poisson(stream: Philox, sizes: tuple[int, ...], rate: np.ndarray) -> np.ndarray:
-    """Return samples of Poisson distributions with the given rates, as float64 `sizes`.
+    """Return samples of Poisson distributions with the rates `rate`, float64 of shape `sizes`.
 
-    The last dimensions of `sizes` are the rates'. 0 where a rate is negative or NaN, infinite where
-    it is infinite.
+    The last dimensions of `sizes` must be the shape of `rate`. A sample is 0 if its rate is
+    negative or NaN, and infinite if its rate is infinite.
     """
     count = math.prod(sizes)
     rates = rate.astype(np.float64).ravel()[_by_parameter(count, rate.size)]
@@ -126,7 +138,10 @@ def poisson(stream: Philox, sizes: tuple[int, ...], rate: np.ndarray) -> np.ndar
 def _count_events(
     streams: _OutputStreams, rates: np.ndarray, waiting: np.ndarray, result: np.ndarray
 ) -> None:
-    """Knuth's method: count the uniform samples whose product stays above e^−rate."""
+    """Write Poisson samples of small rates into `result[waiting]`, by Knuth's method.
+
+    The sample is the number of uniform samples whose product remains greater than e^−rate.
+    """
     product = np.ones(len(rates))
     result[waiting] = -1
     while len(waiting):
@@ -138,7 +153,7 @@ def _count_events(
 def _transformed_poisson(
     streams: _OutputStreams, rates: np.ndarray, waiting: np.ndarray, result: np.ndarray
 ) -> None:
-    """Draw Poisson samples of large rates by Hörmann's algorithm PTRS."""
+    """Write Poisson samples of large rates into `result[waiting]`, by Hörmann's algorithm PTRS."""
     while len(waiting):
         rate = rates[waiting]
         b = 0.931 + 2.53 * np.sqrt(rate)
@@ -161,9 +176,10 @@ def _transformed_poisson(
 def binomial(
     stream: Philox, sizes: tuple[int, ...], counts: np.ndarray, probs: np.ndarray
 ) -> np.ndarray:
-    """Return the successes in `counts` trials of probability `probs`, as float64 `sizes`.
+    """Return the number of successes in `counts` trials of probability `probs`, as float64.
 
-    The last dimensions of `sizes` are those of `counts` and `probs`.
+    The result has the shape `sizes`, whose last dimensions must be the shape of both `counts` and
+    `probs`.
     """
     outputs = math.prod(sizes)
     each = _by_parameter(outputs, counts.size)
@@ -190,7 +206,11 @@ def _count_successes(
     waiting: np.ndarray,
     result: np.ndarray,
 ) -> None:
-    """Count the geometric waiting times that fit into the trials."""
+    """Write binomial samples of small means into `result[waiting]`.
+
+    The numbers of trials from one success to the next are geometric samples. The result is how
+    many of them add up to at most `trials`.
+    """
     used = np.zeros(len(trials))
     result[waiting] = -1
     while len(waiting):
@@ -202,7 +222,7 @@ def _count_successes(
 
 
 def _stirling_rest(k: np.ndarray) -> np.ndarray:
-    """Return log k! minus Stirling's approximation of it."""
+    """Return the difference of log k! and Stirling's approximation of log k!."""
     table = np.array(
         [0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
          0.0166446911898211, 0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
@@ -220,7 +240,7 @@ def _transformed_binomial(
     waiting: np.ndarray,
     result: np.ndarray,
 ) -> None:
-    """Draw binomial samples of large means by Hörmann's algorithm BTRS."""
+    """Write binomial samples of large means into `result[waiting]`, by Hörmann's BTRS."""
     while len(waiting):
         n, p = trials[waiting], chance[waiting]
         deviation = np.sqrt(n * p * (1 - p))

@@ -1,7 +1,8 @@
-"""Random ops whose sequence continues from run to run.
+"""Random ops whose sequence continues from one step to the next.
 
-With seeds given, the sequence is TensorFlow's. The state belongs to the node (`kernel_state`), or
-for the Stateful… ops is a variable `[counter, counter, key]` of int64.
+If seeds are given, the sequence is the same as TensorFlow's. The state of an op belongs to its node
+(`kernel_state`). The state of the Stateful… and Rng… ops is a variable of int64: the two halves of
+the counter and the key.
 
 TF: tensorflow/core/kernels/random_op.cc, multinomial_op.cc, random_shuffle_op.cc,
 stateful_random_ops.cc
@@ -33,14 +34,14 @@ _PHILOX, _THREEFRY, _AUTO_SELECT = 1, 2, 3  # TF: rng_alg.h
 
 
 def output_shape(shape: np.ndarray, dtype: np.dtype) -> tuple[int, ...]:
-    """Return the shape given by a tensor, after checking that it may be allocated as `dtype`."""
+    """Return the tensor `shape` as a tuple, after `check_allocation` for elements of `dtype`."""
     sizes = requested_shape(shape)
     check_allocation(sizes, dtype)
     return sizes
 
 
 def requested_shape(shape: np.ndarray) -> tuple[int, ...]:
-    """Return the shape given by a tensor; raises InvalidArgumentError for an invalid one."""
+    """Return the tensor `shape` as a tuple; raise InvalidArgumentError if it is invalid."""
     if np.ndim(shape) != 1:
         raise InvalidArgumentError(
             f"shape must be a vector of {{int32,int64}}, got shape {shape_text(np.shape(shape))}"
@@ -55,7 +56,7 @@ def requested_shape(shape: np.ndarray) -> tuple[int, ...]:
 
 
 def reserve(context: OpKernelContext, blocks: int) -> Philox:
-    """Return the position of the next `blocks` blocks of the node's stream, and reserve them."""
+    """Reserve the next `blocks` blocks of the node's stream, and return a stream at the first."""
     source: GuardedPhilox = context.kernel_state(
         lambda: GuardedPhilox(context.attr("seed"), context.attr("seed2"))
     )
@@ -73,7 +74,7 @@ def _seeded(fill: Distribution) -> Kernel:
 
 
 def check_range(minval: np.ndarray, maxval: np.ndarray) -> None:
-    """Raise InvalidArgumentError unless minval and maxval are scalars and minval < maxval."""
+    """Raise InvalidArgumentError unless `minval` and `maxval` are scalars and minval < maxval."""
     for name, value in (("minval", minval), ("maxval", maxval)):
         if np.ndim(value):
             raise InvalidArgumentError(
@@ -86,7 +87,7 @@ def check_range(minval: np.ndarray, maxval: np.ndarray) -> None:
 def random_uniform_int(
     context: OpKernelContext, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray
 ) -> np.ndarray:
-    """RandomUniformInt: integers in [minval, maxval)."""
+    """RandomUniformInt: return random integers in [minval, maxval)."""
     dtype = np.asarray(minval).dtype
     sizes = output_shape(shape, dtype)
     count = math.prod(sizes)
@@ -98,7 +99,7 @@ def random_uniform_int(
 
 
 def random_shuffle(context: OpKernelContext, value: TensorValue) -> TensorValue:
-    """RandomShuffle: the rows in random order."""
+    """RandomShuffle: return the rows of `value` in random order."""
     array = box(value)
     if array.ndim == 0 or len(array) <= 1:
         return value
@@ -107,7 +108,7 @@ def random_shuffle(context: OpKernelContext, value: TensorValue) -> TensorValue:
 
 
 def check_logits(logits: np.ndarray, num_samples: np.ndarray) -> int:
-    """Check the inputs of a multinomial op, and return the number of samples."""
+    """Return `num_samples` as an int; raise InvalidArgumentError if an input is invalid."""
     if np.ndim(logits) != 2:
         raise InvalidArgumentError(
             f"logits should be a matrix, got shape {shape_text(np.shape(logits))}"
@@ -128,7 +129,7 @@ def check_logits(logits: np.ndarray, num_samples: np.ndarray) -> int:
 def multinomial(
     context: OpKernelContext, logits: np.ndarray, num_samples: np.ndarray, *, output_dtype: DataType
 ) -> np.ndarray:
-    """Multinomial: classes drawn by log-probabilities, [batch, num_samples]."""
+    """Multinomial: draw classes [batch, num_samples]; `logits` are their log-probabilities."""
     count = check_logits(logits, num_samples)
     padded = (count + 3) // 4 * 4 * 2
     stream = reserve(context, len(logits) * padded * BLOCKS_PER_OUTPUT)
@@ -136,7 +137,7 @@ def multinomial(
 
 
 def random_gamma(context: OpKernelContext, shape: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """RandomGamma: [shape…, alpha's shape…]."""
+    """RandomGamma: return gamma samples of shape [*shape, *alpha.shape]."""
     rates = np.asarray(alpha)
     sizes = requested_shape(shape) + rates.shape
     check_allocation(sizes, np.float64)
@@ -147,7 +148,7 @@ def random_gamma(context: OpKernelContext, shape: np.ndarray, alpha: np.ndarray)
 def random_poisson(
     context: OpKernelContext, shape: np.ndarray, rate: np.ndarray, *, dtype: DataType
 ) -> np.ndarray:
-    """RandomPoissonV2: [shape…, rate's shape…]."""
+    """RandomPoissonV2: return Poisson samples of shape [*shape, *rate.shape]."""
     rates = np.asarray(rate)
     sizes = requested_shape(shape) + rates.shape
     check_allocation(sizes, np.float64)
@@ -156,7 +157,10 @@ def random_poisson(
 
 
 def _check_algorithm(algorithm: np.ndarray | int) -> None:
-    """Raise UnimplementedError for ThreeFry, InvalidArgumentError unless Philox or automatic."""
+    """Raise UnimplementedError if `algorithm` is ThreeFry.
+
+    Raises InvalidArgumentError if it is neither ThreeFry nor Philox nor automatic selection.
+    """
     if np.ndim(algorithm):
         raise InvalidArgumentError(
             f"input 1 (0-based) must have shape [], not {shape_text(np.shape(algorithm))}"
@@ -173,7 +177,7 @@ def _take_state(
     blocks: int,
     algorithm: np.ndarray | int = _PHILOX,
 ) -> Philox:
-    """Return the position in a state variable, and advance the variable by `blocks`."""
+    """Return a stream at the state in the variable `handle`, and advance the state by `blocks`."""
     taken: list[Philox] = []
 
     def change(array: np.ndarray) -> None:
@@ -223,7 +227,7 @@ def stateful_uniform_int(
     minval: np.ndarray,
     maxval: np.ndarray,
 ) -> np.ndarray:
-    """StatefulUniformInt: integers in [minval, maxval)."""
+    """StatefulUniformInt: return random integers in [minval, maxval)."""
     dtype = np.asarray(minval).dtype
     sizes = output_shape(shape, dtype)
     count = math.prod(sizes)
@@ -242,7 +246,10 @@ def stateful_random_binomial(
     *,
     dtype: DataType,
 ) -> np.ndarray:
-    """StatefulRandomBinomial: [samples…, shape of counts and probs broadcast]."""
+    """StatefulRandomBinomial: return binomial samples of `shape`.
+
+    The last dimensions of `shape` must be the shape to which `counts` and `probs` are broadcast.
+    """
     sizes, trials, chances = binomial_shapes(shape, counts, probs, dtype.numpy)
     if np.ndim(algorithm):
         raise InvalidArgumentError(
@@ -250,7 +257,7 @@ def stateful_random_binomial(
         )
     if int(algorithm) != _PHILOX:
         raise InvalidArgumentError(f"Unsupported algorithm id: {int(algorithm)}")
-    # TensorFlow reserves 100 tries of two numbers for each sample, in groups of four samples.
+    # TensorFlow reserves 100 tries of two numbers for each sample, for a multiple of four samples.
     tries = trials.size * 200 * (math.prod(sizes) // max(trials.size, 1) + 3) // 4
     stream = _take_state(context, handle, tries * BLOCKS_PER_OUTPUT)
     return rejection.binomial(stream, sizes, trials, chances).astype(dtype.numpy)
@@ -259,7 +266,10 @@ def stateful_random_binomial(
 def binomial_shapes(
     shape: np.ndarray, counts: np.ndarray, probs: np.ndarray, dtype: np.dtype
 ) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
-    """Return the shape of the samples, and counts and probs broadcast to its last dimensions."""
+    """Return `shape` as a tuple, and `counts` and `probs` broadcast to the same shape.
+
+    Raises InvalidArgumentError unless that shape is the last dimensions of `shape`.
+    """
     sizes = output_shape(shape, dtype)
     check_allocation(sizes, np.float64)
     try:
@@ -274,7 +284,7 @@ def binomial_shapes(
 
 
 def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
-    """Raise InvalidArgumentError unless `sizes` ends with the parameters' shape `last`."""
+    """Raise InvalidArgumentError unless the shape `sizes` ends with the dimensions `last`."""
     if len(sizes) < len(last) or sizes[len(sizes) - len(last) :] != last:
         raise InvalidArgumentError("Shape passed in must end with broadcasted shape.")
 
@@ -282,7 +292,7 @@ def check_ends_with(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
 def rng_read_and_skip(
     context: OpKernelContext, handle: ResourceHandle, alg: np.ndarray, delta: np.ndarray
 ) -> np.ndarray:
-    """RngReadAndSkip: the state [3], then advanced as if `delta` outputs had been drawn."""
+    """RngReadAndSkip: return the state [3], and advance it as if `delta` outputs had been drawn."""
     start = _take_state(context, handle, (int(delta) * BLOCKS_PER_OUTPUT) & _MASK, alg)
     words = [start.counter & _MASK, start.counter >> 64, start.key]
     return np.array(words, np.uint64).view(np.int64)
@@ -296,7 +306,10 @@ def rng_skip(
 
 
 def non_deterministic_ints(shape: np.ndarray, *, dtype: DataType) -> np.ndarray:
-    """NonDeterministicInts: integers from the system's random source, of all bit patterns."""
+    """NonDeterministicInts: return integers from the system's random source.
+
+    Every value of `dtype` is equally probable.
+    """
     sizes = output_shape(shape, dtype.numpy)
     drawn = secrets.token_bytes(math.prod(sizes) * dtype.numpy.itemsize)
     return np.frombuffer(drawn, dtype.numpy).reshape(sizes)

@@ -1,4 +1,4 @@
-"""Stateless random ops: the same seed, or key and counter, gives the same tensor.
+"""Stateless random ops: the tensor depends only on the inputs, such as a seed or key and counter.
 
 TF: tensorflow/core/kernels/stateless_random_ops.cc, stateless_random_ops_v2.cc
 """
@@ -33,7 +33,10 @@ _PHILOX, _AUTO_SELECT = 1, 3  # TF: rng_alg.h
 
 
 def stream_of_seed(seed: np.ndarray) -> Philox:
-    """Return the stream of a seed [2], scrambled so that similar seeds give unrelated streams."""
+    """Return the stream that begins at `seed` [2].
+
+    The seed is scrambled, so that similar seeds give unrelated streams.
+    """
     if np.shape(seed) != (2,):
         raise InvalidArgumentError(f"seed must have shape [2], not {shape_text(np.shape(seed))}")
     low, high = (np.array([int(each) & _MASK], np.uint64) for each in seed)
@@ -42,7 +45,7 @@ def stream_of_seed(seed: np.ndarray) -> Philox:
 
 
 def _stream_of_key(key: np.ndarray, counter: np.ndarray, alg: np.ndarray) -> Philox:
-    """Return the stream with a key [1], at a counter [2]."""
+    """Return the stream with `key` [1], at the position `counter` [2]."""
     if np.ndim(alg):
         raise InvalidArgumentError(
             f"algorithm must be of shape [], not {shape_text(np.shape(alg))}"
@@ -67,7 +70,7 @@ def _by_seed(fill: Distribution) -> Kernel:
     def kernel(shape: np.ndarray, seed: np.ndarray, *, dtype: DataType) -> np.ndarray:
         sizes = output_shape(shape, dtype.numpy)
         stream = stream_of_seed(seed)
-        if 0 not in sizes and seed.dtype.kind == "u":  # uint32 and uint64 pass the op's signature
+        if 0 not in sizes and seed.dtype.kind == "u":  # the op's signature allows unsigned seeds
             raise InvalidArgumentError(f"Invalid seed type: {seed.dtype.name}")
         return fill(stream, math.prod(sizes), dtype.numpy).reshape(sizes)
 
@@ -98,7 +101,7 @@ def _integers(
 def stateless_random_uniform_int(
     shape: np.ndarray, seed: np.ndarray, minval: np.ndarray, maxval: np.ndarray
 ) -> np.ndarray:
-    """StatelessRandomUniformInt: integers in [minval, maxval)."""
+    """StatelessRandomUniformInt: return random integers in [minval, maxval)."""
     return _integers(stream_of_seed(seed), shape, minval, maxval)
 
 
@@ -110,14 +113,14 @@ def stateless_random_uniform_int_v2(
     minval: np.ndarray,
     maxval: np.ndarray,
 ) -> np.ndarray:
-    """StatelessRandomUniformIntV2: integers in [minval, maxval)."""
+    """StatelessRandomUniformIntV2: return random integers in [minval, maxval)."""
     return _integers(_stream_of_key(key, counter, alg), shape, minval, maxval)
 
 
 def stateless_multinomial(
     logits: np.ndarray, num_samples: np.ndarray, seed: np.ndarray, *, output_dtype: DataType
 ) -> np.ndarray:
-    """StatelessMultinomial: classes drawn by log-probabilities, [batch, num_samples]."""
+    """StatelessMultinomial: draw classes [batch, num_samples]; `logits` are log-probabilities."""
     count = check_logits(logits, num_samples)
     drawn = distributions.categorical(stream_of_seed(seed), logits, count)
     return drawn.astype(output_dtype.numpy)
@@ -126,7 +129,7 @@ def stateless_multinomial(
 def stateless_shuffle(
     value: TensorValue, key: np.ndarray, counter: np.ndarray, alg: np.ndarray
 ) -> TensorValue:
-    """StatelessShuffle: the rows in random order."""
+    """StatelessShuffle: return the rows of `value` in random order."""
     stream, array = _stream_of_key(key, counter, alg), box(value)
     if array.ndim == 0 or len(array) <= 1:
         return value
@@ -134,7 +137,10 @@ def stateless_shuffle(
 
 
 def _check_samples(sizes: tuple[int, ...], last: tuple[int, ...]) -> None:
-    """Check the end of the samples' shape, which TensorFlow does only if there are samples."""
+    """Raise InvalidArgumentError unless `sizes` ends with the dimensions `last`.
+
+    As in TensorFlow, there is no check if there are no samples.
+    """
     if 0 not in sizes:
         check_ends_with(sizes, last)
 
@@ -147,21 +153,24 @@ def _gamma(stream: Philox, shape: np.ndarray, alpha: np.ndarray) -> np.ndarray:
 
 
 def stateless_random_gamma_v2(shape: np.ndarray, seed: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """StatelessRandomGammaV2: [samples…, alpha's shape…]."""
+    """StatelessRandomGammaV2: return gamma samples of `shape`, which ends with alpha's shape."""
     return _gamma(stream_of_seed(seed), shape, alpha)
 
 
 def stateless_random_gamma_v3(
     shape: np.ndarray, key: np.ndarray, counter: np.ndarray, alg: np.ndarray, alpha: np.ndarray
 ) -> np.ndarray:
-    """StatelessRandomGammaV3: [samples…, alpha's shape…]."""
+    """StatelessRandomGammaV3: return gamma samples of `shape`, which ends with alpha's shape."""
     return _gamma(_stream_of_key(key, counter, alg), shape, alpha)
 
 
 def stateless_random_poisson(
     shape: np.ndarray, seed: np.ndarray, lam: np.ndarray, *, dtype: DataType
 ) -> np.ndarray:
-    """StatelessRandomPoisson: [samples…, shape of the rates…]."""
+    """StatelessRandomPoisson: return Poisson samples of `shape`, which ends with lam's shape.
+
+    `lam` are the rates.
+    """
     rates = np.asarray(lam)
     sizes = output_shape(shape, np.dtype(np.float64))
     _check_samples(sizes, rates.shape)
@@ -171,26 +180,29 @@ def stateless_random_poisson(
 def stateless_random_binomial(
     shape: np.ndarray, seed: np.ndarray, counts: np.ndarray, probs: np.ndarray, *, dtype: DataType
 ) -> np.ndarray:
-    """StatelessRandomBinomial: [samples…, shape of counts and probs broadcast]."""
+    """StatelessRandomBinomial: return binomial samples of `shape`.
+
+    The last dimensions of `shape` must be the shape to which `counts` and `probs` are broadcast.
+    """
     sizes, trials, chances = binomial_shapes(shape, counts, probs, dtype.numpy)
     drawn = rejection.binomial(stream_of_seed(seed), sizes, trials, chances)
     return drawn.astype(dtype.numpy)
 
 
 def get_key_counter(seed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """StatelessRandomGetKeyCounter: the key [1] and counter [2] of a seed."""
+    """StatelessRandomGetKeyCounter: return the key [1] and the counter [2] for `seed`."""
     stream = stream_of_seed(seed)
     counter = np.array([stream.counter & _MASK, stream.counter >> 64], np.uint64)
     return np.array([stream.key], np.uint64), counter
 
 
 def get_alg() -> np.int32:
-    """StatelessRandomGetAlg: the id of the Philox algorithm."""
+    """StatelessRandomGetAlg: return the id of the Philox algorithm."""
     return np.int32(_PHILOX)
 
 
 def get_key_counter_alg(seed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.int32]:
-    """StatelessRandomGetKeyCounterAlg: the key, the counter and the algorithm's id."""
+    """StatelessRandomGetKeyCounterAlg: return key [1], counter [2] and algorithm id for `seed`."""
     return (*get_key_counter(seed), get_alg())
 
 

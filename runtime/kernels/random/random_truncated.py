@@ -1,7 +1,7 @@
 """Truncated normal distributions, with a mean, standard deviation and bounds for each batch.
 
-Samples are drawn through the inverse of the cumulative distribution: they follow TensorFlow's
-distribution, but are not its sequence of numbers.
+Samples are computed with the inverse of the cumulative distribution function. They have the
+distribution of TensorFlow's samples, but are different numbers.
 
 TF: tensorflow/core/kernels/parameterized_truncated_normal_op.cc
 """
@@ -36,7 +36,7 @@ def _check_shape(shape: np.ndarray, dtype: np.dtype) -> tuple[int, ...]:
 
 
 def _parameter(name: str, value: np.ndarray, batch: int) -> np.ndarray:
-    """A parameter as float64 [batch]: a scalar or a vector of length 1 is repeated."""
+    """Return a parameter as float64 [batch]; a scalar or a vector of length 1 is repeated."""
     if np.ndim(value) > 1:
         raise InvalidArgumentError(
             f"Input {name} should be a scalar or vector, got shape: {shape_text(np.shape(value))}"
@@ -50,7 +50,7 @@ def _parameter(name: str, value: np.ndarray, batch: int) -> np.ndarray:
 
 
 def _normal_cdf(x: np.ndarray) -> np.ndarray:
-    """The cumulative distribution function of the standard normal distribution."""
+    """Return the cumulative distribution function of the standard normal distribution at `x`."""
     return np.asarray(erfc(-x / math.sqrt(2)) / 2)
 
 
@@ -62,7 +62,10 @@ def parameterized_truncated_normal(
     minvals: np.ndarray,
     maxvals: np.ndarray,
 ) -> np.ndarray:
-    """ParameterizedTruncatedNormal: `[batch, …]` samples, each batch with its own parameters."""
+    """ParameterizedTruncatedNormal: return samples of `shape` `[batch, …]`.
+
+    Each parameter has one element for every batch, or one element for all batches.
+    """
     sizes = _check_shape(shape, means.dtype)
     mean, deviation, low, high = (
         _parameter(name, value, sizes[0])[:, np.newaxis]
@@ -84,7 +87,10 @@ def stateless_parameterized_truncated_normal(
     minvals: np.ndarray,
     maxvals: np.ndarray,
 ) -> np.ndarray:
-    """StatelessParameterizedTruncatedNormal: samples of `shape`; the parameters broadcast to it."""
+    """StatelessParameterizedTruncatedNormal: return samples of `shape`.
+
+    The parameters are broadcast to `shape`.
+    """
     sizes = _check_shape(shape, means.dtype)
     parameters = (means, stddevs, minvals, maxvals)
     try:
@@ -102,10 +108,10 @@ def _sample(
     low: np.ndarray,
     high: np.ndarray,
 ) -> np.ndarray:
-    """Samples of shape `sizes`, float64; the parameters broadcast to it.
+    """Return float64 samples of shape `sizes`; the parameters are broadcast to that shape.
 
-    Raises InvalidArgumentError unless deviation > 0, low < high and at least one bound is finite;
-    InternalError for a mean that is not finite.
+    Raises InvalidArgumentError unless deviation > 0, low < high and at least one bound is finite.
+    Raises InternalError if a mean is not finite.
     """
     one_sided = np.isfinite(low) | np.isfinite(high)
     if not ((deviation > 0) & (low < high) & one_sided).all():
@@ -115,7 +121,8 @@ def _sample(
             "TruncatedNormal exponential distribution rejection sampler failed to accept a sample."
         )
     first, last = (low - mean) / deviation, (high - mean) / deviation
-    # The distribution function is exact only in the lower tail: bounds in the upper are mirrored.
+    # In the upper tail the distribution function rounds to 1. Bounds there are mirrored into the
+    # lower tail, where it is accurate.
     mirrored = first > 0
     lower = np.where(mirrored, -last, first)
     upper = np.where(mirrored, -first, last)

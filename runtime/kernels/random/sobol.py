@@ -1,10 +1,10 @@
-"""SobolSample: points that fill the unit cube evenly, the same bits as TensorFlow's.
+"""SobolSample: points that fill the unit cube evenly, bit for bit the same as TensorFlow's.
 
 Each coordinate has a primitive polynomial over GF(2) and initial direction numbers, which are odd.
 Both were chosen by S. Joe and F. Y. Kuo ("Constructing Sobol sequences with better two-dimensional
-projections", 2008; their terms are in `sobol_directions.txt`). The data file holds the polynomials
-in ascending order, as half of the difference from one to the next, and of each direction number the
-bits between its first and its last, which are both 1.
+projections", 2008; their licence terms are in `sobol_directions.txt`). The data file holds the
+polynomials in ascending order, each as half of its difference from the one before. It holds the
+bits of each direction number except the first and the last bit, which are always 1.
 
 TF: tensorflow/core/kernels/sobol_op.cc
 """
@@ -23,15 +23,15 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import SINGLE_AND_DOUBLE
 
 MAX_DIM = 21200
-_BITS = 31  # per coordinate: TensorFlow keeps coordinates as int32
+_BITS = 31  # bits of a coordinate, because TensorFlow stores coordinates as int32
 _INT32_MAX = (1 << 31) - 1
 
 
 @functools.cache
 def _directions() -> np.ndarray:
-    """The number XORed into a point for each bit of its Gray code: uint32 [31 bits, 21200 dims].
+    """Return the direction numbers, uint32 [31, 21200], in units of 2⁻³¹.
 
-    The unit is 2⁻³¹.
+    A point is the XOR of the rows whose bits are set in the Gray code of the point's index.
     """
     data = importlib.resources.files("runtime.kernels.random").joinpath("sobol_directions.npz")
     with data.open("rb") as file, np.load(file) as arrays:
@@ -56,7 +56,7 @@ def _directions() -> np.ndarray:
 
 
 def _extend(rows: np.ndarray, polynomials: np.ndarray, degree: int) -> None:
-    """Fill the rows from `degree` on by the recurrence of each column's polynomial."""
+    """Compute `rows[degree:]` from the rows before, by the recurrence of a column's polynomial."""
     terms = (polynomials >> np.arange(degree, dtype=np.uint32)[:, np.newaxis]) & np.uint32(1)
     for digit in range(degree, _BITS):
         before = rows[digit - degree : digit]
@@ -86,7 +86,7 @@ def _check(dim: int, num_results: int, skip: int) -> None:
 def sobol_sample(
     dim: np.ndarray, num_results: np.ndarray, skip: np.ndarray, *, dtype: DataType
 ) -> np.ndarray:
-    """SobolSample: points `skip + 1`, `skip + 2`, … of the sequence, `[num_results, dim]`."""
+    """SobolSample: return points `skip + 1`, `skip + 2`, … of the sequence: [num_results, dim]."""
     wanted, count, skipped = (
         _scalar(name, value)
         for name, value in (("dim", dim), ("num_results", num_results), ("skip", skip))
@@ -95,13 +95,13 @@ def sobol_sample(
     check_allocation((count, wanted), dtype.numpy)
     directions = _directions()[:, :wanted]
     indices = np.arange(skipped + 1, skipped + 1 + count, dtype=np.int64)
-    # Consecutive Gray codes differ in one bit: that of the lowest 1 in the later index.
+    # The Gray codes of an index and the index before differ in one bit, the lowest 1 of the index.
     points = directions[np.frexp((indices & -indices).astype(np.float64))[1] - 1]
     gray = skipped + 1 ^ skipped + 1 >> 1
     chosen = [digit for digit in range(_BITS) if gray >> digit & 1]
     points[0] = np.bitwise_xor.reduce(directions[chosen], axis=0)
     np.bitwise_xor.accumulate(points, axis=0, out=points)
-    # If all 31 bits are needed, TensorFlow divides by 1 << 31, which is negative as an int32.
+    # If 31 bits are needed, TensorFlow divides by 1 << 31, which is negative as an int32.
     sign = -1 if skipped + count + 1 >= 1 << (_BITS - 1) else 1
     return points.astype(dtype.numpy) * dtype.numpy.type(sign * 2.0**-_BITS)
 

@@ -1,4 +1,4 @@
-"""Kernels of string tensors."""
+"""Kernels that compute with string tensors."""
 
 MODULES: tuple[str, ...] = (
     "base64_text",

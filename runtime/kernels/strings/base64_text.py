@@ -1,4 +1,4 @@
-"""Web-safe base64, with and without padding.
+"""EncodeBase64 and DecodeBase64: web-safe base64, with or without padding.
 
 TF: tensorflow/core/lib/strings/base64.cc
 """
@@ -18,13 +18,16 @@ _VALID = re.compile(rb"[A-Za-z0-9_-]*={0,2}")
 
 
 def encode_base64(input: np.ndarray, *, pad: bool) -> np.ndarray:
-    """Encode every element in web-safe base64; `pad` appends `=` signs."""
+    """EncodeBase64: encode every element in web-safe base64; append `=` signs if `pad` is true."""
     encode = base64.urlsafe_b64encode
     return map_strings(encode if pad else lambda item: encode(item).rstrip(b"="), input)
 
 
 def decode_base64(input: np.ndarray) -> np.ndarray:
-    """Decode every element; raises InvalidArgumentError unless it is web-safe base64."""
+    """DecodeBase64: decode every element.
+
+    Raises InvalidArgumentError if an element is not valid web-safe base64.
+    """
     return map_strings(_decode, input)
 
 

@@ -34,7 +34,7 @@ def as_string(
     width: int,
     fill: str,
 ) -> np.ndarray:
-    """AsString: every element as text, formatted as by C's printf."""
+    """AsString: return every element as text, formatted as C's printf formats it."""
     _check_format(T, precision, scientific, shortest, fill)
     padding = fill + (str(width) if width > -1 else "")
     items = box(input).ravel().tolist()
@@ -99,10 +99,13 @@ def _check_format(
 
 
 def string_to_number(string_tensor: np.ndarray, *, out_type: DataType) -> np.ndarray:
-    """StringToNumber: the number in each string; raises InvalidArgumentError for other text."""
+    """StringToNumber: return the number that each string contains, as `out_type`.
+
+    Raises InvalidArgumentError if a string is not a number.
+    """
     items = items_of(string_tensor)
     numbers = np.empty(len(items), out_type.numpy)
-    with np.errstate(over="ignore"):  # 1e39 is infinity in float32
+    with np.errstate(over="ignore"):  # 1e39 becomes infinity in float32
         plain = parse_plain_numbers(items, out_type)
         if plain is not None:
             return plain.reshape(np.shape(np.asarray(string_tensor, object)))

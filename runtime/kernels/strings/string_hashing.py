@@ -25,20 +25,20 @@ def _buckets(hashes: np.ndarray, strings: np.ndarray, num_buckets: int) -> np.nd
 
 
 def string_to_hash_bucket_fast(input: np.ndarray, *, num_buckets: int) -> np.ndarray:
-    """StringToHashBucketFast: Fingerprint64 modulo the number of buckets, int64."""
+    """StringToHashBucketFast: return each string's Fingerprint64 modulo `num_buckets`, int64."""
     return _buckets(fingerprint64(items_of(input)), input, num_buckets)
 
 
 def string_to_hash_bucket(string_tensor: np.ndarray, *, num_buckets: int) -> np.ndarray:
-    """StringToHashBucket: MurmurHash64A modulo the number of buckets, int64."""
+    """StringToHashBucket: return each string's MurmurHash64A modulo `num_buckets`, int64."""
     return _buckets(murmurhash64(items_of(string_tensor)), string_tensor, num_buckets)
 
 
 def fingerprint(data: np.ndarray, method: np.ndarray) -> np.ndarray:
-    """Fingerprint: the Fingerprint64 of each row, as uint8 [rows, 8].
+    """Fingerprint: return the Fingerprint64 of each row of `data`, as uint8 [rows, 8].
 
-    A row of several strings is hashed by the fingerprints of its strings, a row of one string by
-    the string itself, whatever the rank.
+    A row of numbers is hashed by its bytes and a row of one string by the string, whatever the
+    rank of `data` is. For a row of several strings, their fingerprints are hashed.
     """
     rows = box(data)
     if not rows.ndim:
@@ -68,7 +68,10 @@ def string_to_hash_bucket_strong(
     num_buckets: int,
     key: Sequence[int],
 ) -> np.ndarray:
-    """StringToHashBucketStrong: SipHash under `key` (two uint64) modulo the number of buckets."""
+    """StringToHashBucketStrong: return each string's SipHash modulo `num_buckets`, int64.
+
+    `key` is the key of SipHash. Raises InvalidArgumentError unless it has two elements.
+    """
     if len(key) != 2:
         raise InvalidArgumentError("Key must have 2 elements")
     return _buckets(siphash64(items_of(input), (key[0], key[1])), input, num_buckets)

@@ -16,13 +16,13 @@ from runtime.framework.attr_value import raw_bytes
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import as_strings, string_tensor
 
-_INT32_MAX = (1 << 31) - 1  # tokens in a padded row
+_INT32_MAX = (1 << 31) - 1  # the largest number of tokens in a padded row
 
 
 def reduce_join(
     inputs: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool, separator: str
 ) -> np.ndarray:
-    """ReduceJoin: strings joined along dimensions, one after the other in the order given."""
+    """ReduceJoin: join the strings along the dimensions `reduction_indices`, in the order given."""
     strings = as_strings(inputs)
     axes: list[int] = []
     for given in np.asarray(reduction_indices).ravel().tolist():
@@ -50,7 +50,10 @@ def reduce_join(
 def unsorted_segment_join(
     inputs: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray, *, separator: str
 ) -> np.ndarray:
-    """UnsortedSegmentJoin: joined strings [num_segments, *inputs.shape[segment_ids.ndim:]]."""
+    """UnsortedSegmentJoin: join the strings that have the same segment id.
+
+    Returns strings of shape [num_segments, *inputs.shape[segment_ids.ndim:]].
+    """
     strings, ids = as_strings(inputs), np.asarray(segment_ids)
     if np.ndim(num_segments):
         raise InvalidArgumentError("Number of segments must be a scalar")
@@ -95,14 +98,18 @@ def string_ngrams(
     pad_width: int,
     preserve_short_sequences: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """StringNGrams: (n-grams [n] of the given widths within each row of tokens, row splits)."""
+    """StringNGrams: return the n-grams of each row of tokens, and the row splits of the n-grams.
+
+    `data` has the tokens, `data_splits` divides them into rows. An n-gram of width w joins w
+    adjacent tokens of a row; each row has n-grams of every width in `ngram_widths`.
+    """
     if any(width <= 0 for width in ngram_widths):
         raise InvalidArgumentError("ngram_widths must contain positive values")
     tokens: list[bytes] = as_strings(data).ravel().tolist()
     shape, splits = np.shape(data_splits), np.ravel(data_splits)
     _check_splits(splits, len(tokens))
     if not tokens or not splits.size:
-        # Without splits TensorFlow returns as many empty strings as there are tokens.
+        # If there are no splits, TensorFlow returns as many empty strings as there are tokens.
         return string_tensor([b""] * len(tokens)), np.zeros(shape, splits.dtype)
     longest = int(np.diff(splits).max(initial=0))
     for width in ngram_widths:
@@ -133,7 +140,10 @@ def string_ngrams(
 
 
 def _padding(width: int, pad_width: int) -> int:
-    """The number of pads on each side of a row; a window uses at most `width - 1`."""
+    """Return the number of pads on each side of a row for n-grams of `width`.
+
+    An n-gram contains at least one token, so that it uses at most `width - 1` pads.
+    """
     return width - 1 if pad_width < 0 else min(pad_width, width - 1)
 
 

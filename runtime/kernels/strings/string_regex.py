@@ -1,7 +1,7 @@
-r"""Regular expressions by RE2, whose time is linear in the length of the string.
+r"""RegexFullMatch and RegexReplace by RE2, which takes time linear in the length of a string.
 
-A rewrite string refers to groups as `\0` … `\9`. As in RE2, a rewrite that refers to a group that
-the pattern does not have leaves the string unchanged.
+A rewrite string refers to groups as `\0` … `\9`. As in RE2, if it refers to a group that the
+pattern does not have, strings remain unchanged.
 
 TF: tensorflow/core/kernels/regex_full_match_op.cc, regex_replace_op.cc
 """
@@ -22,7 +22,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, map_strings, scalar_string
 
-# re2 has no type stubs; its objects are like those of `re`.
+# re2 has no type stubs; its classes have the methods of the classes in the standard module `re`.
 Expression = Any
 Match = Any
 Expand = Callable[[bytes, Match], bytes]
@@ -30,7 +30,7 @@ Expand = Callable[[bytes, Match], bytes]
 
 @functools.lru_cache(maxsize=256)
 def _compiled(pattern: bytes) -> Expression:
-    """The compiled pattern; InvalidArgumentError with RE2's reason if it is invalid."""
+    """Compile `pattern`; raise InvalidArgumentError with RE2's reason if it is invalid."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -62,12 +62,12 @@ def _full_match(strings: np.ndarray, pattern: bytes) -> np.ndarray:
 
 
 def regex_full_match(input: np.ndarray, pattern: np.ndarray) -> np.ndarray:
-    """RegexFullMatch: whether each string matches as a whole."""
+    """RegexFullMatch: return whether each whole string matches `pattern`."""
     return _full_match(input, _scalar(pattern, "Pattern"))
 
 
 def static_regex_full_match(input: np.ndarray, *, pattern: str) -> np.ndarray:
-    """StaticRegexFullMatch: whether each string matches as a whole."""
+    """StaticRegexFullMatch: return whether each whole string matches `pattern`."""
     return _full_match(input, raw_bytes(pattern))
 
 
@@ -78,7 +78,10 @@ def regex_replace(
     *,
     replace_global: bool,
 ) -> np.ndarray:
-    """RegexReplace: replace the first match, or all with `replace_global`."""
+    """RegexReplace: replace the first match of `pattern` in each string by `rewrite`.
+
+    If `replace_global` is true, every match is replaced.
+    """
     replace = _replacer(_scalar(pattern, "Pattern"), _scalar(rewrite, "Rewrite"), replace_global)
     return map_strings(replace, input)
 
@@ -90,13 +93,19 @@ def static_regex_replace(
     rewrite: str,
     replace_global: bool,
 ) -> np.ndarray:
-    """StaticRegexReplace: replace the first match, or all with `replace_global`."""
+    """StaticRegexReplace: replace the first match of `pattern` in each string by `rewrite`.
+
+    If `replace_global` is true, every match is replaced.
+    """
     return map_strings(_replacer(raw_bytes(pattern), raw_bytes(rewrite), replace_global), input)
 
 
 @functools.lru_cache(maxsize=256)
 def _replacer(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[[bytes], bytes]:
-    """A function that replaces the first match of `pattern` in a string, or all matches."""
+    """Return a function that replaces the first match of `pattern` in a string by `rewrite`.
+
+    If `replace_global` is true, it replaces every match.
+    """
     expression = _compiled(pattern)
     parts, is_valid = _rewrite_parts(rewrite)
     highest = max((part for part in parts if isinstance(part, int)), default=0)
@@ -111,15 +120,16 @@ def _replacer(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[
 
     if replace_global:
         return lambda text: _replace_all(expression, expand, text)
-    # For a malformed rewrite RE2 returns the string unchanged, or, replacing all, uses the part of
-    # the rewrite before the error.
+    # If the rewrite is malformed, RE2's Replace returns the string unchanged; its GlobalReplace,
+    # above, uses the part of the rewrite before the error.
     return lambda text: _replace_first(expression, expand, text) if is_valid else text
 
 
 def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
-    r"""(literal bytes and group numbers, False if a `\` precedes anything but a digit or `\`).
+    r"""Return the literal bytes and group numbers of a rewrite string, and whether it is valid.
 
-    The parts end at the first malformed escape.
+    It is invalid if a `\` precedes anything but a digit or `\`; the parts end at the first such
+    place.
     """
     parts: list[bytes | int] = []
     position = 0
@@ -152,7 +162,7 @@ def _replace_all(expression: Expression, expand: Expand, text: bytes) -> bytes:
         start, end = match.span()
         pieces.append(text[position:start])
         if start == end == last_end:
-            # An empty match directly after a match does not count: advance by one character.
+            # As in RE2, an empty match directly after a match is ignored; one character is copied.
             step = _character_length(text, position)
             pieces.append(text[position : position + step])
             position += step
@@ -163,7 +173,7 @@ def _replace_all(expression: Expression, expand: Expand, text: bytes) -> bytes:
 
 
 def _character_length(text: bytes, position: int) -> int:
-    """The number of bytes of the UTF-8 character at `position`; 1 if it is invalid."""
+    """Return the number of bytes of the UTF-8 character at `position`; 1 if it is invalid."""
     first = text[position] if position < len(text) else 0
     length = 1 + (first >= 0xC2) + (first >= 0xE0) + (first >= 0xF0)
     try:

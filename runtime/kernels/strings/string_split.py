@@ -19,7 +19,11 @@ Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def string_split(input: np.ndarray, delimiter: np.ndarray, *, skip_empty: bool) -> Sparse:
-    """StringSplit: split at each byte of `delimiter`, or into single bytes if it is empty."""
+    """StringSplit: split each string at every byte that is in `delimiter`.
+
+    If `delimiter` is empty, each string is split into its bytes. Empty tokens are omitted if
+    `skip_empty` is true.
+    """
     strings, delimiter = as_strings(input), as_strings(delimiter)
     if strings.ndim != 1:
         raise InvalidArgumentError(
@@ -37,15 +41,18 @@ def _split_at_any(text: bytes, separators: bytes, skip_empty: bool) -> list[byte
     if not separators:
         return [text[i : i + 1] for i in range(len(text))]
     if not text:
-        return []  # where Python's split returns one empty token
-    # All separators become the first one, so that bytes.split (in C) does the work.
+        return []  # Python's split would return one empty token
+    # Every separator is replaced by the first one, so that bytes.split, which is fast, can be used.
     uniform = text.translate(bytes.maketrans(separators, separators[:1] * len(separators)))
     tokens = uniform.split(separators[:1])
     return [token for token in tokens if token] if skip_empty else tokens
 
 
 def string_split_v2(input: np.ndarray, sep: np.ndarray, *, maxsplit: int) -> Sparse:
-    """StringSplitV2: split like `bytes.split`; an empty `sep` means runs of white space."""
+    """StringSplitV2: split each string at `sep` at most `maxsplit` times, as `bytes.split` does.
+
+    If `sep` is empty, strings are split at runs of white space.
+    """
     strings, sep = as_strings(input), as_strings(sep)
     if strings.ndim != 1:
         raise InvalidArgumentError(
@@ -74,7 +81,7 @@ def _splitter(separator: bytes, maxsplit: int) -> Callable[[bytes], list[bytes]]
 
 
 def _sparse(rows: Sequence[Sequence[bytes]]) -> Sparse:
-    """Rows of tokens as (indices [n, 2], values [n], dense shape [2])."""
+    """Return rows of tokens as a sparse tensor: (indices [n, 2], values [n], dense shape [2])."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     row_of = np.repeat(np.arange(len(rows)), lengths)
     column_of = np.arange(len(row_of)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -16,7 +16,7 @@ from runtime.framework.string_tensor import as_strings, map_strings, string_tens
 
 
 def string_join(*inputs: np.ndarray, separator: str) -> np.ndarray:
-    """StringJoin: strings joined elementwise; scalars are broadcast."""
+    """StringJoin: join the inputs elementwise with `separator`; scalars are broadcast."""
     parts = [as_strings(each) for each in inputs]
     shape: tuple[int, ...] = ()
     for part in parts:
@@ -39,7 +39,7 @@ def _check_encoding(encoding: str) -> None:
 
 
 def string_lower(input: np.ndarray, *, encoding: str) -> np.ndarray:
-    """StringLower: lower case of ASCII letters, or with encoding `utf-8` of all letters."""
+    """StringLower: convert ASCII letters to lower case, or every letter if `encoding` is utf-8."""
     _check_encoding(encoding)
     if not encoding:
         return map_strings(bytes.lower, input)
@@ -47,7 +47,7 @@ def string_lower(input: np.ndarray, *, encoding: str) -> np.ndarray:
 
 
 def string_upper(input: np.ndarray, *, encoding: str) -> np.ndarray:
-    """StringUpper: upper case of ASCII letters, or with encoding `utf-8` of all letters."""
+    """StringUpper: convert ASCII letters to upper case, or every letter if `encoding` is utf-8."""
     _check_encoding(encoding)
     if not encoding:
         return map_strings(bytes.upper, input)
@@ -55,12 +55,12 @@ def string_upper(input: np.ndarray, *, encoding: str) -> np.ndarray:
 
 
 def _text(item: bytes) -> str:
-    """The characters up to the first zero byte, where TensorFlow's decoder ends the string."""
+    """Decode `item` up to the first zero byte, where TensorFlow's decoder ends the string."""
     return item.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def string_strip(input: np.ndarray) -> np.ndarray:
-    """StringStrip: strings without ASCII white space at both ends."""
+    """StringStrip: remove ASCII white space from both ends of each string."""
     return map_strings(bytes.strip, input)
 
 

@@ -1,7 +1,7 @@
 """Substr and StringLength, in bytes or in UTF-8 characters.
 
 A character begins at every byte that is not a UTF-8 continuation byte, whether or not the text is
-valid; for Substr the first byte begins a character too.
+valid. Substr also lets a character begin at the first byte, whatever that byte is.
 
 TF: tensorflow/core/kernels/substr_op.cc, string_length_op.cc
 """
@@ -25,7 +25,7 @@ _MAX_BROADCAST_RANK = 2
 
 
 def string_length(input: np.ndarray, *, unit: str) -> np.ndarray:
-    """StringLength: the length of each string in bytes (`BYTE`) or characters (`UTF8_CHAR`)."""
+    """StringLength: return each string's length in bytes (BYTE) or characters (UTF8_CHAR)."""
     items = items_of(input)
     if unit == "UTF8_CHAR":
         items = [item.translate(None, _CONTINUATION) for item in items]
@@ -34,7 +34,10 @@ def string_length(input: np.ndarray, *, unit: str) -> np.ndarray:
 
 
 def substr(input: np.ndarray, pos: np.ndarray, len: np.ndarray, *, unit: str) -> np.ndarray:
-    """Substr: `len` bytes or characters from `pos` on; a negative `pos` counts from the end."""
+    """Substr: return `len` bytes or characters of each string, the first of them at `pos`.
+
+    A negative `pos` counts from the end of the string.
+    """
     strings, positions, lengths = as_strings(input), np.asarray(pos), np.asarray(len)
     if positions.shape != lengths.shape:
         raise InvalidArgumentError(
@@ -82,7 +85,8 @@ def _byte_substring(index: int, text: bytes, position: int, length: int) -> byte
             f"pos {position} out of range for string b'{readable(text)}' at index {index}"
         )
     start = position if position >= 0 else len(text) + position
-    # As in TensorFlow, a negative length means the rest in bytes, but nothing in characters.
+    # As in TensorFlow, a negative length means the rest of the string if the unit is bytes; if the
+    # unit is characters, it means the empty string.
     return text[start:] if length < 0 else text[start : start + length]
 
 

@@ -1,7 +1,7 @@
 """UnicodeScript: the script of each code point, as ICU's number (UScriptCode).
 
-RE2 recognises scripts by name; the table below has ICU's number of each name. Surrogates and code
-points without a script in RE2 or in the table are of unknown script.
+RE2 recognises scripts by name; the table below gives ICU's number for each name. A code point has
+the script number `_UNKNOWN` if it is a surrogate or if RE2 finds no script of the table for it.
 
 TF: tensorflow/core/kernels/unicode_script_op.cc
 """
@@ -57,7 +57,10 @@ _SCRIPTS = {
 
 @functools.cache
 def _script_cache() -> np.ndarray:
-    """A cache of the script of every code point, int16; `_UNCLASSIFIED` until it is classified."""
+    """Return the cache of each code point's script number, int16 [_CODE_POINTS].
+
+    An entry is `_UNCLASSIFIED` until `_classify` writes it.
+    """
     known = np.full(_CODE_POINTS, _UNCLASSIFIED, np.int16)
     known[_SURROGATES.start : _SURROGATES.stop] = _UNKNOWN
     return known
@@ -69,7 +72,7 @@ def _pattern(script: str) -> Any:  # re2 has no type stubs
 
 
 def _classify(known: np.ndarray, points: np.ndarray) -> None:
-    """Write the scripts of the new code points `points` into the cache `known`."""
+    """Find the scripts of the code points `points`, and write them into the cache `known`."""
     text = "".join(map(chr, points.tolist()))
     known[points] = _UNKNOWN
     for script, number in _SCRIPTS.items():
@@ -80,7 +83,7 @@ def _classify(known: np.ndarray, points: np.ndarray) -> None:
 
 
 def unicode_script(input: np.ndarray) -> np.ndarray:
-    """UnicodeScript: the script of each code point; −1 for numbers that are not code points."""
+    """UnicodeScript: return the script number of each code point; −1 if it is not a code point."""
     points = np.asarray(input)
     inside = (points >= 0) & (points < _CODE_POINTS)
     places = np.where(inside, points, 0)

@@ -1,7 +1,7 @@
 """Unicode ops: decoding strings to code points, encoding, and transcoding.
 
-The attribute `errors` decides about malformed input: `strict` raises InvalidArgumentError,
-`replace` puts the replacement character for each malformed sequence, `ignore` omits it.
+The attribute `errors` says what happens to malformed input: `strict` raises InvalidArgumentError,
+`replace` replaces each malformed sequence by `replacement_char`, and `ignore` omits it.
 
 TF: tensorflow/core/kernels/unicode_ops.cc
 """
@@ -23,9 +23,10 @@ from runtime.framework.string_tensor import as_strings, items_of, map_strings, s
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LAST_CONTROL = 0x1F  # the last of the C0 control characters
-# Without a byte order mark UTF-16 and UTF-32 are big endian, as in ICU.
+# As in ICU, UTF-16 and UTF-32 text is big-endian if it does not begin with a byte order mark.
 _CODEC = {"UTF-16": "UTF-16-BE", "UTF-32": "UTF-32-BE", "US-ASCII": "ASCII"}
-_BYTE_ORDER_MARKS = {  # byte order mark → codec of the text after it
+# For each default codec: the codec of the text after each byte order mark.
+_BYTE_ORDER_MARKS = {
     "utf-16-be": {codecs.BOM_UTF16_BE: "utf-16-be", codecs.BOM_UTF16_LE: "utf-16-le"},
     "utf-32-be": {codecs.BOM_UTF32_BE: "utf-32-be", codecs.BOM_UTF32_LE: "utf-32-le"},
 }
@@ -51,14 +52,14 @@ def _check_replacement(point: int) -> None:
 
 
 def _encoded(text: str, codec: str) -> bytes:
-    """The text in an output encoding; surrogates are kept, but in UTF-8 they are replaced."""
+    """Encode `text` with `codec`; surrogates are kept, except in UTF-8, where they are replaced."""
     if codec == "utf-8":
         text = _SURROGATES.sub("\ufffd", text)
     return text.encode(codec, "surrogatepass")
 
 
 class _Decoder:
-    """Decodes bytes to (code point, offset of its first byte) under an op's attributes."""
+    """A decoder of bytes to code points, configured by the attributes of an op."""
 
     def __init__(
         self, encoding: str, errors: str, replacement_char: int, replace_control_characters: bool
@@ -74,9 +75,9 @@ class _Decoder:
         self.keeps_ascii = self._codec in _ASCII_COMPATIBLE
 
     def pairs(self, text: bytes) -> Iterator[tuple[int, int]]:
-        """(code point, offset of its first byte) of each character of `text`."""
+        """Yield the code point and the offset of the first byte of each character of `text`."""
         codec, mark = self._detect_byte_order(text)
-        skipped = len(mark)  # the first character counts from the start of the mark
+        skipped = len(mark)  # the first character's offset is 0, where the mark begins
         position = 0
         for decoded, malformed in self._runs(text[skipped:], codec):
             for character in decoded:
@@ -96,18 +97,18 @@ class _Decoder:
                 skipped = 0
 
     def points(self, text: bytes) -> list[int]:
-        """The code points of `text`, without their offsets."""
+        """Return the code points of `text`."""
         return [point for point, _ in self.pairs(text)]
 
     def _detect_byte_order(self, text: bytes) -> tuple[str, bytes]:
-        """(the codec of `text`, its byte order mark or b"")."""
+        """Return the codec of `text`, and the byte order mark that `text` begins with, or b""."""
         for mark, codec in self._marks.items():
             if text.startswith(mark):
                 return codec, mark
         return self._codec, b""
 
     def _runs(self, text: bytes, codec: str) -> Iterator[tuple[str, int]]:
-        """(well-formed text, number of malformed bytes after it) for each run of `text`."""
+        """Yield well-formed text and the number of malformed bytes after it, until `text` ends."""
         position = 0
         while position < len(text):
             try:
@@ -128,7 +129,7 @@ def unicode_decode(
     replace_control_characters: bool,
     Tsplits: DataType,  # noqa: N803 - the attribute's name
 ) -> tuple[np.ndarray, np.ndarray]:
-    """UnicodeDecode: (row splits [n + 1], code points)."""
+    """UnicodeDecode: decode n strings; return the row splits [n + 1] and the code points."""
     decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
     splits, points, _ = _decoded(decoder, items_of(input), Tsplits)
     return splits, points
@@ -143,7 +144,11 @@ def unicode_decode_with_offsets(
     replace_control_characters: bool,
     Tsplits: DataType,  # noqa: N803
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """UnicodeDecodeWithOffsets: (row splits [n + 1], code points, offsets of first bytes)."""
+    """UnicodeDecodeWithOffsets: decode n strings to code points.
+
+    Returns the row splits [n + 1], the code points, and the offset of each code point's first byte
+    in its string.
+    """
     decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
     return _decoded(decoder, items_of(input), Tsplits)
 
@@ -163,7 +168,11 @@ def _decoded(
 def _decoded_ascii(
     decoder: _Decoder, items: list[bytes], split_type: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """`_decoded` if every byte is one character; None if that is not certain."""
+    """Decode ASCII text without a loop over its characters; None if that is not possible.
+
+    It is possible if the codec contains ASCII, every byte is ASCII, and no control character is to
+    be replaced.
+    """
     joined = b"".join(items)
     if not decoder.keeps_ascii or not joined.isascii():
         return None
@@ -184,7 +193,10 @@ def unicode_encode(
     output_encoding: str,
     replacement_char: int,
 ) -> np.ndarray:
-    """UnicodeEncode: one string per row of code points."""
+    """UnicodeEncode: return one string for each row of code points.
+
+    `input_values` has the code points, `input_splits` divides them into rows.
+    """
     codec = _codec(output_encoding)
     _check_replacement(replacement_char)
     if np.ndim(input_values) != 1 or np.ndim(input_splits) != 1:
@@ -225,7 +237,7 @@ def unicode_transcode(
     replacement_char: int,
     replace_control_characters: bool,
 ) -> np.ndarray:
-    """UnicodeTranscode: each string converted to another encoding."""
+    """UnicodeTranscode: convert each string from `input_encoding` to `output_encoding`."""
     decoder = _Decoder(input_encoding, errors, replacement_char, replace_control_characters)
     codec = _codec(output_encoding)
 
