@@ -15,7 +15,7 @@ from runtime.client.framework.graph import Graph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.framework.tensor_value import TensorValue
 
-CAPACITY = 256  # plans that a session keeps; when there are more, the cache is emptied
+CAPACITY = 256  # plans that a session keeps; a full cache is emptied first
 _SIMPLE = (Tensor, Operation, str)
 
 
