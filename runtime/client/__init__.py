@@ -83,7 +83,7 @@ _NAMES_BY_MODULE: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
-# float32, int64, string, …
+# name of an element type (float32, int64, string, …) → DataType
 _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if data_type}
 
 # public name → full name of the module that it stands for

@@ -71,7 +71,7 @@ def feed_value(graph: Graph, tensor: Tensor, value: object) -> TensorValue:
             f"tensor object was {value} which was passed to the argument `feed_dict` with key "
             f"{tensor}."
         )
-    converted: Any = convert_feed(tensor, value)  # `np.shape` takes any object
+    converted: Any = convert_feed(tensor, value)  # `np.shape` accepts any object
     sizes, shape = tensor.shape.sizes, np.shape(converted)
     if sizes != shape and not is_compatible(sizes, shape):
         raise ValueError(

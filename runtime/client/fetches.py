@@ -27,7 +27,7 @@ class InaccessibleTensorError(ValueError):
 
 
 class FetchHandler:
-    """The tensors and targets that a structure of fetches needs, without duplicates."""
+    """The tensors and targets that a structure of fetches needs, each listed once."""
 
     def __init__(self, graph: Graph, fetches: Fetches) -> None:
         """Take tensors, operations, names, variables, or nested lists, tuples and dicts of these.

@@ -117,7 +117,7 @@ class BaseSession:
         ]
 
     def as_default(self) -> contextlib.AbstractContextManager[SessionLike]:
-        """Make the session this thread's default inside the block; the end does not close it."""
+        """Make this the thread's default session inside the block; it stays open afterwards."""
         return default_sessions.entered(self)
 
     def close(self) -> None:
@@ -290,7 +290,7 @@ class _Callable:
 
 
 def _release(session: RuntimeSession, handle: int) -> None:
-    with contextlib.suppress(OpError):  # closing the session released it
+    with contextlib.suppress(OpError):  # already released if the session is closed
         session.release_callable(handle)
 
 
@@ -363,7 +363,7 @@ _active_lock = threading.Lock()
 class InteractiveSession(BaseSession):
     """A session that is the default from its construction until `close`.
 
-    If `graph` is given, that graph is the default graph for as long.
+    If `graph` is given, that graph is the default graph during the same time.
     """
 
     def __init__(

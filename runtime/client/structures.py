@@ -32,7 +32,7 @@ def flatten(structure: Structure) -> list[Structure]:
 
 
 def pack_as(structure: Structure, leaves: list[Structure]) -> Structure:
-    """Return a copy of `structure` with `leaves` in place of its own, in the order of `flatten`."""
+    """Return a structure of the same form that has `leaves`, in the order of `flatten`."""
     return _pack(structure, iter(leaves))
 
 

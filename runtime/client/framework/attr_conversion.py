@@ -19,8 +19,8 @@ from runtime.framework.dtypes import DataType, from_number
 def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: object) -> pb.AttrValue:
     """Convert `value` to the AttrValue of the attribute `attr` of `op`.
 
-    Raises TypeError if `value` is of another kind or a type that the signature does not allow,
-    ValueError if a number, a list length or a string is not allowed.
+    Raises TypeError if `value` is of another kind, or is an element type that the signature does
+    not allow. Raises ValueError if a number, a list length or a string is not allowed.
     """
     if isinstance(value, pb.AttrValue):
         return value

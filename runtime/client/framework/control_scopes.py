@@ -50,7 +50,7 @@ class ControlScopes:
         sources = {tensor.op for tensor in inputs}
         wanted: dict[Operation, None] = {}
         for scope in self._stack:
-            if not sources & scope.made_inside:  # else an input already waits for the scope
+            if not sources & scope.made_inside:  # otherwise an input already waits for them
                 wanted |= dict.fromkeys(scope.control_inputs)
         return [operation for operation in wanted if operation not in sources]
 

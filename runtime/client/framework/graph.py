@@ -98,7 +98,7 @@ class Graph(GraphElements):
             yield scope
 
     def get_name_scope(self) -> str:
-        """Return the current name scope of this thread, "" outside of any."""
+        """Return the current name scope of this thread, "" outside of any scope."""
         return self._names.current
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
@@ -201,7 +201,7 @@ class Graph(GraphElements):
             raise ValueError(f"Duplicate node name in graph: '{node_def.name}'")
         info = self._library.find_info(node_def.op)
         if info is None:
-            op_def_registry.look_up(node_def.op)  # raises
+            op_def_registry.look_up(node_def.op)  # raises NotFoundError
         assert info is not None
         node = Node(node_def.name, info, node_def)
         node.set_types()
@@ -210,7 +210,7 @@ class Graph(GraphElements):
     def add_operations(self, operations: Sequence[Operation]) -> None:
         """Add connected operations: all of them, or none if one raises."""
         self.check_not_finalized()
-        for operation in operations:  # raises before anything is added
+        for operation in operations:  # an error is raised before anything is added
             infer_shapes(operation)
         with self._lock:
             self.check_not_finalized()

@@ -84,7 +84,7 @@ class GraphElements:
             element = element.decode()
         if isinstance(element, str):
             return self._by_name(element, allow_tensor, allow_operation)
-        if hasattr(element, "as_graph_element"):  # a variable
+        if hasattr(element, "as_graph_element"):  # a variable has this method
             element = element.as_graph_element()
         if isinstance(element, Tensor) and allow_tensor:
             tensor_graph: object = element.graph

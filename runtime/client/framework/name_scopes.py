@@ -27,7 +27,7 @@ class NameScopes:
 
     @property
     def current(self) -> str:
-        """The scope of this thread without its last slash, "" outside of any."""
+        """The scope of this thread without its last slash, "" outside of any scope."""
         scope: str = getattr(self._current, "scope", "")
         return scope
 
@@ -57,9 +57,8 @@ class NameScopes:
     def entered(self, name: str | None) -> Iterator[str]:
         """Enter a scope under the current one, and yield its prefix, which ends in a slash.
 
-        If `name` is None or "", the new scope is outside of any. If it ends in a slash, it is an
-        absolute scope, which is entered again without a new number. Raises ValueError if the name
-        is invalid.
+        If `name` is None or "", the prefix is "". If it ends in a slash, it is an absolute scope,
+        which is entered again without a new number. Raises ValueError if the name is invalid.
         """
         outer = self.current
         if not name:

@@ -47,9 +47,9 @@ def apply_op(
 def op_result(operation: Operation) -> OpResult:
     """Return what a call of an op returns: a tensor, a namedtuple, or `operation`.
 
-    An op with one output argument returns that, an op with several returns a namedtuple of them,
-    and an op without outputs returns the operation. An output argument that is a list is a list of
-    tensors.
+    The result is the output if the op has one output argument, a namedtuple of the outputs if it
+    has several, and the operation if it has none. The value of an output argument is a list of
+    tensors if the signature says so.
     """
     arguments = operation.op_def.output_arg
     if not arguments:
@@ -239,7 +239,7 @@ class _Call:
         return tensor
 
     def _convert_freely(self, argument: pb.OpDef.ArgDef, value: TensorLike, name: str) -> Tensor:
-        """Convert to the attribute's default type if possible, else to the value's own type."""
+        """Convert to the type attribute's default if possible, else to the value's own type."""
         attr = self._attr_defs.get(argument.type_attr)
         if attr is not None and attr.HasField("default_value") and first_tensor(value) is None:
             try:

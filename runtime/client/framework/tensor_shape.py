@@ -79,7 +79,10 @@ class TensorShape:
         return product
 
     def merge_with(self, other: ShapeLike) -> TensorShape:
-        """The shape with what is known from both. Raises ValueError when they contradict."""
+        """Return the shape that has what is known from both.
+
+        Raises ValueError if they contradict.
+        """
         theirs = _read_sizes(other)
         if self._sizes is None or theirs is None:
             return TensorShape(theirs if self._sizes is None else self._sizes)
