@@ -1,10 +1,8 @@
 """Session and InteractiveSession, which run parts of a graph on any target.
 
-A step is one `Session.run`.
-
-Guarantees: operations added since the last step are sent to the target before the next one. Several
-threads may call `run`; `_extend_lock` serialises what they send. A session that is
-garbage-collected is closed.
+A step is one `Session.run`. Guarantees: operations added since the last step are sent to the target
+before the next one. Several threads may call `run`; `_extend_lock` serialises what they send. A
+session that is garbage-collected is closed.
 
 TF: tensorflow/python/client/session.py
 """

@@ -37,10 +37,7 @@ def __getattr__(name: str) -> Callable[..., OpResult]:
 def bias_add(
     value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """Add `bias` `[channels]` to `value`.
-
-    The channels are the second dimension if `data_format` starts with "NC", else the last.
-    """
+    """Add `bias` `[channels]` along the last axis, or axis 1 if `data_format` starts with "NC"."""
     layout = "NCHW" if data_format and data_format.startswith("NC") else "NHWC"
     return _one("BiasAdd", value, bias, data_format=layout, name=name or "BiasAdd")
 
@@ -130,10 +127,7 @@ def sparse_softmax_cross_entropy_with_logits(
     logits: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the cross entropy `[…]` of the class indices `labels` `[…]` and softmax(logits).
-
-    `logits` has the shape `[…, classes]`.
-    """
+    """Return the cross entropy `[…]` of classes `labels` `[…]` and `logits` `[…, classes]`."""
     _check_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     scores, right = convert_to_tensor(logits, name="logits"), convert_to_tensor(labels)
     op = op_function("SparseSoftmaxCrossEntropyWithLogits")
@@ -262,10 +256,7 @@ def _pool(
 
 
 def _of_image(sizes: int | Sequence[int] | None, data_format: str) -> list[int]:
-    """Return one number per image dimension.
-
-    `sizes` may be four numbers, (height, width), or one number for both height and width.
-    """
+    """Return one number per image dimension, given four, (height, width), or one for both."""
     numbers = list(sizes) if isinstance(sizes, Sequence) else [1 if sizes is None else sizes]
     if len(numbers) == 4:
         return numbers
@@ -326,9 +317,9 @@ def embedding_lookup(
     validate_indices: bool = True,
     max_norm: float | None = None,
 ) -> Tensor:
-    """Return the rows `ids` of the table `params`.
+    """Return the rows `ids` of `params`.
 
-    Raises ValueError if there are several tables (a partitioned table) or `max_norm` is given.
+    Raises ValueError if `params` is several tables or `max_norm` is given.
     """
     del partition_strategy, validate_indices
     tables = params if isinstance(params, list | tuple) else [params]
