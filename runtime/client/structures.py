@@ -48,7 +48,7 @@ def _pack(structure: Structure, leaves: Iterator[Structure]) -> Structure:
 
 
 def is_same_structure(one: Structure, other: Structure) -> bool:
-    """Return whether both have the same nesting of containers of the same types."""
+    """Return whether `one` and `other` have the same nesting and types of containers."""
     if isinstance(one, Mapping):
         return (
             isinstance(other, Mapping)

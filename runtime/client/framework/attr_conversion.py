@@ -49,7 +49,7 @@ def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: object) -> pb.AttrValue:
 
 
 def check_allowed(op: str, attr: pb.OpDef.AttrDef, proto: pb.AttrValue) -> None:
-    """Raise ValueError for a string, TypeError for a type, that `attr` does not allow."""
+    """Raise ValueError or TypeError if `attr` does not allow the string or type in `proto`."""
     allowed = attr.allowed_values.list
     if allowed.s and proto.s not in allowed.s:
         choices = ", ".join(f'"{text.decode()}"' for text in allowed.s)

@@ -120,7 +120,7 @@ class _Importer:
         self._operations[node_def.name] = self._graph.new_operation(copy)
 
     def _rename_colocations(self, operation: Operation) -> None:
-        """Replace the GraphDef's node names in `_class` (colocation groups) by the graph's."""
+        """Replace the node names in `_class` (colocation groups) by the names in the graph."""
         if "_class" not in operation.node_def.attr:
             return
         names = operation.node_def.attr["_class"].list.s

@@ -232,7 +232,7 @@ class Tensor(TensorOperators["Tensor"]):
 class OperationGraph(Protocol):
     """The methods of a graph that operations, tensors and the functions of ops use.
 
-    `graph.Graph` has these methods. This module can't import it, because it imports this module.
+    `graph.Graph` has these methods. This module can't import `graph`, which imports this module.
     """
 
     @property

@@ -66,7 +66,7 @@ def apply_operator(
 
 
 def _converted(graph: OperationGraph, operands: tuple[TensorLike, ...]) -> list[Tensor]:
-    """Convert the operands to tensors; the type of the first tensor determines the type of all."""
+    """Convert the operands to tensors; Python values take the type of the first tensor."""
     first = next(
         (index for index, each in enumerate(operands) if first_tensor(each) is not None), 0
     )

@@ -66,7 +66,7 @@ class TensorShape:
         return is_fully_defined(self._sizes)
 
     def is_compatible_with(self, other: ShapeLike) -> bool:
-        """Return whether a tensor could have both shapes."""
+        """Return whether a tensor could have both this shape and `other`."""
         return is_compatible(self._sizes, _read_sizes(other))
 
     def num_elements(self) -> int | None:
@@ -79,7 +79,7 @@ class TensorShape:
         return product
 
     def merge_with(self, other: ShapeLike) -> TensorShape:
-        """Return the shape that has what is known from both.
+        """Return the shape that has what is known from this shape and from `other`.
 
         Raises ValueError if they contradict.
         """

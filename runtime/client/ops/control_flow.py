@@ -134,7 +134,10 @@ def _pairs(branches: Sequence[FunctionGraph]) -> list[tuple[Tensor, Tensor]]:
 
 
 def _with_common_shape(one: Tensor, other: Tensor) -> Tensor:
-    """Return a tensor with the common static shape of both; sizes that differ are unknown."""
+    """Return a tensor whose static shape is what `one` and `other` have in common.
+
+    A size in which they differ is unknown.
+    """
     if one.shape == other.shape:
         return one
     unknown = Tensor(one.op, one.value_index, one.dtype, False)

@@ -131,8 +131,8 @@ class LookupTable:
     def lookup(self, keys: TensorLike, name: str | None = None) -> DenseOrSparse:
         """Return the values of `keys`, with `default_value` for unknown keys.
 
-        If `keys` are sparse, the values are sparse too. Raises TypeError if the keys have another
-        type than the table's.
+        If `keys` are sparse, the values are sparse too. Raises TypeError if `keys` have another
+        type than the keys of the table.
         """
         if isinstance(keys, SparseTensor):
             found = self.lookup(keys.values, name)

@@ -150,7 +150,7 @@ class TensorArray(TensorConvertible, Composite):
         return after
 
     def split(self, value: TensorLike, lengths: TensorLike, name: str | None = None) -> TensorArray:
-        """Return a new array of parts of `value`: `lengths[i]` rows are element i."""
+        """Return a new array in which element i has the next `lengths[i]` rows of `value`."""
         whole = convert_to_tensor(value, self.dtype, "value")
         sizes, lengths = np.array(-1, np.int32), convert_to_tensor(lengths, DataType.INT64)
         return self.rebuilt(op_function("TensorListSplit")(whole, sizes, lengths, name=name))
